@@ -1,6 +1,6 @@
 /**
- * 1,000 accounts with traffic at their limits for a minute, through two API processes. Half of them ask
- * as often as they may, half three times as often. Every answer is then held against the rule of the bucket.
+ * 1,000 accounts with traffic at their limits for a minute, through two API processes. Half of them send as many
+ * requests as allowed, half three times as many. Every response is then checked against the rule of the token bucket.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeApiKey } from '../api/auth/api-keys.ts'
@@ -14,10 +14,10 @@ import { addressOf, type Stack, startStack } from './stack.ts'
 const accounts = 1_000
 const limit = 20
 const ms = Number(process.env.BENCH_ACCOUNTS_MS ?? 60_000)
-/** What a token takes to come back, and a hair more, so that delays on the way cannot add up to a token. */
+/** The interval of the token bucket and 2 % more, so that network delays cannot add up to a token. */
 const politeMs = (60_000 / limit) * 1.02
 const greedyMs = 60_000 / limit / 3
-/** A full bucket is used at once, but for what the way there may delay. */
+/** Tokens of the full bucket that are used immediately. The others allow for network delays. */
 const atFirst = limit - 4
 const connectionsEach = 48
 
@@ -43,21 +43,21 @@ export const limits: Part = {
     return {
       rows: [
         { what: 'a request', ours: true, unit: 'ms', values: all.map(({ from, to }) => to - from) },
-        { what: 'requests', ours: true, unit: 'a second', values: [all.length / (ms / 1000)] },
+        { what: 'requests', ours: true, unit: 'per second', values: [all.length / (ms / 1000)] },
       ],
       verdicts: [
         {
-          what: `nothing refused that should not be: ${wronglyRefused} of ${refused} refused`,
+          what: `no request wrongly refused: ${wronglyRefused} of ${refused} refusals`,
           met: wronglyRefused === 0,
         },
         {
-          what: `nothing let through: ${letThrough} of ${all.length - refused} allowed`,
+          what: `no request wrongly allowed: ${letThrough} of ${all.length - refused} allowed`,
           met: letThrough === 0,
         },
       ],
       notes: [
-        `\`DELETE\` of a sandbox that is not there, ${limit} a minute and account as by default, ${Math.round(ms / 1000)} s, two API processes that every account uses by turns.`,
-        'Half of the accounts use their bucket and then ask as often as a token comes back, half ask three times as often. An answer is a mistake when no moment between its request and its arrival explains it.',
+        `\`DELETE\` of a nonexistent sandbox, limited to the default of ${limit} per minute and account, for ${Math.round(ms / 1000)} s. Every account alternates between two API processes.`,
+        'Half of the accounts use up their bucket and then send one request per new token; the other half send requests three times as often. A response is wrong if no moment between its request and its arrival explains it.',
       ],
     }
   },
@@ -123,7 +123,7 @@ async function useAccount(key: string, at: number, send: Send, end: number): Pro
     if (status !== 404 && status !== 429) throw new Error(`the API answered ${status}`)
     history.push({ from, to: performance.now(), allowed: status === 404 })
   }
-  // They come one after the other.
+  // Accounts start one after the other.
   await sleep((at / accounts) * Math.min(10_000, ms / 4))
   if (isPolite) for (let first = 0; first < atFirst; first++) await one()
   for (let next = performance.now(); next < end; next += everyMs) {

@@ -1,4 +1,4 @@
-/** What one would write without Sandlot: a BullMQ worker whose jobs do nothing, as many at once as ours. */
+/** The alternative without Sandlot: a BullMQ worker whose jobs do nothing, with the same concurrency. */
 import { Worker } from 'bullmq'
 import { pino } from 'pino'
 import { connectRedis } from '../shared/platform/redis.ts'

@@ -1,4 +1,4 @@
-/** What one would write without Sandlot: Koa and one answer, the size of a sandbox as JSON. */
+/** The alternative without Sandlot: Koa with one response of the size of a sandbox in JSON. */
 import Koa from 'koa'
 
 const sandbox = { id: `sbx_${'0'.repeat(26)}`, state: 'active', metadata: {}, filler: 'x'.repeat(400) }

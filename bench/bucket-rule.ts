@@ -1,4 +1,4 @@
-/** Whether a bucket kept its rule, told from outside: it was asked somewhere between a request and its answer. */
+/** Checks a token bucket from outside: it took each token at some moment between a request and its response. */
 
 export interface BucketAnswer {
   /** Milliseconds of one clock. */

@@ -1,4 +1,4 @@
-/** 30 creates at once, with a pool and without, beside 30 `kubectl run` at once. */
+/** 30 concurrent creates, with and without a pool, compared with 30 concurrent `kubectl run`. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CreateResult, createOne } from './create-one.ts'
 import { makeNamespace } from './namespace.ts'
@@ -13,11 +13,11 @@ const rounds = Number(process.env.BENCH_BURST_ROUNDS ?? 2)
 const pauseMs = 20_000
 
 export const burst: Part = {
-  title: `${atOnce} creates at once`,
+  title: `${atOnce} concurrent creates`,
   needsCluster: true,
   async measure() {
     const image = process.env.SANDBOX_IMAGE ?? 'debian:bookworm-slim'
-    // As many as there are must fit on the node of the test.
+    // All of them must fit on the node of the test.
     const small = { SANDBOX_CPU_REQUEST: '5m', SANDBOX_MEMORY_REQUEST: '16Mi' }
     await using warmNamespace = await makeNamespace(kubeconfig())
     await using coldNamespace = await makeNamespace(kubeconfig())
@@ -46,15 +46,15 @@ export const burst: Part = {
         { what: '`kubectl run` and wait', ours: false, unit: 'ms', values: times.plain },
         { what: 'Sandlot, no pool', ours: true, unit: 'ms', values: times.cold },
         {
-          what: `Sandlot, a pool of ${poolSize}: found it empty`,
+          what: `Sandlot, pool of ${poolSize}: pool empty`,
           ours: true,
           unit: 'ms',
           values: times.missed,
         },
-        { what: `Sandlot, a pool of ${poolSize}: claimed`, ours: true, unit: 'ms', values: times.claimed },
+        { what: `Sandlot, pool of ${poolSize}: claimed`, ours: true, unit: 'ms', values: times.claimed },
       ],
       notes: [
-        `Each of ${atOnce} that are asked for in the same moment, in ${rounds} rounds by turns; the node starts pods at its own pace, which all three share.`,
+        `${atOnce} requests are sent simultaneously, in ${rounds} rounds that alternate between the three variants. The node limits how fast pods start, for all three alike.`,
       ],
     }
   },

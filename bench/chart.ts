@@ -1,4 +1,4 @@
-/** A bar chart as SVG: the median as a bar, the 90th and 99th percentiles as a line and its end. */
+/** A bar chart as SVG: a bar for the median, and a line that marks the 90th and ends at the 99th percentile. */
 
 export interface Bar {
   label: string
@@ -18,7 +18,7 @@ const width = { label: 330, bars: 420, figures: 200 }
 const height = { title: 30, bar: 20, gap: 18 }
 const colours = { ours: '#2563eb', theirs: '#9ca3af' }
 
-/** One panel under the other, each with a scale of its own that begins at zero. */
+/** One panel below the other, each with its own scale from zero. */
 export function drawChart(panels: Panel[]): string {
   let top = 10
   const parts = panels.map((panel) => {
@@ -29,7 +29,7 @@ export function drawChart(panels: Panel[]): string {
   const whole = width.label + width.bars + width.figures + 20
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${whole}" height="${top}" font-family="sans-serif" font-size="12">`,
-    '<title>Medians, 90th and 99th percentiles of what bench/RESULTS.md lists</title>',
+    '<title>Medians, 90th and 99th percentiles of the rows in bench/RESULTS.md</title>',
     '<rect width="100%" height="100%" fill="#ffffff"/>',
     ...parts,
     '</svg>\n',
@@ -55,7 +55,7 @@ function drawBar({ label, ours, median, p90, p99 }: Bar, y: number, most: number
   ].join('')
 }
 
-/** Three digits tell what there is to tell. */
+/** Formats a figure with three significant digits. */
 export function shown(value: number): string {
   if (value >= 100) return Math.round(value).toLocaleString('en')
   return value >= 10 ? value.toFixed(1) : value.toFixed(2)

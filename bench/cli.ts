@@ -1,7 +1,7 @@
 /**
- * `node bench/cli.ts`: how soon the client is there, in multiples of what `node -e 0` takes on the same machine in
- * the same run. Ends with 1 when one is over its budget. The service is a stand-in that answers at once:
- * what is measured is the client.
+ * `node bench/cli.ts`: the startup time of the client, in multiples of the time of `node -e 0` in the same run. Exits
+ * with 1 if a command exceeds its budget. The service is a stub that responds immediately, so only the client is
+ * measured.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createServer } from 'node:http'
@@ -99,7 +99,7 @@ async function untilFrame(): Promise<number> {
   const started = performance.now()
   const terminal = openTerminal([process.execPath, clientPath], env, (chunk) => {
     shown += chunk
-    // What comes before is how the terminal is set up.
+    // Earlier output sets up the terminal.
     if (/\S/.test(stripVTControlCharacters(shown))) resolve(performance.now() - started)
   })
   const ms = await promise

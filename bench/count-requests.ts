@@ -1,7 +1,7 @@
 /**
- * Preloaded into every process of the product: counts what it asks of the API server (FLEET_SERVER), by kind, and writes
- * that down every half a second as FLEET_COUNTS/<pid>.json. The API server's own counter does not tell who asked, and
- * others may use the same cluster.
+ * Preloaded into every process of the product: counts its requests to the API server (FLEET_SERVER) by kind, and writes
+ * the counts to FLEET_COUNTS/<pid>.json every half second. The API server's own counter does not distinguish clients,
+ * and others may use the same cluster.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import { renameSync, writeFileSync } from 'node:fs'
@@ -24,7 +24,7 @@ function kindOf(method: string, { pathname, searchParams }: URL): string {
   if (method !== 'GET') return `${method} ${resource}`
   if (subresource) return `GET ${resource}/${subresource}`
   if (name) return `GET ${resource}`
-  return `LIST ${resource}${searchParams.get('limit') === '1' ? ', one' : ''}`
+  return `LIST ${resource}${searchParams.get('limit') === '1' ? ', limit 1' : ''}`
 }
 
 if (FLEET_SERVER && FLEET_COUNTS) {

@@ -1,4 +1,4 @@
-/** Creates one at a time: from the warm pool, cold, and what a user would do instead, by turns. */
+/** Creates, one at a time: alternately from the warm pool, cold, and with the alternative to Sandlot. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CreateResult, createOne } from './create-one.ts'
 import { percentile } from './figures.ts'
@@ -12,14 +12,14 @@ const rounds = Number(process.env.BENCH_CREATES ?? 30)
 const warmUp = 2
 const poolSize = 3
 /**
- * For what a round leaves behind: pods that end, and one that the pool starts. Of random length: the kubelet
- * looks at its containers once a second, and rounds of one length would meet it at the same point of that second.
+ * Lets the pods of a round end, and the pool start one. The length is random because the kubelet checks its containers
+ * once a second, and rounds of equal length would meet it at the same point of that second.
  */
 const pauseMs = () => 3_000 + Math.random() * 1_000
 const most = { warmMs: 15, warm90Ms: 40, ofKubectl: 0.4 }
 
 export const create: Part = {
-  title: 'A create, one at a time',
+  title: 'Creates, one at a time',
   needsCluster: true,
   async measure() {
     const image = process.env.SANDBOX_IMAGE ?? 'debian:bookworm-slim'
@@ -67,8 +67,8 @@ export const create: Part = {
         },
       ],
       notes: [
-        `Over HTTP, through authentication, limits and quotas, until a command can run; beside it ${plain.how}, of the same image, which the node has.`,
-        `A pool of ${poolSize}, with a pause of 3 to 4 s after each create to refill, random because the kubelet tells of a pod once a second; ${misses} of ${rounds} found it empty and are left out.`,
+        `Measured over HTTP, through authentication, limits and quotas, until a command can run, and compared with ${plain.how}, for the same image, which is present on the node.`,
+        `The pool has ${poolSize} pods. After each create, a pause of 3 to 4 s lets it refill; the pause is random because the kubelet reports pods once a second. ${misses} of ${rounds} creates found the pool empty and are left out.`,
       ],
     }
   },

@@ -1,4 +1,7 @@
-/** What the credential and the bucket of a request cost beside a bare round trip: CPU of this process, real Redis and PostgreSQL. */
+/**
+ * The CPU time of this process for the credential and the bucket of a request, compared with a bare round trip to
+ * Redis.
+ */
 import type { RedisCommander } from 'ioredis'
 import { type App, openApp } from '../api/app.ts'
 import { makeApiKey, rememberMs } from '../api/auth/api-keys.ts'
@@ -17,7 +20,7 @@ const mostUs = 30
 const busy = 8
 
 export const credentials: Part = {
-  title: 'API key and bucket',
+  title: 'API key and token bucket',
   needsCluster: false,
   async measure() {
     await using services = await startServices()
@@ -79,13 +82,13 @@ export const credentials: Part = {
       rows: rows.map(({ inFlight: _, ...row }) => row),
       verdicts: [
         {
-          what: `at most ${mostUs} µs of CPU a request, from ${busy} in flight on: ${worst.toFixed(1)}`,
+          what: `at most ${mostUs} µs of CPU per request with ${busy} or more in flight: ${worst.toFixed(1)}`,
           met: worst <= mostUs,
         },
         { what: `one round trip to Redis: ${median(trips)}`, met: trips.every((trip) => trip === 1) },
       ],
       notes: [
-        `User and system time of the API's code for one key over ${requests} requests a round; a key is looked up in PostgreSQL once in ${rememberMs} ms, and that is counted too. Beside it what any round trip to Redis costs this process, by turns: with one in flight nearly all of it is being woken for the answer.`,
+        `User and system time of the API's code for one key over ${requests} requests per round, including a lookup of the key in PostgreSQL every ${rememberMs} ms. The \`PING\` rows show the cost of any round trip to Redis for this process, measured alternately: with one in flight, nearly all of it is the cost of waking up for the reply.`,
       ],
     }
   },

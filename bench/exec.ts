@@ -1,10 +1,9 @@
 /**
- * How long `true` takes in a pod, four ways by turns: kubectl, the client library's own exec, Sandlot's
- * API with a slot and without one; one in flight, then 20, each in a sandbox of its own.
+ * The time of `true` in a pod, alternately in four ways: kubectl, the client library's own exec, and Sandlot's API with
+ * and without a slot. First one command in flight, then 20, each in a separate sandbox.
  *
- * Clients pause between commands, as people and agents do: the next slot is opened in the pause. That each
- * command found what its line says, a slot or none, is read from the workers' metrics; those that did not
- * are left out, and counted.
+ * Clients pause between commands, as people and agents do, and the next slot is opened during the pause. The workers'
+ * metrics show whether each command found a slot as its row says. Commands that did not are left out, and counted.
  */
 import { execFile } from 'node:child_process'
 import { PassThrough } from 'node:stream'
@@ -24,14 +23,14 @@ const warmUp = 2
 /** Opening a slot takes the test node some 55 ms of its two cores, and one that is used gets two new ones. */
 const pauseMs = (inFlight: number) => 250 + 125 * inFlight
 
-/** What the figures are held to: milliseconds, and the share of kubectl's median. */
+/** Limits of the figures: milliseconds, and the share of kubectl's median. */
 const most = { slotMs: 15, ofKubectl: 1 / 5 }
 
 interface Way {
   name: string
   /** Runs `true` in a sandbox. @throws when it did not */
   run(id: string): Promise<unknown>
-  /** What each command must find, and what makes it so. */
+  /** The kind of slot that each command must find, and the preparation for it. */
   finds?: 'warm' | 'cold'
   prepare?(id: string): Promise<void>
 }
@@ -96,9 +95,9 @@ function waysOf(stack: Stack, cluster: Cluster, hasKubectl: boolean): Way[] {
   return [
     ...(hasKubectl ? [throughKubectl(cluster)] : []),
     { name: 'exec of @kubernetes/client-node', run: (id) => inPod(id, ['true']) },
-    { name: 'our API, with a slot', run: (id) => throughApi(stack, id), finds: 'warm' },
+    { name: 'Sandlot, with a slot', run: (id) => throughApi(stack, id), finds: 'warm' },
     {
-      name: 'our API, cold',
+      name: 'Sandlot, cold',
       run: (id) => throughApi(stack, id),
       finds: 'cold',
       prepare: (id) => inPod(id, ['/bin/sh', '-c', endSlots]),
@@ -106,7 +105,7 @@ function waysOf(stack: Stack, cluster: Cluster, hasKubectl: boolean): Way[] {
   ]
 }
 
-/** One command in each of the sandboxes, all at once. */
+/** One command in each of the sandboxes, concurrently. */
 async function runOnce(stack: Stack, way: Way, ids: string[]): Promise<Times> {
   await sleep(pauseMs(ids.length))
   if (way.prepare) {
@@ -118,7 +117,7 @@ async function runOnce(stack: Stack, way: Way, ids: string[]): Promise<Times> {
   if (!way.finds) return { counted: times, leftOut: 0 }
   const after = await stack.countOutcomes('sandlot_slots_total')
   const found = (after[way.finds] ?? 0) - (before[way.finds] ?? 0)
-  // Which of them it was that found something else is not known.
+  // The counter does not show which command differed.
   return found === ids.length ? { counted: times, leftOut: 0 } : { counted: [], leftOut: ids.length }
 }
 
@@ -171,10 +170,10 @@ export const exec: Part = {
       rows: [...rows(1, one), ...rows(20, twenty)],
       verdicts: judge(ways, one),
       notes: [
-        `kubectl: ${kubectl ?? 'none found; KUBECTL names one'}.`,
-        'Clients pause between commands: the next slot is opened in the pause.',
-        `20 in flight are one in each of ${sandboxes} sandboxes, started at once.`,
-        `Commands that found a slot where the line says none, or the reverse, are left out: ${leftOut}.`,
+        `kubectl: ${kubectl ?? 'not found; set KUBECTL to its path'}.`,
+        'A slot is a shell that waits in the pod for one command. Clients pause between commands, and the next slot is opened during the pause.',
+        `With 20 in flight, one command runs in each of ${sandboxes} sandboxes, started simultaneously.`,
+        `Commands that found a slot although their row says cold, or the reverse, are left out: ${leftOut}.`,
       ],
     }
   },

@@ -1,4 +1,4 @@
-/** How the benchmarks sum up and print what they measured. */
+/** Statistics and tables of the benchmarks. */
 import { cpus } from 'node:os'
 
 /** @param share 0.5 for the median, 0.9 for the 90th percentile */
@@ -17,6 +17,6 @@ export function table(head: string[], rows: string[][]): string {
   return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
 }
 
-/** What the figures were measured on. */
+/** The processors and Node version of this machine. */
 export const machine = (): string =>
   `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}`

@@ -1,14 +1,15 @@
 /**
- * Live sandboxes by the hundred and the thousand: the real API server, our API and workers, and pods that kwok simulates
- * (kwok.ts). What the sweep takes, what workers ask of the API server, how soon the death of a node is noticed, how soon
- * workers that were all away are back, and how quickly sandboxes are made, each with so many sandboxes alive.
+ * Hundreds and thousands of live sandboxes: the real API server, our API and workers, and pods that kwok simulates
+ * (kwok.ts). For each number of sandboxes it measures the duration of a reconciler pass, the workers' requests to the
+ * API server, the time to detect a dead node, the time to recover from an outage of all workers, and the rate of
+ * creates.
  *
  *   go install sigs.k8s.io/kwok/cmd/kwok@v0.7.0
  *   KUBECONFIG=… FLEET_CERT=… FLEET_KEY=… [KWOK=…] [FLEET_SIZES=100,1000] npm run bench -- fleet
  *
- * KWOK names kwok, if it is not on the PATH. FLEET_CERT and FLEET_KEY are a certificate for localhost, and its key, that
- * the API server takes for a kubelet's and for a webhook's: signed by the authority of the kubeconfig's cluster. So the
- * API server must run on this machine.
+ * KWOK names kwok, if it is not on the PATH. FLEET_CERT and FLEET_KEY are a certificate for localhost, and its key,
+ * that the API server takes for a kubelet's and for a webhook's: signed by the authority of the kubeconfig's cluster.
+ * So the API server must run on this machine.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -37,11 +38,11 @@ import { addressOf, type Stack, startStack } from './stack.ts'
 
 const sizes = (process.env.FLEET_SIZES ?? '100,1000,5000').split(',').map(Number)
 const workerCount = 2
-/** Creates at once while the fleet grows; how many are then offered, and how many a second. */
+/** Concurrent creates while the fleet grows; then a number of creates, at a rate per second. */
 const creates = { atOnce: 32, offered: 200, aSecond: 200 }
 const sandboxesOfAccount = 100
 const sweepSeconds = 10
-/** Milliseconds until slots that nobody uses are closed and what a change left behind is done; and of looking on. */
+/** Milliseconds until unused slots are closed and a change has settled; and of the observation that follows. */
 const ms = { settle: 62_000, steady: 31_000 }
 /** A node with this many pods dies where there are at least twice as many. */
 const deaths = podsOfNode
@@ -94,7 +95,7 @@ export const fleet: Part = {
       try {
         found.push(await measureSize(world, size))
       } catch (error) {
-        // What was measured before is told: larger fleets may be more than a machine bears.
+        // Reports the smaller sizes: larger fleets may exceed the capacity of the machine.
         if (found.length === 0) throw error
         const what = `${size.toLocaleString('en')} sandboxes can be measured: ${(error as Error).message}`
         const { verdicts = [], ...rest } = present(found)
@@ -111,7 +112,7 @@ interface World {
   keys: string[]
   nodes: Fleet
   server: Awaited<ReturnType<typeof openServer>>
-  /** Where processes write what they asked of the API server. */
+  /** Where processes write the counts of their requests to the API server. */
   folder: string
   /** How many nodes have died. */
   killed: number
@@ -123,13 +124,13 @@ async function measureSize(world: World, size: number) {
   const made = await grow(world, size)
   await sleep(ms.settle)
   const steady = await lookOn(world)
-  if (steady.ended > 0) throw new Error(`${steady.ended} sandboxes ended while nobody asked for anything`)
+  if (steady.ended > 0) throw new Error(`${steady.ended} sandboxes ended without a request`)
   const start = await startCold(world)
   const death = size >= 2 * deaths ? await die(world) : undefined
   return { size, made, steady, start, death }
 }
 
-/** Makes sandboxes until there are so many: some by a few at once, and the last ones offered at a rate. */
+/** Creates sandboxes up to this number: the first ones with limited concurrency, and the last ones at a fixed rate. */
 async function grow({ stack, db, keys }: World, size: number) {
   const before = await countReady(db)
   const offeredCount = Math.min(creates.offered, size - before)
@@ -172,7 +173,7 @@ async function grow({ stack, db, keys }: World, size: number) {
   const refused = refusals
   refusals = {}
   await untilNoneStarts(db)
-  // Those that failed are made up for, so that the figures that follow are of this many.
+  // Failed creates are replaced, so that the following figures are of exactly this number.
   for (let missing = 1; missing > 0; ) {
     missing = size - (await countReady(db))
     await Promise.all(Array.from({ length: Math.min(creates.atOnce, missing) }, createOne))
@@ -194,7 +195,7 @@ async function untilNoneStarts(db: Database): Promise<void> {
   while ((await countByState(db)).some(({ state }) => state === 'starting')) await sleep(250)
 }
 
-/** What goes on while nobody asks for anything. */
+/** Measures the idle fleet. */
 async function lookOn({ stack, server, folder, db }: World) {
   const { workers, apis } = stack
   const look = async () => ({
@@ -239,7 +240,7 @@ async function lookOn({ stack, server, folder, db }: World) {
   }
 }
 
-/** Ends all workers, waits until a sweep is due, and starts them again. */
+/** Ends all workers, waits until a reconciler pass is due, and starts them again. */
 async function startCold({ stack }: World) {
   for (const { pid } of stack.workers) process.kill(pid, 'SIGTERM')
   for (const { pid } of stack.workers) while (unlessGone(() => process.kill(pid, 0))) await sleep(50)
@@ -264,7 +265,7 @@ async function die(world: World) {
   const deletedSeconds = seconds()
   while ((await db.query<{ failed: number }>(countFailed))[0]!.failed < expected) await sleep(20)
   const noticedSeconds = seconds()
-  // For the requests that follow: the workers see to it that each pod is gone.
+  // Includes the requests by which the workers check that each pod is gone.
   await sleep(2 * sweepSeconds * 1000)
   const counts = readCounts(folder, stack.workers)
   const requests = Object.fromEntries(
@@ -277,8 +278,8 @@ async function die(world: World) {
 const countFailed = `select count(*)::int as failed from sandbox where destroy_reason = 'pod_failed'`
 
 /**
- * What events and intervals explain: of each worker one ping a second, and four requests and a watch or two a sweep; and
- * of all workers together a list, page by page.
+ * Requests that events and intervals explain: for each worker, one ping a second, and four requests and a watch or two
+ * per reconciler pass; for all workers together, one list, page by page.
  */
 const explainedASecond = (size: number) =>
   workerCount * (1 + 4 / sweepSeconds + 4 / 25) + (Math.floor(size / podsOfNode) + 1) / sweepSeconds
@@ -294,18 +295,18 @@ function present(found: Measured[]): Findings {
     })
     const { made, steady, start, death } = each
     return [
-      row('a pass of the sweep', 'ms a pass', steady.sweeps),
-      row('all workers ask the API server', 'requests a second', [steady.requestsASecond]),
+      row('a reconciler pass', 'ms per pass', steady.sweeps),
+      row('requests of workers to the API server', 'requests per second', [steady.requestsASecond]),
       row('worker', 'MiB', steady.workerMiB),
       row('API', 'MiB', steady.apiMiB),
-      row('start of all workers, until they work', 's', [start.workingSeconds]),
-      row('until the first sweep is done', 's', [start.sweptSeconds]),
+      row('start until all workers accept work', 's', [start.workingSeconds]),
+      row('start until the first reconciler pass', 's', [start.sweptSeconds]),
       ...(death ? [row(`death of ${death.count} pods, until noticed`, 's', [death.noticedSeconds])] : []),
-      row(`create, ${creates.aSecond} a second offered`, 'ms a create', made.offered.ms),
-      row('creates', 'creates a second', [made.offered.aSecond]),
+      row(`create, at ${creates.aSecond} requests per second`, 'ms per create', made.offered.ms),
+      row('creates', 'creates per second', [made.offered.aSecond]),
     ]
   })
-  const order = ['ms a pass', 'requests a second', 'MiB', 's', 'ms a create', 'creates a second']
+  const order = ['ms per pass', 'requests per second', 'MiB', 's', 'ms per create', 'creates per second']
   const largest = found.at(-1)!
   const before = found.at(-2)
   const passOf = ({ steady, size }: Measured) => percentile(steady.sweeps, 0.5) / size
@@ -315,64 +316,67 @@ function present(found: Measured[]): Findings {
     rows: order.flatMap((unit) => rows.filter((row) => row.unit === unit && row.values.length > 0)),
     verdicts: [
       {
-        what: `the API server is asked no more often than events and intervals explain, ${fixed(explained)} a second with ${named(largest)}: ${fixed(largest.steady.requestsASecond)}`,
+        what: `the workers send no more requests to the API server than events and intervals explain, ${fixed(explained)} per second with ${named(largest)}: ${fixed(largest.steady.requestsASecond)}`,
         met: largest.steady.requestsASecond <= explained * 1.1,
       },
       ...(before
         ? [
             {
-              what: `a pass of the sweep takes no longer for each sandbox with ${named(largest)} than with ${named(before)}: ${fixed(1000 * passOf(largest), 0)} and ${fixed(1000 * passOf(before), 0)} µs`,
+              what: `a reconciler pass takes no longer per sandbox with ${named(largest)} than with ${named(before)}: ${fixed(1000 * passOf(largest), 0)} and ${fixed(1000 * passOf(before), 0)} µs`,
               met: passOf(largest) <= passOf(before) * 1.2,
             },
           ]
         : []),
       ...found.flatMap(({ death, size }) => {
         if (!death) return []
-        // The time of looking on has the requests of any other time too.
+        // The observed time also includes the usual requests.
         const usual = explainedASecond(size) * (death.noticedSeconds + 2 * sweepSeconds)
         const each = (death.followed - usual) / death.count
         return [
-          { what: `at most 3 requests for each pod that died, of ${size}: ${fixed(each)}`, met: each <= 3 },
+          {
+            what: `at most 3 requests for each pod that died, with ${size} sandboxes: ${fixed(each)}`,
+            met: each <= 3,
+          },
         ]
       }),
     ],
     details: table(
-      ['with', ...found.map(named)],
+      ['', ...found.map(named)],
       [
         [
-          'creates, 32 at once, a second',
+          'creates per second, 32 concurrent',
           ...found.map(({ made }) => (made.closed.count ? fixed(made.closed.aSecond) : 'none')),
         ],
-        ['load and CPU in use meanwhile', ...found.map(({ made }) => words(made.machine))],
+        ['load and CPU usage during creates', ...found.map(({ made }) => words(made.machine))],
         [
-          'creates not answered 201',
+          'creates without a 201',
           ...found.map(({ made }) => JSON.stringify(made.refusals).replaceAll(/[{}"]/g, '') || '0'),
         ],
-        ['at rest: load and CPU in use', ...found.map(({ steady }) => words(steady.machine))],
+        ['idle: load and CPU usage', ...found.map(({ steady }) => words(steady.machine))],
         [
-          'at rest: CPU of all workers, ms a second',
+          'idle: CPU of all workers, ms per second',
           ...found.map(({ steady }) => fixed(steady.workerCpu * 1000)),
         ],
-        ['API server: CPU, ms a second', ...found.map(({ steady }) => fixed(steady.server.cpu * 1000, 0))],
+        ['API server: CPU, ms per second', ...found.map(({ steady }) => fixed(steady.server.cpu * 1000, 0))],
         [
-          'API server: requests of everybody a second',
+          'API server: requests of all clients per second',
           ...found.map(({ steady }) => fixed(steady.server.requestsASecond)),
         ],
         ['API server: MiB', ...found.map(({ steady }) => fixed(steady.server.mebibytes, 0))],
-        ['requests of workers a second', ...found.map(({ steady }) => kinds(steady.requests, 2))],
+        ['requests of workers per second', ...found.map(({ steady }) => kinds(steady.requests, 2))],
         [
           'pods that died: seconds until deleted',
           ...found.map(({ death }) => (death ? fixed(death.deletedSeconds) : 'none')),
         ],
         [
-          'requests of workers about them',
+          'requests of workers about these pods',
           ...found.map(({ death }) => (death ? kinds(death.requests, 0) : 'none')),
         ],
       ],
     ),
     notes: [
-      `${workerCount} workers, one API, a sweep every ${sweepSeconds} s, ${sandboxesOfAccount} sandboxes an account. The nodes and the lives of pods are simulated by kwok; an exec is a real shell on this machine, through the real API server. A webhook of the benchmark names the node of each pod in place of the scheduler, which binds 50 a second by default.`,
-      `The first sandboxes of a size are made ${creates.atOnce} at once, the last ${creates.offered} are offered at ${creates.aSecond} a second. Figures at rest are of ${ms.steady / 1000} s, ${ms.settle / 1000} s after that. Requests are counted in the workers, because the API server does not tell who asked. A start of all workers begins when a sweep is due. The pods of one node die by a forced deletion, one after the other as the API server does it; they are noticed when all rows say \`pod_failed\`.`,
+      `${workerCount} workers, one API, a reconciler pass every ${sweepSeconds} s, ${sandboxesOfAccount} sandboxes per account. kwok simulates the nodes and the life cycle of the pods; an exec is a real shell on this machine, through the real API server. A webhook of the benchmark assigns each pod to a node in place of the scheduler, which binds 50 pods a second by default.`,
+      `For each size, the first sandboxes are created ${creates.atOnce} at a time, and the last ${creates.offered} at a rate of ${creates.aSecond} per second. Idle figures cover ${ms.steady / 1000} s, starting ${ms.settle / 1000} s after that. Requests are counted in the workers, because the API server does not report which client sent them. A start of all workers begins when a reconciler pass is due. The pods of one node are deleted by force, one after the other, as the API server does it; their death counts as noticed when all rows say \`pod_failed\`.`,
     ],
   }
 }

@@ -1,4 +1,4 @@
-/** What a process, the machine and the API server tell of themselves. */
+/** Measurements of a process, the machine and the API server. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -36,7 +36,7 @@ export const since = (before: Machine, after: Machine) => ({
   busy: 1 - (after.idle - before.idle) / Math.max(1, after.all - before.all),
 })
 
-/** Passes of the sweep since these workers started, and what they took together. */
+/** Reconciler passes since these workers started, and their total duration. */
 export async function readSweeps(workers: StartedProcess[]) {
   const sums = { count: 0, seconds: 0 }
   for (const worker of workers) {
@@ -51,7 +51,7 @@ export async function readSweeps(workers: StartedProcess[]) {
   return sums
 }
 
-/** What workers have asked of the API server, by kind (count-requests.ts). */
+/** Requests of the workers to the API server, by kind (count-requests.ts). */
 export function readCounts(folder: string, workers: StartedProcess[]): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const { pid } of workers) {

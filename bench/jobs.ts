@@ -1,4 +1,7 @@
-/** Jobs beside a bare BullMQ whose jobs do nothing: the same number, added alike, by turns. */
+/**
+ * Jobs compared with a bare BullMQ whose jobs do nothing: the same number, added in the same way, in alternating
+ * rounds.
+ */
 import { Queue } from 'bullmq'
 import { pino } from 'pino'
 import { newSandboxId } from '../shared/data/ids.ts'
@@ -11,7 +14,7 @@ const jobsEach = 3_000
 const rounds = 8
 
 export const jobs: Part = {
-  title: 'Jobs, beside a bare BullMQ',
+  title: 'Jobs, compared with bare BullMQ',
   needsCluster: false,
   async measure() {
     await using stack = await startStack({ SANDBOX_DRIVER: 'local' })
@@ -20,7 +23,7 @@ export const jobs: Part = {
     await new Promise((resolve) => redis.once('ready', resolve))
     const ours = openQueue(redis)
     const bare = new Queue('bare', { connection: redis, defaultJobOptions: { removeOnComplete: true } })
-    // Of a sandbox that never was: the job looks for its row and has nothing to do.
+    // The sandbox does not exist: the job reads its row and has nothing to do.
     const addOurs = () => ours.add('deletePod', { sandboxId: newSandboxId(), requestId: '' })
     const addBare = () => bare.add('nothing', { sandboxId: newSandboxId(), requestId: '' })
     const leftOurs = async () => {
@@ -43,11 +46,11 @@ export const jobs: Part = {
     redis.disconnect()
     return {
       rows: [
-        { what: 'bare BullMQ, jobs that do nothing', ours: false, unit: 'a second', values: rates.bare },
-        { what: 'Sandlot, jobs that look up their row', ours: true, unit: 'a second', values: rates.ours },
+        { what: 'bare BullMQ, jobs that do nothing', ours: false, unit: 'per second', values: rates.bare },
+        { what: 'Sandlot, jobs that look up their row', ours: true, unit: 'per second', values: rates.ours },
       ],
       notes: [
-        `${jobsEach} jobs a round, added one by one and done by one worker process, 64 at once, by turns; from the first add to the last end.`,
+        `${jobsEach} jobs per round, added individually and executed by one worker process, 64 concurrently, in rounds that alternate between the two rows; measured from the first addition to the last completion.`,
       ],
     }
   },

@@ -1,11 +1,11 @@
 /**
- * How soon a key that is typed into a terminal is shown, through the whole API, one key at a time: on the local driver,
- * or on a cluster where KUBECONFIG names one.
+ * The latency of a key that is typed into a terminal, through the whole API, one key at a time: on the local driver, or
+ * on the cluster of KUBECONFIG.
  *
  *   [KUBECONFIG=… SANDBOX_IMAGE=…] node bench/keys.ts [KEYS]
  *
- * Ends with 1 when the median is over its budget. A key takes a few milliseconds on a quiet machine; whatever gathers
- * keys or polls for them would take hundreds.
+ * Exits with 1 if the median exceeds its budget. A key takes a few milliseconds on an idle machine; code that buffers
+ * or polls for keys would take hundreds.
  */
 import { WebSocket } from 'ws'
 import { machine, median, percentile, table } from './figures.ts'

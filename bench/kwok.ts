@@ -1,7 +1,7 @@
 /**
- * Nodes and pods without kubelets: kwok, a process of this machine, plays the kubelets of nodes that only the API server
- * knows. Commands of their pods run as kwok's children, in a namespace of processes of their own and on a file system
- * that is read-only, because Sandlot signals processes by their numbers.
+ * Nodes and pods without kubelets: kwok, a process on this machine, simulates the kubelets of nodes that exist only in
+ * the API server. Commands of their pods run as kwok's children, in a separate PID namespace and on a read-only file
+ * system, because Sandlot signals processes by their PIDs.
  */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -29,7 +29,7 @@ export const podsOfNode = 500
 export interface Fleet extends AsyncDisposable {
   /** The nodes, in the order in which they fill with pods. */
   nodes: string[]
-  /** Takes all pods of a node away at once, as when it is lost and they are deleted by force. @returns how many */
+  /** Deletes all pods of a node by force, as when the node is lost. @returns how many */
   kill(node: string): Promise<number>
 }
 
@@ -119,7 +119,7 @@ interface KwokOptions {
   key: string
 }
 
-/** @returns what ends it */
+/** @returns a function that ends it */
 async function startKwok(options: KwokOptions): Promise<() => Promise<void>> {
   const { kubeconfig, folder, watchdog, id, port, kwok, cert, key } = options
   const config = join(folder, 'kwok.yaml')
@@ -173,19 +173,19 @@ async function startKwok(options: KwokOptions): Promise<() => Promise<void>> {
   }
 }
 
-/** Workers close what nobody has used for a minute. */
+/** Workers close connections that were unused for a minute. */
 const forgottenMs = 65_000
 const lookEveryMs = 5_000
 
 /**
- * kwok never ends the shell of a connection that was closed, and keeps four files for it: 5,000 sandboxes would need more
- * than a process may have.
+ * kwok never ends the shell of a connection that was closed, and keeps four files for it: 5,000 sandboxes would need
+ * more than a process may have.
  */
 function endForgottenShells(bwrapPid: number): () => void {
   let seen = new Map<number, number>()
   return () => {
     const now = performance.now()
-    // bubblewrap starts kwok through a process of its own.
+    // bubblewrap starts kwok through an intermediate process.
     const shells = childrenOf(bwrapPid).flatMap(childrenOf).flatMap(childrenOf)
     seen = new Map(shells.map((pid) => [pid, seen.get(pid) ?? now]))
     for (const [pid, since] of seen) {
@@ -217,8 +217,8 @@ async function untilServing(port: number, hasEnded: () => boolean): Promise<void
 }
 
 /**
- * A pod tells of its start by an event, and by its status 300 ms later, as kubelets do. It gets no address, so that
- * nothing in the cluster makes rules for it.
+ * The start of a pod is reported by an event, and by its status 300 ms later, as kubelets do. It gets no address, so
+ * that nothing in the cluster creates rules for it.
  */
 function stagesOf(namespace: string) {
   const stage = (name: string, matchExpressions: object[], rest: object) => ({
@@ -276,9 +276,9 @@ const placeOn = (node: string) => [
 ]
 
 /**
- * Names the node of each new pod of the namespace, in place of the scheduler: its rate of binding (50 a second by
- * default) would be what is measured, and pods of others must not meet these nodes.
- * @returns what takes it away
+ * Assigns each new pod of the namespace to a node, in place of the scheduler, whose rate of binding (50 a second by
+ * default) would limit the figures. Pods of others must not be scheduled to these nodes.
+ * @returns a function that removes it
  */
 async function openWebhook(
   admin: KubeConfig,

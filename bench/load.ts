@@ -1,6 +1,6 @@
 /**
- * A client that costs little beside the server it loads: kept connections, requests made once as
- * bytes, answers read no further than their status and length.
+ * A load generator that uses little CPU compared with the server: it reuses connections and the bytes of a request, and
+ * parses only the status and length of a response.
  */
 import { connect, type Socket } from 'node:net'
 
@@ -10,7 +10,7 @@ export interface Connection {
   close(): void
 }
 
-/** @param headers beyond what every request has */
+/** @param headers in addition to the common ones */
 export function requestBytes(method: string, path: string, headers: Record<string, string> = {}): Buffer {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: bench\r\n${lines.join('')}\r\n`)
@@ -42,7 +42,7 @@ export async function openConnection(url: string): Promise<Connection> {
   }
 }
 
-/** @returns undefined while there is more to come */
+/** @returns undefined while the response is incomplete */
 function statusOfWhole(bytes: Buffer): number | undefined {
   const head = bytes.indexOf('\r\n\r\n')
   if (head < 0) return undefined
@@ -51,7 +51,7 @@ function statusOfWhole(bytes: Buffer): number | undefined {
   return bytes.length >= head + 4 + length ? Number(text.slice(9, 12)) : undefined
 }
 
-/** A stream of events that stays open; what it carries is thrown away. Resolves at its first byte. */
+/** A stream of events that stays open; its content is discarded. Resolves at its first byte. */
 export async function openStream(
   url: string,
   path: string,

@@ -1,10 +1,10 @@
 /**
- * `npm run bench`: measures Sandlot beside what one would do instead, and writes bench/RESULTS.md.
+ * `npm run bench`: measures Sandlot and its alternatives, and writes bench/RESULTS.md.
  *
  *   KUBECONFIG=… SANDBOX_IMAGE=… [KUBECTL=…] npm run bench [-- PART…]
  *
- * Without names all parts are measured, those that need a cluster only where KUBECONFIG names one: an
- * administrator's, for namespaces of their own that are removed again. Quiet machines give the figures meant.
+ * Without names it measures all parts, and those that need a cluster only if KUBECONFIG is set: an administrator's,
+ * because these parts create and remove namespaces. Use an otherwise idle machine.
  */
 import { limits } from './accounts.ts'
 import { burst } from './burst.ts'

@@ -1,4 +1,4 @@
-/** Memory of an API and a worker process: at rest, with 100 sandboxes, with 1,000 open streams. */
+/** Memory of an API and a worker process: idle, with 100 sandboxes, with 1,000 open streams. */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { residentMebibytes } from './gauges.ts'
@@ -11,9 +11,9 @@ const sandboxes = Number(process.env.BENCH_SANDBOXES ?? 100)
 const streams = Number(process.env.BENCH_STREAMS ?? 1_000)
 /** Commands that all the streams follow. */
 const followed = 10
-/** How many are made at once. */
+/** Concurrent creates. */
 const batch = 5
-/** For what a change leaves behind to be collected. */
+/** Lets garbage be collected after a change. */
 const restMs = 5_000
 
 export const memory: Part = {
@@ -21,7 +21,7 @@ export const memory: Part = {
   needsCluster: false,
   async measure() {
     const { KUBECONFIG } = process.env
-    // As many as there are must fit on the node of the test.
+    // All of them must fit on the node of the test.
     const small = { SANDBOX_CPU_REQUEST: '5m', SANDBOX_MEMORY_REQUEST: '8Mi' }
     await using namespace = KUBECONFIG ? await makeNamespace(KUBECONFIG) : undefined
     await using stack = await startStack({ ...(namespace?.env ?? { SANDBOX_DRIVER: 'local' }), ...small })
@@ -37,9 +37,9 @@ export const memory: Part = {
       await weigh(`worker, ${when}`, stack.workers[0]!)
     }
     await sleep(restMs)
-    await weigh('bare Koa, at rest', koa, false)
-    await weigh('bare BullMQ, at rest', bullmq, false)
-    await weighBoth('at rest')
+    await weigh('bare Koa, idle', koa, false)
+    await weigh('bare BullMQ, idle', bullmq, false)
+    await weighBoth('idle')
     const ids = await createMany(stack)
     await weighBoth(`${sandboxes} sandboxes`)
     const open = await follow(stack, ids)
@@ -50,7 +50,7 @@ export const memory: Part = {
       rows,
       notes: [
         `Resident memory, read once ${restMs / 1000} s after each change, on ${KUBECONFIG ? 'Kubernetes, where the worker holds an open slot in each sandbox that was used within a minute' : 'the local driver'}; one process of each kind.`,
-        `The streams are event streams of ${followed} commands in the background, ${streams / followed} for each.`,
+        `The streams are event streams of ${followed} background commands, ${streams / followed} for each.`,
       ],
     }
   },

@@ -1,4 +1,4 @@
-/** A namespace of one benchmark alone, and the settings of the processes that use it. */
+/** A separate namespace for one benchmark, and the settings of the processes that use it. */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,22 +1,22 @@
-/** What the parts of the benchmark have in common: each measures one thing beside its alternative. */
+/** The interface of the parts of the benchmark. Each compares one operation with its alternative. */
 
 export interface Row {
   what: string
-  /** Whether it is Sandlot, or what a user would do instead. */
+  /** True for Sandlot, false for the alternative. */
   ours: boolean
-  /** What is counted, such as `ms`, `a second`, `MiB`. */
+  /** Such as `ms`, `per second`, `MiB`. */
   unit: string
-  /** As many as were measured, in no order. */
+  /** All measured values, in no order. */
   values: number[]
 }
 
 export interface Findings {
   rows: Row[]
-  /** What the figures are held to. */
+  /** Limits of the figures. */
   verdicts?: { what: string; met: boolean }[]
-  /** How it was measured, and what that leaves out: Markdown, a sentence each. */
+  /** The method of the measurement and its limits: Markdown, a sentence each. */
   notes: string[]
-  /** What the rows sum up: Markdown. */
+  /** More detailed figures than the rows: Markdown. */
   details?: string
 }
 
@@ -24,7 +24,7 @@ export interface Part {
   title: string
   /** Whether there must be a cluster: KUBECONFIG of an administrator. */
   needsCluster: boolean
-  /** Variables of the environment that it also needs: its file says what they are. */
+  /** Environment variables that it also needs, described in its file. */
   needs?: string[]
   measure(): Promise<Findings>
 }

@@ -1,4 +1,4 @@
-/** What a user would do instead of a sandbox: `kubectl run`, and wait until the pod is ready. */
+/** The alternative to a sandbox: `kubectl run`, and waiting until the pod is ready. */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,8 +18,8 @@ export interface PlainPods extends AsyncDisposable {
 const run = promisify(execFile)
 
 /**
- * In a namespace of their own, which goes with them. Without kubectl on the PATH or in KUBECTL, the
- * same calls are made by the client library.
+ * They have a separate namespace, which is deleted with them. Without kubectl on the PATH or in KUBECTL, the client
+ * library makes the same calls.
  * @param kubeconfig of an administrator
  */
 export async function openPlainPods(kubeconfig: string, image: string): Promise<PlainPods> {
@@ -71,7 +71,7 @@ function byLibrary(api: CoreV1Api, namespace: string, image: string) {
       () => true,
     )
   return {
-    how: 'a pod made by @kubernetes/client-node and asked for until it is Ready (there was no kubectl)',
+    how: 'a pod created by @kubernetes/client-node and polled until it is Ready (kubectl was not available)',
     async start(name: string) {
       const main = { name: 'main', image, imagePullPolicy: 'IfNotPresent', command }
       const spec = { containers: [main], restartPolicy: 'Never' }

@@ -1,7 +1,6 @@
 /**
- * What the pool's rule makes of a day: creates that come as they may come on a working day, with rushes,
- * through pools of a fixed size and through ones that follow demand (workers/pool/demand.ts). No service
- * runs; time is simulated, and the same day comes out each time.
+ * Simulates a working day of the warm pool: creates with rushes, through pools of a fixed size and through pools that
+ * follow demand (workers/pool/demand.ts). No service runs; time is simulated, and every run simulates the same day.
  *
  *   node bench/pool-simulation.ts [START-SECONDS]
  */
@@ -12,7 +11,7 @@ import { table } from './figures.ts'
 
 const day = 24 * 3600
 
-/** Seconds at which creates come: few at night, most in the afternoon, and a class that starts on the hour. */
+/** Seconds at which creates arrive: few at night, most in the afternoon, and a class that starts on the hour. */
 function arrivalsOfADay(random = seeded(7)): number[] {
   const arrivals: number[] = []
   for (let second = 0; second < day; second++) {
@@ -20,7 +19,7 @@ function arrivalsOfADay(random = seeded(7)): number[] {
     const daylight = Math.max(0, Math.sin(((hour - 6) / 14) * Math.PI))
     const aSecond = hour > 6 && hour < 20 ? 0.002 + 0.12 * daylight ** 2 : 0.002
     if (random() < aSecond) arrivals.push(second)
-    // Twenty people who were told to begin now: at nine, and again after each break.
+    // Twenty people who begin simultaneously: at nine, and again after each break.
     const isRush = [9, 10.5, 13, 14.5].includes(hour)
     if (isRush) for (let one = 0; one < 20; one++) arrivals.push(second + random() * 40)
   }

@@ -1,6 +1,6 @@
 /**
- * What blanking secrets out of output costs: `node bench/redact.ts`. The redactor alone in this process,
- * then a command of the local driver that prints the same bytes through a worker with it and without.
+ * `node bench/redact.ts`: the cost of redacting secrets in output. First the redactor without a worker, then a command
+ * of the local driver that prints the same bytes through a worker, with and without redaction.
  */
 import { randomBytes } from 'node:crypto'
 import { buildPatterns } from '../workers/secrets/patterns.ts'
@@ -72,7 +72,7 @@ async function measureStream(secrets: Record<string, string>) {
   })
   const plain: number[] = []
   const redacted: number[] = []
-  // By turns, so that both meet the same machine.
+  // Alternately, so that both have the same conditions.
   for (let round = 0; round <= rounds; round++) {
     const ms = [await stream(stack, String(id), true), await stream(stack, String(id), false)] as const
     if (round === 0) continue
@@ -89,7 +89,7 @@ for (const [name, bytes] of Object.entries(samples)) {
   rates.push({ name, rates: [] })
   for (const count of counts) rates.at(-1)!.rates.push(await rateOf(secretsOf(count), bytes))
 }
-console.log('The redactor alone, MiB/s, by the number of secrets of 35 characters:\n')
+console.log('The redactor without a worker, MiB/s, by the number of secrets of 35 characters:\n')
 console.log(
   table(
     ['output', ...counts.map(String)],

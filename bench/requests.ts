@@ -1,4 +1,4 @@
-/** Authenticated requests beside a bare Koa that answers everything alike: 32 in flight, by turns. */
+/** Authenticated requests compared with a bare Koa that always sends the same response: 32 in flight, alternately. */
 import { newSandboxId } from '../shared/data/ids.ts'
 import { loadFor, openConnection, requestBytes } from './load.ts'
 import type { Part, Row } from './part.ts'
@@ -9,7 +9,7 @@ const rounds = 6
 const roundMs = 2_000
 
 export const requests: Part = {
-  title: 'Requests with an API key, beside a bare Koa',
+  title: 'Requests with an API key, compared with bare Koa',
   needsCluster: false,
   async measure() {
     await using stack = await startStack({ SANDBOX_DRIVER: 'local' })
@@ -19,7 +19,7 @@ export const requests: Part = {
     const authorization = `Bearer ${stack.key}`
     const ways = [
       { what: 'bare Koa', url: koa, path: '/', status: 200 },
-      { what: 'key alone: `GET /v1/sandboxes/none`', url: api, path: '/v1/sandboxes/none', status: 404 },
+      { what: 'only the key: `GET /v1/sandboxes/none`', url: api, path: '/v1/sandboxes/none', status: 404 },
       {
         what: 'key and bucket: `GET …/none/files/view`',
         url: api,
@@ -27,7 +27,7 @@ export const requests: Part = {
         status: 404,
       },
       {
-        what: 'key, bucket, a row that is not there',
+        what: 'key, bucket, a missing row',
         url: api,
         path: `/v1/sandboxes/${newSandboxId()}/files/view?path=a`,
         status: 404,
@@ -52,10 +52,10 @@ export const requests: Part = {
     const rowOf = (of: Map<string, number[]>, unit: string): Row[] =>
       ways.map(({ what }) => ({ what, ours: what !== 'bare Koa', unit, values: of.get(what)! }))
     return {
-      rows: [...rowOf(rates, 'a second'), ...rowOf(times, 'ms')],
+      rows: [...rowOf(rates, 'per second'), ...rowOf(times, 'ms')],
       notes: [
-        `One API process, ${inFlight} requests in flight over kept connections, ${rounds} rounds of ${roundMs / 1000} s each by turns; the client, PostgreSQL and Redis share the machine.`,
-        'Those that end in 404 show what comes before a handler. `a second` has a value for each round; its 90th and 99th percentiles are the quickest rounds.',
+        `One API process with ${inFlight} requests in flight over persistent connections, in ${rounds} rounds of ${roundMs / 1000} s that alternate between the rows; the client, PostgreSQL and Redis share the machine.`,
+        'Requests that end in 404 show the cost of the steps before a handler. `per second` has one value for each round; its 90th and 99th percentiles are the fastest rounds.',
       ],
     }
   },

@@ -1,6 +1,6 @@
 /**
- * What requests, jobs and the sweep ask of PostgreSQL, with 100, 10,000 and 1,000,000 sandboxes behind
- * them: the time of each statement and the rows that it looked at, as PostgreSQL itself says.
+ * The statements of requests, jobs and the reconciler with 100, 10,000 and 1,000,000 sandboxes in the tables: the time
+ * of each statement and the rows that it read, as reported by PostgreSQL.
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,10 +13,10 @@ import { type Stack, startStack } from './stack.ts'
 
 const sizes = (process.env.BENCH_ROWS ?? '100,10000,1000000').split(',').map(Number)
 const rounds = 15
-/** Rows that a statement may look at: a page, or the month of an account with a hundredth of everything. */
+/** Rows that a statement may read: a page, or the month of an account that has one per cent of all rows. */
 const mostRows = 1_000
 
-/** Each by words that no other statement has, and whether it is on the chart. */
+/** Each is identified by words that no other statement has. `isShown` puts it on the chart. */
 const operations: { name: string; words: RegExp; isShown?: boolean }[] = [
   { name: 'API key', words: /from api_key join account/ },
   { name: 'one sandbox', words: /from sandbox, clock where id/ },
@@ -25,17 +25,17 @@ const operations: { name: string; words: RegExp; isShown?: boolean }[] = [
   { name: 'list, all, deep', words: /and true and id < .* order by id desc/ },
   { name: 'usage of the month', words: /as used from bounds$/, isShown: true },
   { name: 'usage by sandbox', words: /billed as materialized/ },
-  { name: 'admission: what is active', words: /from sandbox where account_id = .* order by expires_at/ },
+  { name: 'admission: active sandboxes', words: /from sandbox where account_id = .* order by expires_at/ },
   { name: 'reaper: ends one', words: /^update sandbox set destroyed_at .* where id = /, isShown: true },
-  { name: 'sweep: rows with a pod', words: /from sandbox where reaped_at is null order/, isShown: true },
-  { name: 'sweep: commands of lost workers', words: /from exec join sandbox/ },
-  { name: 'sweep: old Idempotency-Keys', words: /^delete from idempotency_key where created_at/ },
-  { name: 'sweep: old refusals', words: /^delete from command_refusal/ },
-  { name: 'sweep: deleted accounts', words: /^with done as .* from account/ },
+  { name: 'reconciler: rows with a pod', words: /from sandbox where reaped_at is null order/, isShown: true },
+  { name: 'reconciler: commands of lost workers', words: /from exec join sandbox/ },
+  { name: 'reconciler: old Idempotency-Keys', words: /^delete from idempotency_key where created_at/ },
+  { name: 'reconciler: old refusals', words: /^delete from command_refusal/ },
+  { name: 'reconciler: deleted accounts', words: /^with done as .* from account/ },
 ]
 
 export const scale: Part = {
-  title: 'Statements, by the rows behind them',
+  title: 'Statements, by the size of the tables',
   needsCluster: false,
   async measure() {
     // The account's past of this month is beyond the hours that it would have.
@@ -62,7 +62,7 @@ async function explainFromNowOn({ databaseUrl }: Stack['services']) {
   await db.close()
 }
 
-/** Not explained: what fills the tables is not what is measured, and has a check for every row. */
+/** Without plans: statements that fill the tables are not measured, and have a check for every row. */
 const quietly = (db: Database): Pick<Queries, 'query'> => ({
   query: (sql, parameters) =>
     db.transaction(async (queries) => {
@@ -126,15 +126,15 @@ function present(found: ExplainedStatement[][]): Findings {
       ),
     verdicts: [
       {
-        what: `no statement looks at more than ${mostRows.toLocaleString('en')} of ${words(sizes.at(-1)!)}: ${largest}`,
+        what: `no statement reads more than ${mostRows.toLocaleString('en')} of ${words(sizes.at(-1)!)}: ${largest}`,
         met: largest <= mostRows,
       },
     ],
     notes: [
-      'As many commands and Idempotency-Keys as sandboxes, spread over two years; a hundredth of it all belongs to the account that asks. Times are those of the statement alone, as auto_explain says, with plans that serve any parameters; the table names the indexes at the largest size.',
+      'There are as many commands and Idempotency-Keys as sandboxes, spread over two years; one per cent of all rows belongs to the account that sends the requests. Times are those of only the statement, as reported by auto_explain, with plans that are valid for any parameters; the table names the indexes that are used at the largest size.',
     ],
     details: table(
-      ['statement', ...sizes.map((size) => `ms, ${words(size)}`), 'rows looked at', 'by'],
+      ['statement', ...sizes.map((size) => `ms, ${words(size)}`), 'rows read', 'index'],
       all.map(({ name, at }) => [
         name,
         ...at.map(({ times }) => median(times).toFixed(2)),

@@ -1,4 +1,4 @@
-/** A throw-away PostgreSQL, migrated, and a Redis for one benchmark, in a folder of their own. */
+/** A temporary, migrated PostgreSQL and a Redis for one benchmark, in a separate folder. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { migrate } from '../migrations/migrate.ts'
 import { startWatchdog, type Watchdog } from '../scripts/supervisor/watchdog.ts'
@@ -9,7 +9,7 @@ export interface Services extends AsyncDisposable {
   folder: string
   databaseUrl: string
   redisUrl: string
-  /** Ends what is started with it, also when this process is killed. */
+  /** Ends processes that are started with it, also when this process is killed. */
   watchdog: Watchdog
 }
 

@@ -1,4 +1,4 @@
-/** What a benchmark has made outside this machine is undone also when somebody ends it. */
+/** Removes the resources that a benchmark created outside this machine, also when it is interrupted. */
 
 const undos = new Set<() => Promise<unknown>>()
 

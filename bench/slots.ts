@@ -1,11 +1,12 @@
 /**
- * How many commands find a slot, and what that saves: commands at random moments over 20 sandboxes,
+ * The share of commands that find a slot, and the time that this saves: commands at random moments over 20 sandboxes,
  * through one worker and through eight, on Kubernetes; the figures are of the whole API.
  *
  *   KUBECONFIG=… SANDBOX_IMAGE=… node bench/slots.ts [COMMANDS] [A-SECOND] [WORKERS]…
  *
- * It fails when a command did, or when less than 95% found a slot. Each command costs the node a slot too, so the pace is bounded by it: two cores carry some 20 a
- * second in all. It needs an administrator's KUBECONFIG, and makes a namespace of its own.
+ * Fails if a command fails, or if less than 95% found a slot. The node must open a slot for each command, which limits
+ * the rate: two cores sustain some 20 a second in total. It needs an administrator's KUBECONFIG, and creates a
+ * namespace.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { machine, percentile, table } from './figures.ts'

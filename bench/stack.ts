@@ -20,7 +20,9 @@ export interface Stack extends AsyncDisposable {
   services: Services
   /** The account's API key. */
   key: string
-  /** Starts one more process of ours, with the settings of the others. @param entry from the project's root, or absolute */
+  /**
+   * Starts one more process of ours, with the settings of the others. @param entry from the project's root, or absolute
+   */
   start(entry: string, readyWords: string[], role?: Role): Promise<StartedProcess>
 }
 
@@ -36,7 +38,7 @@ export interface StartedProcess {
 export const addressOf = ({ lines }: StartedProcess) => `http://127.0.0.1:${lines[0]!.port}`
 
 /**
- * @param env the driver's settings, over those of a machine of its own
+ * @param env the driver's settings, which override the defaults of the benchmark
  * @param prepare called when the databases are there, and nothing uses them yet
  */
 export async function startStack(

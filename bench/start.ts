@@ -1,4 +1,4 @@
-/** What an API and a worker take to start, from the bundles of the image. */
+/** The CPU time that an API and a worker take to start, from the bundles of the image. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -14,7 +14,7 @@ const rounds = 9
 const mostMs = 500
 
 export const start: Part = {
-  title: 'Start of a process of the image',
+  title: 'Startup of the processes of the image',
   needsCluster: true,
   async measure() {
     await using undo = new AsyncDisposableStack()
@@ -47,7 +47,7 @@ export const start: Part = {
         },
       ],
       notes: [
-        `User and system time of the process, in steps of 10 ms, when its log says \`listening\` and, for a worker, \`working\`: ${rounds} starts of each.`,
+        `User and system time of the process, in steps of 10 ms, until its log says \`listening\` and, for a worker, \`working\`: ${rounds} starts of each.`,
       ],
     }
   },

@@ -1,6 +1,6 @@
 /**
- * What carries a command from the API to a worker: HTTP in two steps, as it is built, beside a
- * BullMQ job of one attempt answered over pub/sub. Both on loopback, in one process, in turn.
+ * Compares two ways to send a command from the API to a worker: HTTP in two steps, which Sandlot uses, and a BullMQ job
+ * of one attempt that is answered over pub/sub. Both on loopback, in one process, alternately.
  *
  *   REDIS_URL=redis://localhost:6379 node bench/transport.ts
  */

@@ -125,7 +125,7 @@ const drivers = {
   SANDBOX_NETWORK_POLICIES: list.optional().meta({
     unset: 'none',
     description:
-      'Network policies of your own in that namespace that may open ways to or from sandboxes, by name, comma-separated. While [any other](hosting.md#the-walls-of-a-cluster) does, no sandbox is made.',
+      'Network policies of your own in that namespace that may open ways to or from sandboxes, by name, comma-separated. While [any other](hosting.md#isolation-checks) does, no sandbox is made.',
   }),
   SANDBOX_LOCAL_DIR: z.string().default('.data/sandboxes').describe('The folder of local sandboxes.'),
   SANDBOX_LOCAL_BWRAP: z.string().optional().meta({
@@ -271,7 +271,7 @@ const processes = {
     .max(20)
     .default(usualSeconds)
     .describe(
-      'How long a worker may be silent before the API tells its commands as lost, or gives a call to another one. How long workers wait for the cluster and for shells in sandboxes follows from it. A machine whose processors are overcommitted needs more; [it costs time](hosting.md#how-long-silence-is-waited-for) when something is really gone. Set the same for all processes.',
+      'How long a worker may be silent before the API tells its commands as lost, or gives a call to another one. How long workers wait for the cluster and for shells in sandboxes follows from it. A machine whose processors are overcommitted needs more; [it costs time](hosting.md#liveness-timeouts) when something is really gone. Set the same for all processes.',
     ),
   SWEEP_SECONDS: z.coerce
     .number()
