@@ -4,10 +4,10 @@
  */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build, type Plugin, stop } from 'esbuild'
+import { plainBuiltins } from '../../scripts/plain-builtins.mjs'
 import { root } from '../../scripts/root.mjs'
 import { serverBundle } from '../../scripts/server-bundle.ts'
 
@@ -41,7 +41,7 @@ export async function bundleServer(folder: string): Promise<Bundle> {
     footer: { js: '})' },
     entryPoints: entries,
     outdir: folder,
-    plugins: [withOwnPlaces, withPlainBuiltins],
+    plugins: [withOwnPlaces, plainBuiltins],
   }).finally(stop)
   const fileOf = (name: keyof typeof entries) => join(folder, `${name}.js`)
   const files = { api: fileOf('api'), worker: fileOf('worker'), doomedWorker: fileOf('doomedWorker') }
@@ -60,20 +60,6 @@ const withOwnPlaces: Plugin = {
         .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href))
       return { contents, loader: 'ts' }
     })
-  },
-}
-
-/** `import` touches every lazy getter of a module of Node's: with node:http, that loads all of fetch. */
-const withPlainBuiltins: Plugin = {
-  name: 'with-plain-builtins',
-  setup({ onResolve, onLoad }) {
-    const namespace = 'builtin'
-    onResolve({ filter: /^(node:)?[\w/]+$/ }, ({ path, kind }) =>
-      isBuiltin(path) && kind === 'import-statement' ? { path, namespace } : undefined,
-    )
-    onLoad({ filter: /.*/, namespace }, ({ path }) => ({
-      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)})`,
-    }))
   },
 }
 
