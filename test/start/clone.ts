@@ -112,6 +112,11 @@ export class Clone {
     return started
   }
 
+  /** The pid of the process that runs the databases and the Procfile. */
+  stackPid(): number {
+    return Number.parseInt(readFileSync(join(this.folder, '.data', 'stack.lock'), 'utf8'), 10)
+  }
+
   /** The pids of everything that runs in this folder. */
   processes(): number[] {
     return readdirSync('/proc')
