@@ -107,7 +107,7 @@ async function write(path, text) {
   await writeFile(path, text)
 }
 
-/** Replaces a folder by a rename, because a client that starts meanwhile would fail with a partial one. */
+/** Replaces a folder by a rename, because a client that starts during the build would fail with a partial one. */
 async function replaceFolder(path, fill) {
   const [fresh, old] = [`${path}.${process.pid}.new`, `${path}.${process.pid}.old`]
   try {

@@ -2,7 +2,7 @@
  * `npm test`: installs missing dependencies, builds the client, runs the gate and ends with one line, `N passed, N
  * failed`. test/setup/ starts and stops the services of the run.
  *
- * If at most five files fail, they run again, alone and in a process each. A file that passes then is printed as `flaky`
+ * If at most five files fail, they run again, one at a time and in a process each. A file that passes then is printed as `flaky`
  * and counts as passed, unless the commit changes it: GATE_BASE names the commit to compare with.
  */
 import { execFileSync } from 'node:child_process'
@@ -25,7 +25,7 @@ const usage = `npm test -- [FILE…] [OPTION…]
   -t PATTERN    runs only the tests whose names match
   --help        shows this text
 
-Names of files come before options. All other options go to vitest.`
+File names precede options. All other options go to vitest.`
 
 /** More failed files are no accident. */
 const maxRetriedFiles = 5
@@ -78,7 +78,7 @@ async function runGate(names, options, seed) {
   if (failed.length === 0 || failed.length > maxRetriedFiles || first.strays > 0) return report(first)
 
   const files = failed.map(({ file }) => file)
-  console.log(`Running again, alone: ${files.join(', ')}`)
+  console.log(`Running again, one at a time: ${files.join(', ')}`)
   const alone = [...files, ...options, '--maxWorkers', '1', '--isolate']
   const second = await runVitest(alone, { environment })
   const changed = changedFiles()

@@ -13,7 +13,7 @@ export class WrongSettings extends Error {}
 
 /** The process itself has printed the error. */
 const wrongOf = (name: string) =>
-  new WrongSettings(`${name} says that its settings are wrong (exit code 2). Mend them and start again.`)
+  new WrongSettings(`${name} says that its settings are wrong (exit code 2). Fix them and start again.`)
 
 export type Stoppable = Pick<KeptProcess, 'stop'>
 

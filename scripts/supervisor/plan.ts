@@ -26,7 +26,7 @@ export async function planProcesses(
   const countOf = (wanted: string) => processes.filter(({ kind }) => kind === wanted).length
   const counts = { PORT: countOf('api'), INTERNAL_PORT: processes.length, CALLS_PORT: countOf('worker') }
   const chosen: Record<Setting, number[]> = { PORT: [], INTERNAL_PORT: [], CALLS_PORT: [] }
-  // Ports that the user chose come first, so that no default takes them.
+  // The ports that the user chose first, so that no default takes them.
   const order = (Object.keys(counts) as Setting[]).sort(
     (a, b) => Number(ports[b].isSet) - Number(ports[a].isSet),
   )

@@ -1,6 +1,6 @@
 /**
- * Puts all code of an API, and of a worker, into one file: such a process starts with a third of the CPU. The bundle is
- * the run's own, and so is what V8 made of it (see run-bundle.cjs). `npm start`, which test/start tries, runs the sources.
+ * Bundles an API, and a worker, into one file each, so that a process starts with a third of the CPU. Each run has its own
+ * bundle and its own V8 cache (see run-bundle.cjs). `npm start`, which test/start tests, runs the sources.
  */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -49,7 +49,7 @@ export async function bundleServer(folder: string): Promise<Bundle> {
   return { runner, ...files }
 }
 
-/** What lies beside a source is found from the bundle too. */
+/** Makes the bundle find files relative to the source. */
 const withOwnPlaces: Plugin = {
   name: 'with-own-places',
   setup({ onLoad }) {
@@ -63,7 +63,7 @@ const withOwnPlaces: Plugin = {
   },
 }
 
-/** A process without settings ends at once, and keeps what V8 has compiled until then. */
+/** A process without settings exits immediately, and stores the code that V8 has compiled. */
 async function compile(file: string): Promise<void> {
   await new Promise<void>((resolve) => {
     execFile(process.execPath, [runner, file], { env: {} }, () => resolve())

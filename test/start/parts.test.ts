@@ -17,7 +17,7 @@ function makeFolder() {
   return { path: join(folder, 'lock'), [Symbol.dispose]: () => rmSync(folder, { recursive: true }) }
 }
 
-test('a lock is held until it is released, and tells who holds it', () => {
+test('a lock is held until it is released, and names its holder', () => {
   using folder = makeFolder()
   const lock = takeLock(folder.path)
   expect(takeLock(folder.path)).toEqual({ holder: process.pid })
@@ -72,7 +72,7 @@ test('a default port gives way to the same port that the user set for something 
   expect(said).toEqual([`Port ${port} on 127.0.0.1 is not free: PORT is ${api!.ports.PORT}.`])
 })
 
-test('a Procfile is its release and its processes, and a line that is neither is named', () => {
+test('a Procfile has a release and processes, and any other line is an error', () => {
   const { release, processes } = parseProcfile('# ours\nrelease: a b\n\nweb-1: c: d\n')
   expect(release).toBe('a b')
   expect([...processes]).toEqual([['web-1', 'c: d']])

@@ -29,7 +29,7 @@ function shareStack(procfile?: string, environmentIn: (clone: Clone) => Record<s
   return () => shared
 }
 
-/** A kubeconfig whose cluster nobody serves. */
+/** A kubeconfig of a cluster that does not exist. */
 const nowhere = {
   clusters: [{ name: 'nowhere', cluster: { server: 'https://127.0.0.1:1' } }],
   users: [{ name: 'nobody', user: { token: 'none' } }],
@@ -37,8 +37,8 @@ const nowhere = {
   'current-context': 'nowhere',
 }
 
-// Each test has a clone of its own, and waits for its databases and processes half of the time.
-describeBeside('from the first start to its end', () => {
+// Each test has a separate clone, and waits for its databases and processes half of the time.
+describeBeside('a first start', () => {
   test('a start runs the release first, then every process, and prints the address and what to type next', async () => {
     await using clone = new Clone()
     const stack = clone.start()
@@ -94,7 +94,7 @@ describeBeside('from the first start to its end', () => {
     },
   )
 
-  test('what keeps workers from their cluster is told before anything starts', async () => {
+  test('an unusable cluster is reported before anything starts', async () => {
     await using clone = new Clone()
     const stack = clone.start({ KUBECONFIG: join(clone.folder, 'none') })
     expect(await stack.exit).toBe(2)
@@ -102,7 +102,7 @@ describeBeside('from the first start to its end', () => {
     expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
   })
 
-  test('kill -9 of the stack leaves nothing alive, and the next start works at once', async () => {
+  test('kill -9 of the stack leaves nothing alive, and the next start works immediately', async () => {
     await using clone = await startedBefore()
     const first = clone.start()
     await first.ready()
@@ -137,11 +137,11 @@ describeBeside('from the first start to its end', () => {
   })
 })
 
-describeBeside('of one that was started before', () => {
+describeBeside('a later start', () => {
   describe('a stack that runs', () => {
     const shared = shareStack()
 
-    test('a second start in the same clone says so and does nothing to the first', async () => {
+    test('a second start in the same clone is refused and leaves the first unchanged', async () => {
       const { clone, stack } = shared()
       const [, url] = await stack.ready()
       const second = clone.start()
@@ -151,7 +151,7 @@ describeBeside('of one that was started before', () => {
       expect((await fetch(url!)).status).toBe(200)
     })
 
-    test('a process or a database that dies is started again, and it is said', async () => {
+    test('a process or a database that dies is restarted, with a message', async () => {
       const { clone, stack } = shared()
       await stack.ready()
       const [, worker] = await stack.says(/worker listens (\d+)/)
@@ -188,14 +188,14 @@ describeBeside('of one that was started before', () => {
     await clone.untilNothingRuns(5000)
   })
 
-  describe('of what a start knows', () => {
+  describe('environments', () => {
     const names = 'env | grep -o "^[A-Z_]*\\(KEY\\|SECRET\\)=" | sort | tr -d "\\n"'
     const told = (name: string) => `echo ${name} has "[$(${names})]", cluster "[$KUBECONFIG]"`
     const tell = (name: string) => `sh -c '${told(name)}; exec node stand-in.mjs ${name}'`
     const procfile = `release: sh -c '${told('release')}'\napi: ${tell('api')}\nworker: ${tell('worker')}\n`
     const shared = shareStack(procfile, (clone) => {
       const kubeconfig = join(clone.folder, 'kubeconfig')
-      // A start goes on when a cluster does not answer.
+      // A start continues if the cluster does not answer.
       writeFileSync(kubeconfig, JSON.stringify(nowhere))
       return { KUBECONFIG: kubeconfig }
     })
@@ -206,7 +206,7 @@ describeBeside('of one that was started before', () => {
       await stack.says(/api has .*, cluster \[\]/)
     })
 
-    test('each kind of process is given its own keys, and a migration none', async () => {
+    test('each kind of process receives its own keys, and a migration none', async () => {
       const { stack } = shared()
       await stack.says(/worker has \[CALLS_KEY=SECRETS_KEY=\]/)
       await stack.says(/api has \[CALLS_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
@@ -214,7 +214,7 @@ describeBeside('of one that was started before', () => {
     })
   })
 
-  test('more workers and APIs get names and ports of their own, and .env is read', async () => {
+  test('more workers and APIs get separate names and ports, and .env is read', async () => {
     await using clone = await startedBefore()
     writeFileSync(join(clone.folder, '.env'), 'APIS=2\nWORKERS=7\n')
     const stack = clone.start({}, [process.execPath, 'scripts/start.mjs', '--workers', '2'])
@@ -223,7 +223,7 @@ describeBeside('of one that was started before', () => {
       await stack.says(new RegExp(`^${name} +\\| \\w+ listens`, 'm'))
   })
 
-  test('a clone may have a space in its path, and what lies beside it stays', async () => {
+  test('a clone may have a space in its path, and neighbouring folders stay', async () => {
     const parent = makeRunFolder('beside-')
     try {
       mkdirSync(join(parent, 'my'))
