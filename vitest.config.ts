@@ -1,59 +1,58 @@
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
-import LongOnesFirst from './test/setup/sequencer.ts'
 
 /** What the gate and the soak share. */
 export const common = {
   globalSetup: ['test/setup/services.ts'],
   setupFiles: ['test/setup/seed.ts'],
-  reporters: ['./test/setup/reporter.ts'],
+  reporters: ['default', './test/setup/reporter.ts'],
+  slowTestThreshold: 2_000,
   teardownTimeout: 90_000,
   pool: 'forks',
-  // They guard against what hangs. A wait ends before them and tells what it waited for.
+  // Guards against hanging tests. Waits end earlier, with the name of the condition.
   testTimeout: 180_000,
   hookTimeout: 180_000,
 } satisfies ViteUserConfig['test']
 
 const all = 'test/**/*.test.{ts,tsx}'
 
-/** Files that watch their own process: its memory, its event loop, or what Node warns of once. Each has a new one. */
-const watchful = [
+/** Files that measure their own process: its memory, its event loop, or warnings that Node prints once. */
+const apart = [
   'test/{standstill,timers}.test.ts',
   'test/workers/{output,output-log,parsers,redactor}.test.ts',
 ]
 
-/** Files that count all that a process says: beside nothing else. */
+/** Files that count all messages of a process; nothing else runs beside them. */
 const alone = ['test/api/round-trips.test.ts']
 
-/** Most files mostly wait, for processes, pods and time: two cores have room for four. */
+/** Most files mostly wait for processes, pods and time, so two cores can run four of them. */
 const beside = { maxWorkers: 4, sequence: { groupOrder: 1 } }
 
-/** Draws the pictures of the pages, and tests nothing. */
+/** Draws the pictures of the pages; it tests nothing. */
 const pictures = process.env.SANDLOT_SCREENSHOTS ? [] : ['test/cli/screenshots.test.ts']
 
 /**
- * The gate, `npm test`: what says the same of the same commit on a quiet machine and on a busy one. What needs load,
- * chance or bounds of time is in `*.soak.ts` (vitest.soak.config.ts).
+ * The gate, `npm test`: tests with the same result on an idle and on a busy machine. Tests that need load, chance or time
+ * limits are in `*.soak.ts` (vitest.soak.config.ts). vitest remembers how long each file took and starts the slowest first.
  */
 export default defineConfig({
   test: {
     ...common,
     // See test/support/eventually.ts.
     env: { SANDLOT_PATIENCE: '6' },
-    sequence: { sequencer: LongOnesFirst },
     projects: [
       {
         extends: true,
-        test: { name: 'watchful', include: watchful, ...beside },
+        // Named so that vitest starts them first: the last files of the other project are short.
+        test: { name: 'apart', include: apart, ...beside },
       },
       {
         extends: true,
-        // A process runs one file after the other, so it loads hundreds of modules once, and each of them is made once.
-        // What is of one file, hooks too, a module of test/ therefore gives by a function. The scripts run a failed file
-        // once more in a process of its own.
+        // A process runs many files, so that it loads hundreds of modules only once. A module of test/ therefore sets up
+        // a file, hooks included, only in a function. scripts/test.mjs runs a failed file again in a separate process.
         test: {
           name: 'together',
           include: [all],
-          exclude: [...watchful, ...alone, ...pictures],
+          exclude: [...apart, ...alone, ...pictures],
           ...beside,
           isolate: false,
         },

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 import { common } from './vitest.config.ts'
 
-/** Files of the gate that claim times besides: here, one file at a time and without patience, the times count. */
+/** Files of the gate that also check documented times. Here they run one at a time, and the times are not multiplied. */
 const withTimes = [
   'test/api/exec-attach.test.ts',
   'test/api/exec-events.test.ts',
@@ -18,7 +18,7 @@ const withTimes = [
   'test/workers/{cluster-missing,ends,frozen,frozen-start,late,orphans,pool}.test.ts',
 ]
 
-/** Files of the gate that lean on the tools of an image: here they run in each. */
+/** Files of the gate that depend on the tools of an image. Here they run in every image. */
 const inEveryImage = [
   'test/api/files-at-once.test.ts',
   'test/api/files-raw.test.ts',
@@ -28,10 +28,10 @@ const inEveryImage = [
   'test/workers/terminal.test.ts',
 ]
 
-/** Files of the gate that take more rounds here. */
+/** Files of the gate that run more rounds here. */
 const withRounds = ['test/drivers/kubernetes-walls.test.ts']
 
-/** They know only the local driver: `--driver kubernetes` leaves them out. test/start/suites.test.ts holds the list to them. */
+/** Suites for the local driver only, which `--driver kubernetes` skips. test/start/suites.test.ts checks this list. */
 export const onlyLocal = [
   'test/migrate.soak.ts',
   'test/api/{clients,exec-endless-output}.soak.ts',
@@ -47,7 +47,7 @@ export const onlyLocal = [
 
 export const suites = ['test/**/*.soak.ts', ...withTimes, ...inEveryImage, ...withRounds]
 
-/** `npm run soak`: what takes load, chance and time, every image, and what is held against documented times. */
+/** `npm run soak`: tests that need load, chance, time or every image, and tests of documented times. */
 export default defineConfig({
   test: {
     ...common,

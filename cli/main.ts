@@ -1,8 +1,7 @@
 #!/usr/bin/env node
-/** `sandlot`, the terminal client. This file loads nothing else before it is needed, so that the client starts quickly. */
-import { enableCompileCache } from 'node:module'
+/** `sandlot`, the terminal client. This file imports nothing at its top, so that the client starts quickly. */
 
-/** The first Node that will do. The build takes it from `engines` of package.json. */
+/** The oldest supported Node, which the build takes from `engines` of package.json. */
 declare const oldestNode: string
 const args = process.argv.slice(2)
 
@@ -12,9 +11,9 @@ if (isTooOld(process.versions.node)) {
   )
   process.exitCode = 1
 } else {
-  // Compiled code is kept beside the code, so that both are removed together; where nobody may write, there is
-  // none. Before Node 22.1 there is none at all.
-  enableCompileCache?.(`${import.meta.dirname}/cache`)
+  // The compile cache lies beside the code, so that both are removed together. It is missing if the folder is not
+  // writable, and before Node 22.1.
+  process.getBuiltinModule?.('node:module').enableCompileCache?.(`${import.meta.dirname}/cache`)
   // Node 20 lacks it.
   Promise.withResolvers ??= withResolvers
   if (args.length === 1 && ['--version', '-V', 'version'].includes(args[0]!)) {

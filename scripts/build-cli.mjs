@@ -1,11 +1,11 @@
 /**
- * Bundles the client into cli/dist, which is all that its package holds. Each command is a file of its own:
+ * Bundles the client into cli/dist, the only content of its package. Each command is a separate file:
  * a command without the picker starts in a third of the time of one big bundle. The build takes half a second.
  */
 import { rmSync } from 'node:fs'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { provideGet, requireBuiltin, takeBuiltins } from './node-modules.mjs'
+import { plainBuiltins } from './plain-builtins.mjs'
 import { root } from './root.mjs'
 import { describeThirdParty, packagesIn } from './third-party.mjs'
 
@@ -20,7 +20,7 @@ export async function buildCli() {
 
 /** @returns the text of each file, by its name in the folder */
 async function bundle(outdir) {
-  // Not at the top: the client loads this file before anything is installed.
+  // Not at the top: the client loads this file before the dependencies are installed.
   const { build, stop } = await import('esbuild')
   const { engines } = JSON.parse(await readFile(join(root, 'cli', 'package.json'), 'utf8'))
   const oldest = engines.node.replace('>=', '')
@@ -40,34 +40,35 @@ async function bundle(outdir) {
     legalComments: 'none',
     define: {
       oldestNode: JSON.stringify(oldest),
-      // ws would look for native helpers, which no package of ours brings.
+      // ws would search for native helpers, which no dependency installs.
       'process.env.WS_NO_BUFFER_UTIL': '"1"',
       'process.env.WS_NO_UTF_8_VALIDATE': '"1"',
-      // React's own checks are for those who write views.
+      // Omits React's checks for developers.
       'process.env.NODE_ENV': '"production"',
     },
-    plugins: [withoutUnused, withProgram],
+    plugins: [withoutUnused, withProgram, plainBuiltins],
     banner: { js: requireBuiltin },
     metafile: true,
     write: false,
     logLevel: 'silent',
-  }).finally(stop) // Its helper would stay as long as we do.
-  const importsOf = new Map(
-    Object.entries(metafile.outputs).map(([path, { imports }]) => [join(root, path), imports]),
+  }).finally(stop) // Ends esbuild's helper process.
+  const files = new Map(outputFiles.map(({ path, text }) => [path.slice(outdir.length + 1), text]))
+  files.set(
+    'main.js',
+    files.get('main.js').replace(requireBuiltin, `${provideGetBuiltin}\n${requireBuiltin}`),
   )
-  const files = new Map(
-    outputFiles.map(({ path, text }) => [
-      path.slice(outdir.length + 1),
-      takeBuiltins(text, importsOf.get(path)),
-    ]),
-  )
-  files.set('main.js', files.get('main.js').replace(requireBuiltin, `${provideGet}\n${requireBuiltin}`))
   files.set('LICENSE', await readFile(join(root, 'LICENSE'), 'utf8'))
   files.set('THIRD-PARTY.txt', describeThirdParty('The client', packagesIn(metafile)))
   return files
 }
 
-/** Imported and never used: React's debugger, and commander's subprocesses. */
+const getBuiltin = 'globalThis.process.getBuiltinModule'
+/** For packages in CommonJS. */
+const requireBuiltin = `const require = ${getBuiltin};`
+/** Node 20.12 to 20.15 lack it. */
+const provideGetBuiltin = `${getBuiltin} ??= (await import("node:module")).createRequire(import.meta.url);`
+
+/** Imports that the client never uses: React's debugger, and commander's subprocesses. */
 const withoutUnused = {
   name: 'without-unused',
   setup({ onLoad, onResolve }) {
@@ -80,8 +81,8 @@ const withoutUnused = {
 }
 
 /**
- * Splitting would make a dozen shared files that nearly every command needs, and finding
- * each costs a starting client 0.5 ms. So every part imports program.ts, which is loaded by then, and they become one file.
+ * Splitting would produce a dozen shared files that nearly every command needs, and each costs 0.5 ms at the start. Every
+ * part imports program.ts, which is already loaded, so that they become one file.
  */
 const withProgram = {
   name: 'with-program',
@@ -90,7 +91,12 @@ const withProgram = {
     const first = ['main.ts', 'core/version.ts'].map((name) => join(root, 'cli', name))
     onLoad({ filter: /\/cli\/.*\.tsx?$/ }, async ({ path }) => {
       if (first.includes(path)) return undefined
-      const contents = `${await readFile(path, 'utf8')}\nimport ${JSON.stringify(program)}`
+      // See plain-builtins.mjs.
+      const source = (await readFile(path, 'utf8')).replace(
+        /\bimport\(('node:[\w/]+')\)/g,
+        'Promise.resolve(process.getBuiltinModule($1))',
+      )
+      const contents = `${source}\nimport ${JSON.stringify(program)}`
       return { contents, loader: path.endsWith('x') ? 'tsx' : 'ts' }
     })
   },
@@ -101,7 +107,7 @@ async function write(path, text) {
   await writeFile(path, text)
 }
 
-/** Swaps a folder in one go: a client may be starting right now, and a half-written one fails. */
+/** Replaces a folder by a rename, because a client that starts during the build would fail with a partial one. */
 async function replaceFolder(path, fill) {
   const [fresh, old] = [`${path}.${process.pid}.new`, `${path}.${process.pid}.old`]
   try {

@@ -1,7 +1,7 @@
 /**
- * `npm run docs`: writes into the pages of docs/ what is made from the code, between marks that name it, the
- * client's table of routes, and the settings in the chart's schema. test/docs.test.ts fails while one of them and the code differ.
- * With `--pictures` it draws those of the pages too, by test/cli/screenshots.test.ts.
+ * `npm run docs`: generates parts of the pages in docs/, between comments that name them, the client's table of routes,
+ * docs/baseline.txt and the settings in the chart's schema. test/docs.test.ts fails while one of them is outdated. With
+ * `--pictures` it also draws the pictures of the pages, by test/cli/screenshots.test.ts.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
 import { settings } from './docs/settings.ts'
 import { root } from './root.mjs'
 
-/** What is made, by the names that the marks use. Each gives Markdown. */
+/** The generated parts, by the names in the comments. Each returns Markdown. */
 const parts: Record<string, () => string | Promise<string>> = {
   settings,
   commands,
@@ -26,7 +26,7 @@ const parts: Record<string, () => string | Promise<string>> = {
 
 const mark = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
 
-/** @returns each page, the table of routes and the chart's schema, by its path from the root, as it should be */
+/** @returns the current text of each page, the table of routes and the chart's schema, by its path from the root */
 export async function makePages(): Promise<Map<string, string>> {
   const made = Object.fromEntries(
     await Promise.all(Object.entries(parts).map(async ([name, make]) => [name, await make()] as const)),

@@ -1,13 +1,13 @@
 /**
- * `npm run image`: the image of the server, for API, worker, migration and admin, and beside it the list of what is in
- * it. Needs a Debian or Ubuntu and no container engine. The same sources, packages and libraries make the same bytes.
+ * `npm run image`: the image of the server, for API, worker, migration and admin, and its SBOM. Needs Debian or Ubuntu and
+ * no container engine. The same sources, packages and libraries make the same bytes.
  */
 import { chmodSync, lutimesSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Contents, gatherContents, user } from './image/contents.ts'
 import { makeImage } from './image/oci.ts'
-import { describeParts } from './image/sbom.ts'
+import { makeSbom } from './image/sbom.ts'
 import { modeOf, withFolders } from './image/tar.ts'
 import { readManifest } from './third-party.mjs'
 
@@ -34,10 +34,10 @@ export const config = {
 async function buildImage(created: Date) {
   const { architecture, layers, parts } = await gatherContents()
   const { version } = readManifest('')
-  // A name without a host would be taken for one of Docker's registry.
+  // Docker would look for a name without a host in its own registry.
   const name = `localhost/sandlot-server:${version}`
   const { archive, digest } = await makeImage({ name, architecture, created, config, layers })
-  const sbom = describeParts({ name: 'sandlot-server', version, digest, created }, parts)
+  const sbom = await makeSbom('sandlot-server', digest, created, parts)
   return { name, archive, digest, sbom, file: `sandlot-server-${version}-${architecture}` }
 }
 

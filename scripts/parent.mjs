@@ -1,15 +1,15 @@
 /**
- * Notices that the process that started this one is gone, even after `kill -9`: then npm, or the script
- * before, is not there to end us. Plain JavaScript for Node 20.
+ * Detects the end of the parent process, even by `kill -9`, after which neither npm nor a script can end this process.
+ * Plain JavaScript for Node 20.
  */
 import { isThere } from '../shared/platform/process-stat.mjs'
 
-/** Read as early as possible: a parent that dies before goes unnoticed. */
+/** Read as early as possible, because an earlier death of the parent is not detected. */
 const parent = process.ppid
 
 /**
- * Calls back once when the parent is gone, or the process whose pid SANDLOT_WATCH_PARENT names. Watches
- * only under npm or with that pid: whoever starts a process by hand may well leave it running.
+ * Calls back once when the parent, or the process whose pid is in SANDLOT_WATCH_PARENT, has ended. Watches only under npm
+ * or with that pid, because a process that was started by hand may outlive its shell.
  * @param {() => void} gone
  */
 export function watchParent(gone) {

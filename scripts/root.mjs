@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url'
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** Where Node keeps what it compiled (NODE_COMPILE_CACHE): a process then starts in half the time. */
+/** Node's compile cache (NODE_COMPILE_CACHE), with which a process starts in half the time. */
 export const compileCache = join(root, 'node_modules', '.cache', 'compiled')
 
-/** Fills in from .env what the environment leaves open. */
+/** Adds the variables of .env that the environment does not set. */
 export function readDotEnv() {
   const file = join(root, '.env')
   if (existsSync(file)) process.loadEnvFile(file)

@@ -1,6 +1,6 @@
 /**
  * `npm run migrate`, `cluster`, `admin`, `docs`, `chaos` and `bench`: runs a script of the project on the project's own
- * Node, whichever Node npm brought along. `node scripts/run.mjs SCRIPT [ARG…]`
+ * Node. `node scripts/run.mjs SCRIPT [ARG…]`
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,10 +11,10 @@ import { root } from './root.mjs'
 await runScript(
   async () => {
     const [script, ...args] = process.argv.slice(2)
-    // Never in this process: such a script acts only as `import.meta.main`.
+    // Not in this process: the scripts run only as `import.meta.main`.
     process.exitCode = await runOnNode(projectNode(), [join(root, script), ...args])
   },
-  // Installs only if nothing is installed: a host may have left out development packages on purpose.
+  // Installs only if nothing is installed, because a host may have omitted development packages.
   async () => {
     if (!existsSync(join(root, 'node_modules', '.package-lock.json'))) await ensureInstalled()
   },

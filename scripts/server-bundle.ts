@@ -1,13 +1,13 @@
-/** How all code of a process of the server goes into a few files: it then starts with a third of the CPU. */
+/** Bundles the code of a server process into a few files, with which it starts with a third of the CPU. */
 import type { BuildOptions } from 'esbuild'
 import { root } from './root.mjs'
 
-/** For packages in CommonJS: what is not there throws, and they do without it. */
+/** For packages in CommonJS: a missing optional package throws, as usual. */
 const requireAsUsual = `
 import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)`
 
-/** Whoever builds adds `entryPoints` and `outdir`, and may add plugins. */
+/** The build adds `entryPoints` and `outdir`, and may add plugins. */
 export const serverBundle = {
   absWorkingDir: root,
   outExtension: { '.js': '.mjs' },
@@ -16,9 +16,9 @@ export const serverBundle = {
   format: 'esm',
   platform: 'node',
   target: 'node24',
-  // No part of a bundle is what was started; each entry is.
+  // Only the entry of a bundle is the main module.
   define: { 'import.meta.main': 'false' },
-  // MikroORM and pg look for what only other databases and Cloudflare need.
+  // Only Cloudflare needs it.
   external: ['pg-cloudflare'],
   banner: { js: requireAsUsual },
   logLevel: 'warning',

@@ -1,53 +1,102 @@
 /**
- * `npm run soak`: the suites that need load, chance or bounds of time (vitest.soak.config.ts), one after the other, each
- * with services of its own. It says what it measured, and ends with the command that repeats what failed and with the
- * line of `npm test`. Nothing is tried again: what fails by chance is what it looks for.
+ * `npm run soak`: the suites that need load, chance or time limits (vitest.soak.config.ts), one after the other, each
+ * with its own services. It prints the measured times, the command that repeats the failed suites, and the closing line
+ * of `npm test`. Nothing is retried: the soak looks for what fails by chance.
  */
+import { parseArgs } from 'node:util'
 import { runScript } from './install.mjs'
-import { readSoakOptions, soakUsage } from './options.mjs'
-import { choose, commandAgain, runSuites, suitesThatFailed, tableOf } from './suites.mjs'
-import { buildClient, close, listFiles, runVitest } from './vitest.mjs'
+import { buildClient, countsOf, drawSeed, listFiles, readNumber, report, runVitest } from './vitest.mjs'
 
-const config = ['--config', 'vitest.soak.config.ts']
+const usage = `npm run soak -- [SUITE…] [OPTION…]
 
-/** @param {import('./options.mjs').SoakOptions} options */
-async function soak(options) {
-  const { driver, seed, minutes, pattern } = options
-  const environment = { SANDLOT_SEED: String(seed), ...(driver ? { SANDLOT_TEST_DRIVER: driver } : {}) }
-  const suites = choose(await listFiles(config, environment), options.suites, driver)
+  SUITE…          parts of file names; without any, all suites
+  --driver NAME   local, or kubernetes, which needs KUBECONFIG and skips the suites that only the local driver has;
+                  without it, both if KUBECONFIG is set
+  --seed N        repeats the random choices of the run that printed this seed
+  --minutes N     starts no suite after N minutes, and lists those that did not run
+  -t PATTERN      runs only the tests whose names match
+  --help          shows this text`
+
+/** @throws {Error} with a message for the terminal */
+function readOptions() {
+  const { values, positionals } = parseArgs({
+    options: {
+      driver: { type: 'string' },
+      seed: { type: 'string' },
+      minutes: { type: 'string' },
+      pattern: { type: 'string', short: 't' },
+      help: { type: 'boolean' },
+    },
+    allowPositionals: true,
+  })
+  const { driver } = values
+  if (driver !== undefined && driver !== 'local' && driver !== 'kubernetes')
+    throw new Error(`--driver is local or kubernetes, not ${JSON.stringify(driver)}.`)
+  if (driver === 'kubernetes' && !process.env.KUBECONFIG)
+    throw new Error('--driver kubernetes needs KUBECONFIG, with the credentials of a cluster administrator.')
+  return {
+    ...values,
+    names: positionals,
+    seed: readNumber('seed', values.seed, 0) ?? drawSeed(),
+    minutes: readNumber('minutes', values.minutes, 1) ?? Number.POSITIVE_INFINITY,
+  }
+}
+
+/** @returns {Promise<boolean>} whether all suites that ran passed */
+async function soak({ names, driver, seed, minutes, pattern }) {
+  const config = ['--config', 'vitest.soak.config.ts']
+  const environment = { SANDLOT_SEED: String(seed), ...(driver && { SANDLOT_TEST_DRIVER: driver }) }
+  const suites = chooseSuites(await listFiles(config, environment), names)
   await buildClient()
-  // What works with both drivers takes the local one as soon as there is no cluster.
+  // Suites for both drivers use only the local one without a cluster.
   if (driver === 'local') delete process.env.KUBECONFIG
-  const where =
-    driver ?? (process.env.KUBECONFIG ? 'both drivers' : 'local driver, for KUBECONFIG is not set')
-  console.log(`Soak: ${suites.length} suites, ${where}, seed ${seed}`)
+  const drivers = driver ?? (process.env.KUBECONFIG ? 'both drivers' : 'local driver (KUBECONFIG is not set)')
+  console.log(`Soak: ${suites.length} suites, ${drivers}, seed ${seed}`)
 
-  const args = [...config, ...(pattern === undefined ? [] : ['-t', pattern])]
-  const run = (/** @type {string} */ file) => runVitest([file, ...args], { environment })
-  const { done, notRun } = await runSuites(suites, minutes, { run })
+  const runs = []
+  const startedAt = performance.now()
+  const elapsedMinutes = () => (performance.now() - startedAt) / 60_000
+  for (const [index, file] of suites.entries()) {
+    if (elapsedMinutes() >= minutes) break
+    console.log(`[${index + 1}/${suites.length}] ${file}, after ${elapsedMinutes().toFixed(1)} min`)
+    const options = pattern === undefined ? config : [...config, '-t', pattern]
+    const run = await runVitest([file, ...options], { environment })
+    // A run that ended early may have counted nothing.
+    if (run.code !== 0 && countsOf(run).failed === 0) run.strays = 1
+    runs.push(run)
+    // A signal ended the run.
+    if (run.code > 128) break
+  }
+  console.log(`${runs.length} of ${suites.length} suites in ${elapsedMinutes().toFixed(1)} min`)
 
-  const measured = done.flatMap(({ run }) => run.measured)
-  if (measured.length > 0) console.log(['What was measured:', ...tableOf(measured)].join('\n'))
+  const measured = runs.flatMap((run) => run.measured)
+  if (measured.length > 0) console.table(measured)
+  const notRun = suites.slice(runs.length)
   if (notRun.length > 0) console.log(['Not run:', ...notRun].join('\n  '))
-  const failed = suitesThatFailed(done)
-  if (failed.length > 0) console.log(`What failed, again: ${commandAgain(failed, options)}`)
-  const strays = done.reduce((sum, { run }) => sum + run.strays, 0)
-  const code = done.find(({ run }) => run.code !== 0)?.run.code ?? 0
-  return close(
-    { code, strays },
-    done.flatMap(({ run }) => run.files),
-  )
+  const failed = suites.filter((_, index) => index < runs.length && runs[index].code !== 0)
+  if (failed.length > 0) {
+    const options = `${driver ? ` --driver ${driver}` : ''} --seed ${seed}`
+    console.log(`To repeat the failed suites: npm run soak -- ${failed.join(' ')}${options}`)
+  }
+  return report({
+    code: runs.find(({ code }) => code !== 0)?.code ?? 0,
+    files: runs.flatMap(({ files }) => files),
+    strays: runs.reduce((sum, { strays }) => sum + strays, 0),
+  })
 }
 
-const args = process.argv.slice(2)
-try {
-  const options = readSoakOptions(args, process.env)
-  if (options.help) console.log(soakUsage)
-  else
-    await runScript(async () => {
-      process.exitCode = (await soak(options)) ? 0 : 1
-    })
-} catch (error) {
-  console.error(/** @type {Error} */ (error).message)
-  process.exitCode = 2
+/** @throws {Error} with a message for the terminal, when a name is part of no file name */
+function chooseSuites(all, names) {
+  const unknown = names.find((name) => !all.some((file) => file.includes(name)))
+  if (unknown !== undefined)
+    throw new Error(
+      `No suite has ${JSON.stringify(unknown)} in its name. The suites are:\n  ${all.join('\n  ')}`,
+    )
+  return names.length === 0 ? all : all.filter((file) => names.some((name) => file.includes(name)))
 }
+
+await runScript(async () => {
+  const options = readOptions()
+  if (options.help) console.log(usage)
+  else process.exitCode = (await soak(options)) ? 0 : 1
+})

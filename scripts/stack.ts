@@ -1,15 +1,12 @@
 /**
- * What `npm start` runs: databases where none are given, then the Procfile. Ends all of it in order
- * when it is told to, and leaves nothing behind when it is killed.
+ * `npm start`: runs the databases that the settings do not name, then the Procfile. Stops everything in order on a signal,
+ * and leaves no process running when it is killed.
  */
 import { watchParent } from './parent.mjs'
 import { WrongSettings } from './supervisor/keep-running.ts'
 import { startStack } from './supervisor/stack.ts'
-import { measureStart } from './supervisor/start-time.ts'
 
 const say = (text: string) => process.stderr.write(`${text}\n`)
-const time = measureStart(process.env.SANDLOT_STARTED)
-delete process.env.SANDLOT_STARTED
 let stopping: number | undefined
 
 process.stderr.on('error', () => {})
@@ -30,7 +27,7 @@ try {
 
 function welcome(baseUrl: string) {
   say(`
-Sandlot is ready at ${baseUrl} after ${time()}. Its data is in .data/; Ctrl-C stops it.
+Sandlot is ready at ${baseUrl} after ${(performance.now() / 1000).toFixed(1)} s. Its data is in .data/; Ctrl-C stops it.
 Next, in another terminal:
 
   npx sandlot signup --url ${baseUrl}
@@ -44,8 +41,8 @@ function stopOrHurry() {
     say('\nStopping ...')
     void end(0)
   } else if (performance.now() - stopping > 1000) {
-    // Asked again; npm passes on what the terminal sent us already, and that was at once. The watchdog
-    // ends what is left.
+    // A second request. npm forwards the signal that the terminal also sent to us, but within a second. The watchdog ends
+    // the remaining processes.
     process.exit(1)
   }
 }

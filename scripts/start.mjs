@@ -1,14 +1,10 @@
-/** `npm start`: installs what is missing, then starts the stack on the project's own Node. */
-import { ensureInstalled, runScript } from './install.mjs'
-import { continueOnProjectNode } from './project-node.mjs'
+/** `npm start`: installs missing dependencies, then starts the stack on the project's own Node. */
+import { join } from 'node:path'
+import { runScript } from './install.mjs'
+import { projectNode, runOnNode } from './project-node.mjs'
+import { root } from './root.mjs'
 
-const began = Date.now()
-
-await runScript(
-  () => continueOnProjectNode('scripts/stack.ts', process.argv.slice(2)),
-  async () => {
-    await ensureInstalled()
-    // The stack may be another process: scripts/supervisor/start-time.ts reads it there.
-    process.env.SANDLOT_STARTED = `${began} ${Date.now() - began}`
-  },
-)
+await runScript(async () => {
+  const script = join(root, 'scripts', 'stack.ts')
+  process.exitCode = await runOnNode(projectNode(), [script, ...process.argv.slice(2)])
+})

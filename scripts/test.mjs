@@ -1,67 +1,142 @@
 /**
- * `npm test`: installs what is missing, builds the client, runs the gate with the arguments given and ends with one
- * line, `N passed, N failed`. Names of files come before options. test/setup/ starts and stops the services of the run.
- * With `--times` the files run again and again (rounds.mjs), with `--load` beside busy loops.
+ * `npm test`: installs missing dependencies, builds the client, runs the gate and ends with one line, `N passed, N
+ * failed`. test/setup/ starts and stops the services of the run.
  *
- * A file that failed runs once more, alone and in a process of its own, when at most five did. What passes then is
- * printed as `flaky` and counts as passed: the machine was busy. A flaky file that the commit itself changes fails, for
- * its tests may be wrong: what it changes is known where GATE_BASE names the commit that main was.
+ * If at most five files fail, they run again, one at a time and in a process each. A file that passes then is printed as `flaky`
+ * and counts as passed, unless the commit changes it: GATE_BASE names the commit to compare with.
  */
 import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { startBusyLoops } from './busy-loops.mjs'
+import { parseArgs } from 'node:util'
+import { Worker } from 'node:worker_threads'
 import { runScript } from './install.mjs'
-import { drawSeed, readTestOptions, testUsage } from './options.mjs'
 import { root } from './root.mjs'
-import { runRounds, vitestRound } from './rounds.mjs'
-import { filesToTryAgain, judge } from './second-try.mjs'
-import { buildClient, close, runVitest } from './vitest.mjs'
+import { buildClient, countsOf, drawSeed, readNumber, report, runVitest } from './vitest.mjs'
+
+const usage = `npm test -- [FILE…] [OPTION…]
+
+  FILE…         parts of file names; without any, the whole gate
+  --times N     runs the files N times, one line per round; a failed round keeps its output
+  --load N      runs beside N busy loops
+  --seed N      repeats the random choices of the round that printed this seed
+  -t PATTERN    runs only the tests whose names match
+  --help        shows this text
+
+File names precede options. All other options go to vitest.`
+
+/** More failed files are no accident. */
+const maxRetriedFiles = 5
 
 /**
- * @param {string[]} args names of files, then options: of options.mjs and vitest's
- * @returns {Promise<boolean>} whether some test ran and none failed
- * @throws {Error} in words for the terminal, when the options are wrong
+ * @param {string[]} args names of files, then our options and vitest's
+ * @returns {Promise<boolean>} whether at least one test ran and none failed
+ * @throws {Error} with a message for the terminal, when the options are wrong
  */
 export async function test(args) {
-  const { files, times, load, seed, vitest } = readTestOptions(args)
+  const { files, options, times, load, seed } = readOptions(args)
   await buildClient()
-  const endLoops = startBusyLoops(load)
+  // Threads end with this process, even if it is killed.
+  const loops = Array.from({ length: load }, () => new Worker('for (;;);', { eval: true }))
   try {
-    if (times === undefined) return await runGate(vitest, seed)
-    return await runRounds({ files, times, load, seed: seed ?? drawSeed() }, vitestRound(vitest))
+    if (times === undefined) return await runGate(files, options, seed)
+    return await runRounds([...files, ...options], times, seed ?? drawSeed())
   } finally {
-    endLoops()
+    await Promise.all(loops.map((loop) => loop.terminate()))
   }
 }
 
-async function runGate(args, seed) {
-  const how = seed === undefined ? {} : { environment: { SANDLOT_SEED: String(seed) } }
-  const first = await runVitest(args, how)
-  const failed = filesToTryAgain(first)
-  if (failed.length === 0) return close(first, first.files)
-
-  const names = failed.map(({ file }) => file)
-  console.log(`Once more, alone: ${names.join(', ')}`)
-  const firstOption = args.findIndex((arg) => arg.startsWith('-'))
-  const options = firstOption < 0 ? [] : args.slice(firstOption)
-  const second = await runVitest([...names, ...options, '--maxWorkers', '1', '--isolate'], how)
-  const { lines, results } = judge(failed, second, changedFiles())
-  for (const line of lines) console.log(line)
-  return close(second, [...first.files.filter((result) => !failed.includes(result)), ...results])
+function readOptions(args) {
+  const own = { times: { type: 'string' }, load: { type: 'string' }, seed: { type: 'string' } }
+  // Not strict: vitest checks its own options.
+  const { values, tokens } = parseArgs({ args, options: own, strict: false, tokens: true })
+  const used = tokens.flatMap((token) => {
+    if (token.kind !== 'option' || !(token.name in own)) return []
+    return token.inlineValue === false ? [token.index, token.index + 1] : [token.index]
+  })
+  const others = args.filter((_, index) => !used.includes(index))
+  const firstOption = others.findIndex((arg) => arg.startsWith('-'))
+  const end = firstOption < 0 ? others.length : firstOption
+  const times = readNumber('times', values.times, 1)
+  if (times !== undefined && end === 0)
+    throw new Error(`--times needs the files to run, such as test/api/exec.test.ts.\n\n${usage}`)
+  return {
+    files: others.slice(0, end),
+    options: others.slice(end),
+    times,
+    load: readNumber('load', values.load, 0) ?? 0,
+    seed: readNumber('seed', values.seed, 0),
+  }
 }
 
-/** The files that differ from GATE_BASE; none where that is not set. */
+async function runGate(names, options, seed) {
+  const environment = seed === undefined ? {} : { SANDLOT_SEED: String(seed) }
+  const first = await runVitest([...names, ...options], { environment })
+  const failed = first.files.filter(hasFailed)
+  if (failed.length === 0 || failed.length > maxRetriedFiles || first.strays > 0) return report(first)
+
+  const files = failed.map(({ file }) => file)
+  console.log(`Running again, one at a time: ${files.join(', ')}`)
+  const alone = [...files, ...options, '--maxWorkers', '1', '--isolate']
+  const second = await runVitest(alone, { environment })
+  const changed = changedFiles()
+  const results = failed.map((before) => {
+    const after = second.files.find(({ file }) => file === before.file)
+    if (after === undefined || hasFailed(after)) return after ?? before
+    for (const failure of before.failures) console.log(`flaky: ${before.file} > ${failure}, passed alone`)
+    if (!changed.includes(before.file)) return after
+    console.log(`This commit changes ${before.file}, so its flaky tests fail.`)
+    return before
+  })
+  const others = first.files.filter((result) => !hasFailed(result))
+  return report({ ...second, files: [...others, ...results] })
+}
+
+const hasFailed = ({ failures }) => failures.length > 0
+
+/** The files that differ from GATE_BASE; none if it is not set. */
 function changedFiles() {
   const base = process.env.GATE_BASE
   if (!base) return []
-  return execFileSync('git', ['diff', '--name-only', base, 'HEAD'], { cwd: root, encoding: 'utf8' }).split(
-    '\n',
-  )
+  const git = ['diff', '--name-only', base, 'HEAD']
+  return execFileSync('git', git, { cwd: root, encoding: 'utf8' }).split('\n')
+}
+
+/** Runs the same files repeatedly to find a test that fails at times. Nothing is retried. */
+async function runRounds(args, times, firstSeed) {
+  const folder = mkdtempSync(join(tmpdir(), 'sandlot-rounds-'))
+  const total = { passed: 0, failed: 0, skipped: 0 }
+  for (let round = 1; round <= times; round++) {
+    const seed = firstSeed + round - 1
+    const outputPath = join(folder, `round-${round}.log`)
+    const startedAt = performance.now()
+    const run = await runVitest(args, { environment: { SANDLOT_SEED: String(seed) }, outputPath })
+    // A signal ended the run.
+    if (run.code > 128) return false
+    const counts = countsOf(run)
+    // A run that ended early may have counted nothing.
+    if (run.code !== 0 && counts.failed === 0) counts.failed = 1
+    for (const name of Object.keys(total)) total[name] += counts[name]
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
+    const output = counts.failed > 0 ? `; its output: ${outputPath}` : ''
+    console.log(
+      `round ${round} of ${times}: ${counts.passed} passed, ${counts.failed} failed, ${seconds} s, seed ${seed}${output}`,
+    )
+    if (counts.failed === 0) rmSync(outputPath)
+    for (const { file, failures } of run.files)
+      for (const failure of failures) console.log(`  FAILED: ${file} > ${failure}`)
+  }
+  if (total.failed === 0) rmSync(folder, { recursive: true })
+  const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : ''
+  console.log(`${total.passed} passed, ${total.failed} failed${skipped}`)
+  return total.failed === 0 && total.passed > 0
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const args = process.argv.slice(2)
-  if (args.includes('--help')) console.log(testUsage)
+  if (args.includes('--help')) console.log(usage)
   else
     await runScript(async () => {
       process.exitCode = (await test(args)) ? 0 : 1

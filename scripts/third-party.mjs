@@ -23,7 +23,7 @@ export const readManifest = (folder) => JSON.parse(readFileSync(join(root, folde
  * @param {string} holder such as `The client`
  * @param {string[]} folders of the packages that are in it
  * @returns {string} a text that names each package and gives its licence
- * @throws {Error} when a package comes without one
+ * @throws {Error} if a package has none
  */
 export const describeThirdParty = (holder, folders) =>
   `${holder} holds these packages, each under its own licence.\n${folders.map(describe).join('')}`
@@ -44,7 +44,7 @@ function named({ name, license, author }) {
   if (license === 'MIT') return `Copyright (c) ${owner}\n\n${mit}`
   if (license === 'Unlicense')
     return 'This is free and unencumbered software released into the public domain.'
-  throw new Error(`${name} comes without a licence, and its code would be shipped.`)
+  throw new Error(`${name} has no licence, but its code would be shipped.`)
 }
 
 const mit = `\

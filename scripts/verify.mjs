@@ -1,6 +1,6 @@
 /**
- * `npm run verify`: everything that CI checks. Types, lint and format, then the tests; all of them
- * run, so that one go shows everything, and the tests' closing line stays the last.
+ * `npm run verify`: everything that CI checks: types, lint and format, then the tests. All of them run, so that one run
+ * shows every failure, and the closing line of the tests is the last.
  */
 import { runScript } from './install.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'
@@ -20,7 +20,7 @@ await runScript(async () => {
     console.log(`${name}: ${code === 0 ? 'ok' : 'FAILED'}`)
     if (code !== 0) failed.push(name)
   }
-  // At once: neither keeps two cores busy to its end.
+  // Concurrently: neither uses two cores for its whole run.
   await Promise.all(checks.map(check))
   if (failed.length > 0) console.log(`Failed before the tests: ${failed.join(', ')}.`)
   const passed = await test(process.argv.slice(2))

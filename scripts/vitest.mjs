@@ -1,6 +1,6 @@
-/** Runs vitest once, and reads what test/setup/reporter.ts counted. */
+/** Runs vitest and reads the results that test/setup/reporter.ts writes. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { buildCli } from './build-cli.mjs'
@@ -8,52 +8,64 @@ import { projectNode, runOnNode } from './project-node.mjs'
 import { compileCache, root } from './root.mjs'
 
 /**
- * @typedef {{ passed: number, failed: number, skipped: number }} Counts
- * @typedef {Counts & { file: string, failures: string[], ms?: number }} FileResult of a file, relative to the project's root
+ * @typedef {{ file: string, passed: number, failed: number, skipped: number, failures: string[] }} FileResult `file` is
+ *   relative to the project's root
  * @typedef {{ test: string, boundMs: number, seenMs: number, load: number }} Measured see test/support/measured.ts
- * @typedef {{ code: number, files: FileResult[], strays: number }} Run its exit code, and the errors that belong to no file
- * @typedef {Run & { measured: Measured[] }} MeasuredRun
+ * @typedef {{ code: number, files: FileResult[], strays: number, measured: Measured[] }} Run `code` is vitest's exit
+ *   code, `strays` counts errors outside of tests
  */
+
+/** Of seeds and counts. */
+const largestNumber = 2 ** 31 - 1
+
+export const drawSeed = () => Math.floor(Math.random() * 1e9)
+
+const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
 
 /**
  * @param {string[]} args for vitest
- * @param {{ environment?: Record<string, string | undefined>, output?: number | 'inherit' }} [how] variables over ours,
- *   and an open file that its output goes into, in place of the terminal
- * @returns {Promise<MeasuredRun>}
+ * @param {{ environment?: Record<string, string | undefined>, outputPath?: string }} [options] additional variables, and
+ *   a file that receives the output instead of the terminal
+ * @returns {Promise<Run>}
  */
-export async function runVitest(args, { environment = {}, output = 'inherit' } = {}) {
+export async function runVitest(args, { environment = {}, outputPath } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-summary-'))
   const summary = join(folder, 'summary.json')
   const measured = join(folder, 'measured')
+  const output = outputPath === undefined ? 'inherit' : openSync(outputPath, 'w')
   try {
-    const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
-    const itsEnvironment = {
+    const variables = {
       ...process.env,
       NODE_COMPILE_CACHE: compileCache,
-      TMPDIR: placeOfTests(),
+      TMPDIR: temporaryFolder(),
       SANDLOT_TEST_SUMMARY: summary,
       SANDLOT_TEST_MEASURED: measured,
       ...environment,
     }
-    const command = [vitest, 'run', '--root', root, ...args]
-    const code = await runOnNode(projectNode(), command, itsEnvironment, output)
-    return { code, ...readSummary(summary), measured: readLines(measured).map((line) => JSON.parse(line)) }
+    const isPlain = output !== 'inherit' || !process.stdout.isTTY
+    const command = [vitest, 'run', '--root', root, ...args, ...(isPlain ? ['--no-color'] : [])]
+    const code = await runOnNode(projectNode(), command, variables, output)
+    // There is no summary if the run was killed.
+    const results = existsSync(summary) ? JSON.parse(readFileSync(summary, 'utf8')) : { files: [], strays: 0 }
+    const lines = existsSync(measured) ? readFileSync(measured, 'utf8').trim().split('\n') : []
+    return { code, ...results, measured: lines.map((line) => JSON.parse(line)) }
   } finally {
+    if (output !== 'inherit') closeSync(output)
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
 /**
- * Where tests make their folders: in memory where there is room. ext4 looks for a free inode past all that were removed
- * in the last seconds, which cost 130 to 240 ms of CPU for each world's database; it costs 27 ms in memory. Not the
- * user's TMPDIR: the path of a socket has 107 bytes at most.
+ * Tests create their folders in memory if there is room: ext4 searches for a free inode past all that were removed in
+ * the last seconds, which costs 130 to 240 ms of CPU for the database of each world, instead of 27 ms. The user's TMPDIR
+ * is ignored, because the path of a socket has at most 107 bytes.
  */
-function placeOfTests() {
+function temporaryFolder() {
   const memory = '/dev/shm'
-  const roomBytes = 4 * 2 ** 30
+  const requiredBytes = 4 * 2 ** 30
   try {
     const { bavail, bsize } = statfsSync(memory)
-    return bavail * bsize >= roomBytes ? memory : '/tmp'
+    return bavail * bsize >= requiredBytes ? memory : '/tmp'
   } catch {
     return '/tmp'
   }
@@ -61,17 +73,16 @@ function placeOfTests() {
 
 /**
  * @param {string[]} args for vitest
- * @param {Record<string, string | undefined>} environment variables over ours
- * @returns {Promise<string[]>} the files that it would run, relative to the project's root, in the order of their names
+ * @param {Record<string, string | undefined>} environment additional variables
+ * @returns {Promise<string[]>} the files that vitest would run, relative to the project's root, sorted by name
  */
 export async function listFiles(args, environment) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-files-'))
   const path = join(folder, 'files.json')
   try {
-    const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
     const list = [vitest, 'list', '--filesOnly', `--json=${path}`, '--root', root, ...args]
     const code = await runOnNode(projectNode(), list, { ...process.env, ...environment })
-    if (code !== 0) throw new Error(`vitest could not list the files: it ended with ${code}.`)
+    if (code !== 0) throw new Error(`vitest list failed with exit code ${code}.`)
     const files = JSON.parse(readFileSync(path, 'utf8')).map(({ file }) => relative(root, file))
     return [...new Set(files)].sort()
   } finally {
@@ -79,62 +90,45 @@ export async function listFiles(args, environment) {
   }
 }
 
-/** So many of the files that took longest are named. */
-const slowestCount = 10
-
-/** @param {FileResult[]} files */
-function printSlowest(files) {
-  if (files.length <= slowestCount) return
-  const slowest = files.toSorted((a, b) => (b.ms ?? 0) - (a.ms ?? 0)).slice(0, slowestCount)
-  const sum = files.reduce((all, { ms = 0 }) => all + ms, 0)
-  console.log(`The ${slowestCount} slowest of ${files.length} files, which took ${inSeconds(sum)} together:`)
-  for (const { file, ms = 0 } of slowest) console.log(`${inSeconds(ms).padStart(9)}  ${file}`)
-}
-
-export const inSeconds = (/** @type {number} */ ms) => `${(ms / 1000).toFixed(1)} s`
-
 export const buildClient = () =>
   buildCli().catch((error) => console.error(`The client could not be built: ${error.message}`))
 
 /**
- * Prints which files took longest, of more than a few, then the closing line, `N passed, N failed`.
- * @param {Pick<Run, 'code' | 'strays'>} run of which nothing is left to be tried
- * @param {FileResult[]} files
- * @returns {boolean} whether some test ran and none failed
+ * Prints all failures, the skipped parts, and the closing line, `N passed, N failed`.
+ * @param {Pick<Run, 'code' | 'files' | 'strays'>} run
+ * @returns {boolean} whether at least one test ran and none failed
  */
-export function close({ code, strays }, files) {
-  printSlowest(files)
-  const { passed, failed, skipped } = countsOf({ strays }, files)
+export function report(run) {
+  for (const { file, failures } of run.files)
+    for (const failure of failures) console.log(`FAILED: ${file} > ${failure}`)
   if (!process.env.KUBECONFIG) console.log('Kubernetes suites were skipped: set KUBECONFIG to run them.')
   const missing = ['helm', 'kubeconform'].filter((name) => spawnSync(name, ['-h'], { stdio: 'ignore' }).error)
   if (missing.length > 0)
     console.log(`Tests of the chart were skipped: put ${missing.join(' and ')} on the PATH to run them.`)
-  if (code !== 0 && failed === 0) console.log(`The test run itself failed: vitest ended with ${code}.`)
+  const { passed, failed, skipped } = countsOf(run)
+  if (run.code !== 0 && failed === 0)
+    console.log(`The test run itself failed: vitest ended with ${run.code}.`)
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
-  return code === 0 && failed === 0 && passed > 0
+  return run.code === 0 && failed === 0 && passed > 0
 }
 
-/**
- * @param {Pick<Run, 'strays'>} run
- * @param {FileResult[]} files
- * @returns {Counts}
- */
-export function countsOf({ strays }, files) {
-  const sum = (/** @type {keyof Counts} */ name) => files.reduce((all, each) => all + each[name], 0)
+/** @param {Pick<Run, 'files' | 'strays'>} run */
+export function countsOf({ files, strays }) {
+  const sum = (/** @type {'passed' | 'failed' | 'skipped'} */ name) =>
+    files.reduce((total, file) => total + file[name], 0)
   return { passed: sum('passed'), failed: sum('failed') + strays, skipped: sum('skipped') }
 }
 
-/** @returns {string[]} none where there is no file */
-function readLines(path) {
-  return existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : []
-}
-
-function readSummary(path) {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8'))
-  } catch (error) {
-    // The run ended before it was done.
-    if (error.code === 'ENOENT') return { files: [], strays: 0 }
-    throw error
-  }
+/**
+ * @param {string} name of an option
+ * @param {string | boolean | undefined} value
+ * @param {number} min
+ * @returns {number | undefined}
+ * @throws {Error} with a message for the terminal
+ */
+export function readNumber(name, value, min) {
+  if (value === undefined) return undefined
+  const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : Number.NaN
+  if (number >= min && number <= largestNumber) return number
+  throw new Error(`--${name} takes a whole number from ${min}, such as --${name} ${Math.max(4, min)}.`)
 }

@@ -1,4 +1,4 @@
-/** The database and the keys that an operator means: those of the environment, else those of `npm start` in this folder. */
+/** The database and the keys for `npm run admin`: those of the environment, else those of `npm start` in this folder. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ import { secretFile } from '../supervisor/stack-settings.ts'
 
 /**
  * DATABASE_URL of the environment or of .env, as for `npm start`; else its embedded one.
- * @throws in words for the terminal when there is neither
+ * @throws with a message for the terminal when there is neither
  */
 export function findDatabase(): string {
   readDotEnv()
@@ -23,7 +23,7 @@ export function findDatabase(): string {
   throw new Error('No database: set DATABASE_URL, or run npm start in this folder.')
 }
 
-/** PASSWORD_SCRYPT_LOG_N of the environment or of .env. @throws in words for the terminal when it is wrong */
+/** PASSWORD_SCRYPT_LOG_N of the environment or of .env. @throws with a message for the terminal when it is wrong */
 export function findPasswordCost(): number {
   readDotEnv()
   return readPasswordCost(process.env)
@@ -31,7 +31,7 @@ export function findPasswordCost(): number {
 
 /**
  * REDIS_URL of the environment or of .env, as for `npm start`; else its embedded one.
- * @throws in words for the terminal when there is neither
+ * @throws with a message for the terminal when there is neither
  */
 export function findRedis(): string {
   readDotEnv()
@@ -41,7 +41,7 @@ export function findRedis(): string {
   throw new Error('No Redis: set REDIS_URL, or run npm start in this folder.')
 }
 
-/** Keys of an installation that is to be, each 256 bits by chance. @returns them by name, and as lines for an environment */
+/** Generates the keys of a new installation, each of 256 random bits. @returns them by name, and as lines for an environment */
 export function makeKeys(): Told {
   const [JWT_SECRET, SECRETS_KEY] = [1, 2].map(() => randomBytes(32).toString('base64url')) as [
     string,
@@ -51,9 +51,10 @@ export function makeKeys(): Told {
 }
 
 /**
- * What the API processes are given in place of SECRETS_KEY: of the SECRETS_KEY of the environment or of .env; else of that which `npm start` keeps in this folder.
+ * The keys for API processes, which replace SECRETS_KEY: derived from SECRETS_KEY of the environment or of .env, else from
+ * that of `npm start` in this folder.
  * @returns them by name, and as lines for an environment
- * @throws in words for the terminal when there is neither
+ * @throws with a message for the terminal when there is neither
  */
 export function showPublicKey(): Told {
   readDotEnv()

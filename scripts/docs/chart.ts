@@ -1,8 +1,8 @@
-/** What the chart's schema of values says of `settings`: which there are, from the schema of the settings. */
+/** Writes the names of all settings into the schema of the chart's values. */
 import * as z from 'zod'
 import { Environment } from '../../shared/platform/settings-schema.ts'
 
-/** The chart gives these itself, out of other values, the Secret or the pod; or nothing in a pod follows them. */
+/** The chart sets these itself, from other values, the Secret or the pod; or they have no effect in a pod. */
 const others = [
   ...['PORT', 'HOST', 'ALLOWED_HOSTS', 'TRUSTED_PROXIES', 'NODE_ENV'],
   ...['INTERNAL_PORT', 'INTERNAL_HOST', 'CALLS_PORT', 'DRAIN_SECONDS', 'LEAVE_SECONDS'],

@@ -1,4 +1,4 @@
-/** The tables of docs/cli.md, from the commands as the client declares them. */
+/** The tables of docs/cli.md, from the client's declarations of its commands. */
 import type { Command, Option } from 'commander'
 import { pathOf } from '../../cli/core/help.ts'
 import { topics } from '../../cli/core/topics.ts'
@@ -12,7 +12,7 @@ export async function commands(): Promise<string> {
   return table(['command', 'what it does', 'its own options'], rows)
 }
 
-/** All that can be called, in the order of the help. */
+/** All commands, in the order of the help. */
 async function collect(parent: Command, load: (command: Command) => Promise<void>): Promise<Command[]> {
   const found: Command[] = []
   const visible = parent.createHelp().visibleCommands(parent)

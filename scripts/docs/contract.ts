@@ -38,10 +38,10 @@ export const tools = (): string =>
     ]),
   )
 
-/** As the formatter has it. */
+/** The formatter's. */
 const lineWidth = 110
 
-/** @param file shared/contract/routes.ts as it is */
+/** @param file the current text of shared/contract/routes.ts */
 export const withRoutes = (file: string): string => {
   const entries = Object.values(endpoints).map(({ name, method, path, credential, repeat }) => {
     const parts = Object.entries({ method, path, credential, repeat }).map(

@@ -1,4 +1,4 @@
-/** The Markdown that the parts are made of. */
+/** Markdown for the generated parts. */
 
 /** @param rows as many cells each as `head` */
 export const table = (head: string[], rows: string[][]): string =>
@@ -6,7 +6,7 @@ export const table = (head: string[], rows: string[][]): string =>
 
 const cell = (text: string) => text.replaceAll('|', '\\|')
 
-/** Words that are no Markdown, where an asterisk would begin what is emphasised. */
+/** Escapes the asterisks of plain text. */
 export const plain = (text: string): string => text.replaceAll('*', '\\*')
 
 export const code = (text: string): string => `\`${text}\``

@@ -1,4 +1,4 @@
-/** What is in the image: a file system in three layers, from that which changes seldom to that which changes often. */
+/** The contents of the image: a file system in three layers, the one that changes least first. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, stop } from 'esbuild'
@@ -15,7 +15,7 @@ export interface Contents {
   parts: Part[]
 }
 
-/** Nobody's, in every image of its kind. */
+/** The user `nonroot` of distroless images. */
 export const user = 65_532
 
 const entryPoints = {
@@ -23,13 +23,13 @@ const entryPoints = {
   worker: 'workers/main.ts',
   migrate: 'migrations/run.ts',
   admin: 'scripts/admin.ts',
-  // A thread, which is started by its name beside the code that starts it.
+  // The file of a thread, next to the code that starts it.
   'stall-watcher': 'shared/platform/stall-watcher.mjs',
 }
 
 const architectures: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
-/** @throws {Error} in words where this machine cannot build it */
+/** @throws {Error} with a message for the terminal, when this machine cannot build it */
 export async function gatherContents(): Promise<Contents> {
   const architecture = architectures[process.arch]
   if (process.platform !== 'linux' || architecture === undefined)
@@ -39,8 +39,8 @@ export async function gatherContents(): Promise<Contents> {
   const server = await bundleServer()
   return {
     architecture,
-    layers: [[...system, ...libraries.entries], node.entries, server.entries],
-    parts: [...libraries.parts, node.part, ...server.parts],
+    layers: [[...system, ...libraries.entries], node.entries, server],
+    parts: [...libraries.parts, node.part],
   }
 }
 
@@ -55,7 +55,7 @@ const system: Entry[] = [
   file('etc/nsswitch.conf', 'hosts: files dns\n'),
 ]
 
-/** The project's own, of node_modules, whichever Node runs this. */
+/** The Node in node_modules, not the current one. */
 function readNode(): { entries: Entry[]; part: Part } {
   const folder = join('node_modules', `node-${process.platform}-${process.arch}`)
   const { name, version, license } = readManifest(folder)
@@ -65,32 +65,23 @@ function readNode(): { entries: Entry[]; part: Part } {
       { path: 'usr/bin/node', data: read('bin/node'), mode: 0o755 },
       { path: 'usr/share/doc/node/copyright', data: read('LICENSE') },
     ],
-    part: { name, version, licence: license, purl: purlOf(name, version) },
+    part: { name, version, licence: license, purl: `pkg:npm/${name}@${version}` },
   }
 }
 
-async function bundleServer(): Promise<{ entries: Entry[]; parts: Part[] }> {
+async function bundleServer(): Promise<Entry[]> {
   const outdir = join(root, 'dist', 'image')
   const options = { ...serverBundle, entryPoints, outdir, metafile: true, write: false } as const
   const { outputFiles, metafile } = await build(options).finally(stop)
-  const packages = packagesIn(metafile)
   const start = 'app/sandlot-server.mjs'
-  return {
-    entries: [
-      ...outputFiles.map(({ path, contents }) => ({
-        path: `app/${path.slice(outdir.length + 1)}`,
-        data: Buffer.from(contents),
-      })),
-      { path: start, data: readFileSync(join(import.meta.dirname, 'sandlot-server.mjs')), mode: 0o755 },
-      { path: 'usr/bin/sandlot-server', link: `/${start}` },
-      { path: 'app/LICENSE', data: readFileSync(join(root, 'LICENSE')) },
-      file('app/THIRD-PARTY.txt', describeThirdParty('The server', packages)),
-    ],
-    parts: packages.map(readManifest).map(({ name, version, license }) => ({
-      ...{ name, version, licence: license },
-      purl: purlOf(name, version),
+  return [
+    ...outputFiles.map(({ path, contents }) => ({
+      path: `app/${path.slice(outdir.length + 1)}`,
+      data: Buffer.from(contents),
     })),
-  }
+    { path: start, data: readFileSync(join(import.meta.dirname, 'sandlot-server.mjs')), mode: 0o755 },
+    { path: 'usr/bin/sandlot-server', link: `/${start}` },
+    { path: 'app/LICENSE', data: readFileSync(join(root, 'LICENSE')) },
+    file('app/THIRD-PARTY.txt', describeThirdParty('The server', packagesIn(metafile))),
+  ]
 }
-
-const purlOf = (name: string, version: string) => `pkg:npm/${name.replace('@', '%40')}@${version}`

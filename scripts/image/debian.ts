@@ -1,16 +1,16 @@
-/** The libraries that Node is linked with, as the packages of the Debian that builds the image have them. */
+/** The libraries that Node is linked with, from the packages of the Debian that builds the image. */
 import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { findProgram } from '../services/find-program.ts'
 import { run } from '../services/run.ts'
 import type { Part } from './sbom.ts'
 import type { Entry } from './tar.ts'
 
-/** What else a package holds, such as converters of character sets, no server needs. */
+/** The server needs no other file of a package, such as converters of character sets. */
 const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.]+$/
 
 /**
  * @param architecture as Debian calls it
- * @throws {Error} in words where there is no Debian, or one without these packages
+ * @throws {Error} with a message for the terminal, on other systems or without these packages
  */
 export async function readLibraries(architecture: string): Promise<{ entries: Entry[]; parts: Part[] }> {
   if (findProgram('dpkg-query') === undefined) {
@@ -43,7 +43,7 @@ async function readPackage(name: string): Promise<{ entries: Entry[]; part: Part
   }
 }
 
-/** Slim images of Debian leave out the links to the one text for all packages of GCC. */
+/** Slim images of Debian omit the links to the one text for all packages of GCC. */
 function readCopyright(name: string, status: string): Buffer {
   const base = /\bgcc-\d+-base\b/.exec(status) ?? []
   const place = [name, ...base].map((each) => `/usr/share/doc/${each}/copyright`).find(existsSync)

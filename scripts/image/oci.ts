@@ -1,4 +1,4 @@
-/** Makes an image in the format of the Open Container Initiative: an archive of a layout of blobs. */
+/** Creates an image in the format of the Open Container Initiative: an archive of a layout of blobs. */
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -9,7 +9,7 @@ export interface ImageOptions {
   name: string
   architecture: string
   created: Date
-  /** `config` of the image's configuration: what a container starts, and as whom. */
+  /** `config` of the image's configuration: command, user, environment and ports. */
   config: Record<string, unknown>
   layers: Entry[][]
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/node
-/** What the image starts: `sandlot-server api`, `worker`, `migrate` or `admin …`. Its bundles lie beside it. */
+/** The entry point of the image: `sandlot-server api`, `worker`, `migrate` or `admin …`. Its bundles are in the same folder. */
 const commands = ['api', 'worker', 'migrate', 'admin']
 const [command] = process.argv.splice(2, 1)
 

@@ -1,65 +1,38 @@
-/** The list of what is in the image, in SPDX 2.3. */
+/** The software bill of materials of the image, in SPDX 2.3: npm's list of production dependencies, and the other parts. */
+import { root } from '../root.mjs'
+import { run } from '../services/run.ts'
 
-/** A package of somebody else's that is in the image. */
+/** A part of the image that is not a production dependency. */
 export interface Part {
   name: string
   version: string
-  /** An SPDX expression; undefined where it stands in the image only. */
+  /** An SPDX expression; undefined if only the image contains the licence. */
   licence: string | undefined
-  /** Its package URL, which scanners look for. */
+  /** Its package URL, which scanners search for. */
   purl: string
 }
 
-export interface Subject {
-  name: string
-  version: string
-  /** `sha256:…` of its manifest. */
-  digest: string
-  created: Date
-}
-
-const none = 'NOASSERTION'
-
-const describePackage = (SPDXID: string, { name, version, licence = none }: Omit<Part, 'purl'>) => ({
-  SPDXID,
-  name,
-  versionInfo: version,
-  downloadLocation: none,
-  filesAnalyzed: false,
-  licenseConcluded: none,
-  licenseDeclared: licence,
-  copyrightText: none,
-})
-
-export function describeParts({ name, version, digest, created }: Subject, parts: readonly Part[]): string {
-  const [algorithm, sum] = digest.split(':')
-  const image = {
-    ...describePackage('SPDXRef-image', { name, version, licence: 'Apache-2.0' }),
-    checksums: [{ algorithm: algorithm!.toUpperCase(), checksumValue: sum }],
-    primaryPackagePurpose: 'CONTAINER',
-  }
-  const packages = parts.map((part, index) => ({
-    ...describePackage(`SPDXRef-part-${index + 1}`, part),
-    externalRefs: [
-      { referenceCategory: 'PACKAGE-MANAGER', referenceType: 'purl', referenceLocator: part.purl },
-    ],
-  }))
-  const relate = (from: string, relationshipType: string, to: string) => ({
-    ...{ spdxElementId: from, relationshipType, relatedSpdxElement: to },
-  })
-  const document = {
-    spdxVersion: 'SPDX-2.3',
-    dataLicense: 'CC0-1.0',
-    SPDXID: 'SPDXRef-DOCUMENT',
-    name: `${name}-${version}`,
-    // Unlike any other document's, and the same for the same image.
-    documentNamespace: `https://sandlot.dev/spdx/${name}/${sum}`,
-    creationInfo: { created: created.toISOString().replace('.000', ''), creators: ['Tool: sandlot-image'] },
-    packages: [image, ...packages],
-    relationships: [
-      relate('SPDXRef-DOCUMENT', 'DESCRIBES', image.SPDXID),
-      ...packages.map(({ SPDXID }) => relate(image.SPDXID, 'CONTAINS', SPDXID)),
-    ],
+/** @param digest of the image's manifest, `sha256:…` */
+export async function makeSbom(name: string, digest: string, created: Date, parts: readonly Part[]) {
+  const npm = ['npm', 'sbom', '--omit=dev', '--omit=optional', '--package-lock-only', '--sbom-format=spdx']
+  const document = JSON.parse(await run(npm, { cwd: root }))
+  const [, checksumValue] = digest.split(':')
+  // The same for the same image.
+  document.documentNamespace = `https://sandlot.dev/spdx/${name}/${checksumValue}`
+  document.creationInfo.created = created.toISOString().replace('.000', '')
+  const [image] = document.packages
+  const checksums = [{ algorithm: 'SHA256', checksumValue }]
+  Object.assign(image, { name, primaryPackagePurpose: 'CONTAINER', checksums, externalRefs: [] })
+  for (const { name, version, licence, purl } of parts) {
+    const id = `SPDXRef-Package-${name.replaceAll('+', '-')}`
+    document.packages.push({
+      ...{ SPDXID: id, name, versionInfo: version, downloadLocation: 'NOASSERTION', filesAnalyzed: false },
+      licenseDeclared: licence ?? 'NOASSERTION',
+      externalRefs: [{ referenceCategory: 'PACKAGE-MANAGER', referenceType: 'purl', referenceLocator: purl }],
+    })
+    document.relationships.push({
+      ...{ spdxElementId: image.SPDXID, relationshipType: 'CONTAINS', relatedSpdxElement: id },
+    })
   }
   return `${JSON.stringify(document, undefined, 2)}\n`
 }

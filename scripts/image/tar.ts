@@ -1,13 +1,13 @@
-/** Archives that are the same byte for byte whenever they are made of the same. */
+/** Reproducible archives: the same entries give the same bytes. */
 import { Header } from 'tar'
 
 export interface Entry {
   /** Without a leading slash. */
   path: string
   data?: Buffer
-  /** Where a symbolic link leads. */
+  /** The target of a symbolic link. */
   link?: string
-  /** 0755 for folders, 0644 for files unless told. */
+  /** Default: 0755 for folders, 0644 for files. */
   mode?: number
 }
 
@@ -15,7 +15,7 @@ const block = 512
 const kindOf = ({ data, link }: Entry) => (link !== undefined ? 'SymbolicLink' : data ? 'File' : 'Directory')
 export const modeOf = ({ data, mode }: Entry) => mode ?? (data ? 0o644 : 0o755)
 
-/** @returns what was given and the folders that it needs, each behind the one that it lies in */
+/** @returns the entries and their folders, each after its parent */
 export function withFolders(entries: readonly Entry[]): Entry[] {
   const all = new Map(entries.map((entry) => [entry.path, entry]))
   for (const { path } of entries) {
@@ -28,7 +28,7 @@ export function withFolders(entries: readonly Entry[]): Entry[] {
   return [...all.values()].sort((one, other) => (one.path < other.path ? -1 : 1))
 }
 
-/** Everything in it is root's and has one time. @throws {Error} for a name that is too long */
+/** All entries belong to root and have the same time. @throws {Error} for a name that is too long */
 export function makeTar(entries: readonly Entry[], mtime: Date): Buffer {
   const parts = entries.flatMap((entry) => {
     const size = entry.data?.length ?? 0

@@ -4,8 +4,8 @@ import { type DebianProgram, findDebianProgram, installCommand } from './debian-
 import { findProgram } from './find-program.ts'
 
 /**
- * The path of the program `bwrap`: this machine's, or out of Debian's package. Where there is
- * none it says how to get it and returns undefined.
+ * The path of the program `bwrap`: the installed one, or that of Debian's package. Without either, it prints how to
+ * install one and returns undefined.
  */
 export async function findBubblewrap(say: (line: string) => void): Promise<string | undefined> {
   const installed = findProgram('bwrap')
@@ -17,7 +17,7 @@ export async function findBubblewrap(say: (line: string) => void): Promise<strin
   return undefined
 }
 
-/** Its libraries are part of nearly every Debian; where they came along, a wrapper finds them. */
+/** Nearly every Debian has its libraries. If they were fetched too, a wrapper names their folder. */
 function runnable({ path, environment }: DebianProgram): string {
   const libraries = environment.LD_LIBRARY_PATH
   if (libraries === undefined) return path

@@ -1,7 +1,6 @@
 /**
- * A program out of a Debian package, on a Debian-like machine that does not have it installed: apt
- * fetches and checks the package, dpkg unpacks it into a cache folder. Needs no root and changes
- * nothing of the system. Package and libraries together take some seconds, once.
+ * A program of a Debian package, on a Debian-like machine that does not have it installed: apt fetches and checks the
+ * package, dpkg unpacks it into a cache folder. Needs no root, changes nothing in the system and takes some seconds, once.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -18,12 +17,12 @@ interface WantedPackage {
   package: string
   /** Its place in the package. */
   program: string
-  /** The name it must be called by, where that is another one. */
+  /** The name to call it by, if it differs. */
   as?: string
   say: (line: string) => void
 }
 
-/** The program from the cache, or fetched now; undefined where there is no apt, or it fails (and says why). */
+/** The program from the cache, or fetched now; undefined without apt, or if it fails, with the reason printed. */
 export async function findDebianProgram(wanted: WantedPackage): Promise<DebianProgram | undefined> {
   if (['apt-get', 'dpkg', 'dpkg-deb'].some((tool) => findProgram(tool) === undefined)) return undefined
   const cache = join(cacheFolder(), 'debian', await release())
@@ -74,19 +73,19 @@ async function fetchInto(folder: string, cache: string, wanted: WantedPackage) {
     const program = join(work, 'root', wanted.program)
     if (!existsSync(program)) throw new Error(`it holds no ${wanted.program}`)
     if (wanted.as !== undefined) symlinkSync(basename(program), join(program, '..', wanted.as))
-    // Complete or absent; somebody else may have been quicker.
+    // Complete or absent; another process may have been faster.
     if (!existsSync(folder)) renameSync(join(work, 'root'), folder)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
 }
 
-/** Downloads a package and what it needs and the machine lacks; returns the files. */
+/** Downloads a package and its missing dependencies; returns the files. */
 async function download(name: string, work: string, aptFolder: string): Promise<string[]> {
   try {
     return await downloadWith([], name, work)
   } catch {
-    // No package lists on this machine, or outdated ones: fetch our own, the system's stay as they are.
+    // The machine has no package lists, or outdated ones. Fetches a separate copy and leaves the system's unchanged.
     const lists = join(aptFolder, 'lists')
     mkdirSync(join(lists, 'partial'), { recursive: true })
     const options = ['-o', `Dir::State::lists=${lists}`]
@@ -128,7 +127,7 @@ function locate(folder: string, wanted: WantedPackage): DebianProgram {
   }
 }
 
-/** Where shared libraries came along: `usr/lib/x86_64-linux-gnu`, say. */
+/** The folders of fetched shared libraries, such as `usr/lib/x86_64-linux-gnu`. */
 function libraryFolders(folder: string): string[] {
   const files = ['usr/lib', 'lib']
     .map((place) => join(folder, place))

@@ -1,7 +1,7 @@
 /**
  * PostgreSQL from npm's binaries, started directly: the package's own wrapper wants to add a user
- * when run as root, listens on TCP and installs exit hooks. Reachable through a socket in a private
- * folder alone, so that no port clashes and two clones live side by side.
+ * when run as root, listens on TCP and installs exit hooks. Reachable only through a socket in a private
+ * folder, so that several clones can run on one machine.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,25 +12,25 @@ import { run } from './run.ts'
 import type { Service } from './service.ts'
 
 export interface PostgresOptions {
-  /** Holds the data; made on first use. Its parent exists. */
+  /** Holds the data; created on first use. Its parent exists. */
   directory: string
   /** Holds the socket; exists, and its path is short: 107 bytes with the socket's name. */
   socketDir: string
   log: string
-  /** For tests: nothing survives a power cut, everything is quicker. */
+  /** For tests: faster, but data does not survive a power failure. */
   throwaway?: boolean
 }
 
 export const postgresUser = 'sandlot'
 
-/** `database` is `sandlot` unless told. */
+/** The default `database` is `sandlot`. */
 export function postgresUrl(socketDir: string, database = 'sandlot'): string {
   return `postgresql:///${database}?host=${encodeURI(socketDir)}&user=${postgresUser}`
 }
 
 /**
- * Makes the data folder with the database `sandlot` where there is none, and tells how to run it.
- * @throws in words for the terminal: no binaries for this machine, root without user namespaces,
+ * Creates the data folder with the database `sandlot` if it is missing, and describes how to run it.
+ * @throws with a message for the terminal: no binaries for this machine, root without user namespaces,
  *   data of another major version
  */
 export async function preparePostgres(options: PostgresOptions, watchdog: Watchdog): Promise<Service> {
@@ -55,13 +55,13 @@ export async function preparePostgres(options: PostgresOptions, watchdog: Watchd
       ...settings.flatMap((setting) => ['-c', setting]),
     ],
     log: options.log,
-    // Fast shutdown: it ends the connections and writes everything down.
+    // Fast shutdown: closes the connections and writes all data.
     stopSignal: 'SIGINT',
     isReady: async (pid) => isReady(options.directory, pid),
   }
 }
 
-/** What pg_ctl looks at: the first line of this file is the pid, the eighth its state. */
+/** The check of pg_ctl: the first line of this file is the pid, the eighth its state. */
 function isReady(directory: string, pid: number): boolean {
   try {
     const lines = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')
@@ -77,7 +77,7 @@ async function createCluster(
   prefix: string[],
   watchdog: Watchdog,
 ) {
-  // Complete or absent: an initdb that was cut short is made anew.
+  // Complete or absent: an interrupted initdb starts again.
   const unfinished = `${directory}.new`
   rmSync(unfinished, { recursive: true, force: true })
   mkdirSync(unfinished, { mode: 0o700 })
@@ -112,7 +112,7 @@ function findBinaries(): string {
   )
 }
 
-/** PostgreSQL refuses to run as root: in a user namespace of its own it is not, and still owns our files. */
+/** PostgreSQL refuses to run as root. In a separate user namespace it is another user, and still owns our files. */
 async function unprivileged(): Promise<string[]> {
   if (process.getuid?.() !== 0) return []
   const unshare = findProgram('unshare')

@@ -1,6 +1,6 @@
 /**
- * Redis for one clone, reachable through a socket in a private folder alone. Its folder must be
- * guarded by the caller: a second server would steal the socket.
+ * Redis for one clone, reachable only through a socket in a private folder. The caller must lock that folder, because a
+ * second server would take over the socket.
  */
 import { mkdirSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -11,7 +11,7 @@ import { run } from './run.ts'
 import type { Service } from './service.ts'
 
 export interface RedisOptions {
-  /** Holds the data; made on first use. Its parent exists. */
+  /** Holds the data; created on first use. Its parent exists. */
   directory: string
   /** Holds `redis.sock`; exists, and its path is short: 107 bytes with the socket's name. */
   socketDir: string
@@ -23,21 +23,21 @@ const oldest = 7
 export const redisSocket = (socketDir: string) => join(socketDir, 'redis.sock')
 export const redisUrl = (socketDir: string) => `unix://${encodeURI(redisSocket(socketDir))}`
 
-/** A process looks once: that takes three of its own. */
+/** Each process searches once, because the search starts three processes. */
 let found: Promise<DebianProgram> | undefined
 
 /**
- * Finds a server, on this machine or in Debian's package, and tells how to run it.
- * @throws in words for the terminal, with the command that installs one
+ * Finds a server, on this machine or in Debian's package, and describes how to run it.
+ * @throws with a message for the terminal and the command that installs one
  */
 export async function prepareRedis(options: RedisOptions, say: (line: string) => void): Promise<Service> {
   found ??= findServer(say)
   const server = await found
   mkdirSync(options.directory, { recursive: true, mode: 0o700 })
   const socket = redisSocket(options.socketDir)
-  // It would not notice: it takes the socket, and both write the same files.
+  // A second server would take over the socket without an error, and both would write the same files.
   if ((await ask(socket, 'PING')) !== undefined) {
-    throw new Error(`A Redis that an earlier run left behind still answers on ${socket}: end it first.`)
+    throw new Error(`A Redis of a previous run still answers on ${socket}. End it first.`)
   }
   const settings = {
     port: '0',
@@ -65,7 +65,7 @@ async function findServer(say: (line: string) => void): Promise<DebianProgram> {
   const installed = findProgram('redis-server', 'valkey-server')
   const version = installed === undefined ? 0 : await majorVersion(installed)
   if (installed !== undefined && version >= oldest) return { path: installed, environment: {} }
-  // Debian's server comes with redis-tools: one program that looks at the name it is called by.
+  // redis-tools of Debian contains the server: one program, whose name selects its function.
   const unpacked = await findDebianProgram({
     package: 'redis-tools',
     program: 'usr/bin/redis-check-rdb',

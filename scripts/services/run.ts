@@ -1,4 +1,4 @@
-/** Runs a program to its end, quietly: what it printed is told only when it fails. */
+/** Runs a program until it exits. Its output is shown only in the error of a failure. */
 import { spawn } from 'node:child_process'
 import type { Watchdog } from '../supervisor/watchdog.ts'
 
@@ -11,7 +11,7 @@ export interface RunOptions {
 }
 
 /**
- * @returns what it wrote to stdout
+ * @returns its stdout
  * @throws with its last lines when it cannot start or fails
  */
 export function run(command: string[], options: RunOptions = {}): Promise<string> {
@@ -21,7 +21,7 @@ export function run(command: string[], options: RunOptions = {}): Promise<string
       cwd: options.cwd,
       env: options.environment ?? process.env,
       stdio: 'pipe',
-      // A group of its own: Ctrl-C in the terminal must not tear an initdb in half.
+      // A separate group: Ctrl-C in the terminal must not interrupt an initdb.
       detached: options.watchdog !== undefined,
     })
     if (child.pid !== undefined) options.watchdog?.guard('application', child.pid)

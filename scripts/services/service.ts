@@ -1,6 +1,6 @@
 /**
- * A database of ours: how to start it, when it is ready, how to end it. Who runs it (the stack or
- * the tests' setup) decides what happens when it ends by itself.
+ * A database process: how to start it, when it is ready, how to stop it. The caller (the stack or the tests' setup)
+ * decides how to handle an unexpected exit.
  */
 import { spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
@@ -12,19 +12,19 @@ export interface Service {
   name: string
   command: string[]
   environment?: Record<string, string | undefined>
-  /** What it prints goes there. */
+  /** The file that receives its output. */
   log: string
-  /** Ends it in order, connections included. */
+  /** Stops it in order, connections included. */
   stopSignal: 'SIGINT' | 'SIGTERM'
-  /** Whether the process of this pid answers. */
+  /** Whether the process with this pid answers. */
   isReady(pid: number): Promise<boolean>
 }
 
 export interface RunningService {
   pid: number
-  /** Resolves when it has ended, in words: `exit code 1`, `SIGKILL`. */
+  /** Resolves when it has ended, with `exit code 1` or `SIGKILL`, say. */
   ended: Promise<string>
-  /** Ends it in order, after `graceMs` (10 s) by force. */
+  /** Stops it in order, after `graceMs` (10 s) with SIGKILL. */
   stop(graceMs?: number): Promise<void>
 }
 
@@ -67,7 +67,7 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   watchdog.guard('database', pid)
   const ended = new Promise<string>((resolve) => {
     child.on('exit', (code, signal) => {
-      // Helpers of a killed database may still hold its files.
+      // Child processes of a killed database may still have its files open.
       signalGroup(pid, 'SIGKILL')
       watchdog.forget(pid)
       resolve(signal ?? `exit code ${code}`)
@@ -85,7 +85,7 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   }
 }
 
-/** Signals a process and all it started; 0 only asks. @returns false when none is there any more */
+/** Signals a process group; 0 only checks it. @returns false if the group has ended */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal)

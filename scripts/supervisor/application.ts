@@ -1,4 +1,4 @@
-/** A process of the Procfile: a shell's command in a group of its own, its output line by line. */
+/** A process of the Procfile: a shell command in a separate group, with its output line by line. */
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from '../root.mjs'
@@ -13,13 +13,13 @@ export interface Application {
   print: (line: string) => void
 }
 
-/** How long an application may take to finish what it holds. */
+/** How long an application may drain, in milliseconds. */
 export const graceMs = 15_000
 
 export async function startApplication(application: Application, watchdog: Watchdog): Promise<KeptProcess> {
   const child = spawn('/bin/sh', ['-c', withoutShell(application.command)], {
     cwd: root,
-    // Out of the terminal's group: Ctrl-C reaches us alone, and we end everything in order.
+    // Outside of the terminal's group: Ctrl-C reaches only us, and we stop everything in order.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: application.environment,
@@ -56,12 +56,12 @@ export async function startApplication(application: Application, watchdog: Watch
   }
 }
 
-/** A simple command takes the shell's place, so that how it ended is seen as it was. */
+/** A simple command replaces the shell, so that its exit status is visible. */
 function withoutShell(command: string): string {
   return /^[\w./][^;&|<>()`$]*$/.test(command) ? `exec ${command}` : command
 }
 
-/** Runs one to its end. @throws when it fails */
+/** Runs one until it exits. @throws if it fails */
 export async function runApplication(name: string, application: Application, watchdog: Watchdog) {
   const { ended } = await startApplication(application, watchdog)
   const how = await ended

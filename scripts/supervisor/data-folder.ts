@@ -1,11 +1,10 @@
-/** `.data/`: everything that a clone keeps, for one stack at a time and its owner alone. */
+/** `.data/`: all data of a clone. One stack at a time uses it, and only its owner can read it. */
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { lockHolder, takeLock } from '../lock.mjs'
 import { root } from '../root.mjs'
-import { endLeftBehind, writeDown } from './left-behind.ts'
 import type { StackSettings } from './stack-settings.ts'
 import { startWatchdog, type Watchdog } from './watchdog.ts'
 
@@ -21,7 +20,7 @@ export function prepareDataFolder(): string {
   return data
 }
 
-/** Two stacks on the same data would take each other's sockets. The guard ends with this process. */
+/** Two stacks on the same data would take each other's sockets. The lock ends with this process. */
 export function guardDataFolder(data: string) {
   const { holder } = takeLock(join(data, 'stack.lock'))
   if (holder === undefined) return
@@ -30,16 +29,13 @@ export function guardDataFolder(data: string) {
   )
 }
 
-/** Waits until the watchdog of an earlier run has ended what that one left; ends it in its place if it was killed too. */
-export async function clearUp(data: string, say: (line: string) => void): Promise<void> {
+/** Waits until the watchdog of a previous run has ended its processes. */
+export async function waitForWatchdog(data: string): Promise<void> {
   while (lockHolder(join(data, 'watchdog.lock')) !== undefined) await sleep(20)
-  const count = await endLeftBehind(data)
-  if (count > 0)
-    say(`Ended ${count} ${count === 1 ? 'process' : 'processes'} that an earlier start had left behind.`)
 }
 
 export function openWatchdog(data: string, { driver, localDirectory }: StackSettings): Watchdog {
-  const watchdog = writeDown(data, startWatchdog())
+  const watchdog = startWatchdog()
   takeLock(join(data, 'watchdog.lock'), watchdog.pid)
   if (driver === 'local') {
     const script = join(root, 'workers', 'drivers', 'local', 'end-all.ts')
@@ -49,8 +45,8 @@ export function openWatchdog(data: string, { driver, localDirectory }: StackSett
 }
 
 /**
- * Where the databases' sockets are. That is with the data, unless the clone's path is too long: a
- * socket's address has 107 bytes at most, and clients are tighter.
+ * The folder of the databases' sockets. It is inside the data folder unless that path is too long: a socket's address
+ * has at most 107 bytes, and clients allow fewer.
  */
 export function socketPath(data: string): string {
   const inside = join(data, 'run')
@@ -59,7 +55,7 @@ export function socketPath(data: string): string {
     : `/tmp/sandlot-${process.getuid?.()}-${createHash('sha256').update(data).digest('hex').slice(0, 12)}`
 }
 
-/** Makes that folder; it goes with the stack. */
+/** Creates that folder; the watchdog removes it with the stack. */
 export function socketFolder(data: string, watchdog: Watchdog): string {
   const folder = socketPath(data)
   makePrivate(folder)
@@ -67,7 +63,7 @@ export function socketFolder(data: string, watchdog: Watchdog): string {
   return folder
 }
 
-/** @throws when somebody else made it: anybody can make a folder in /tmp */
+/** @throws when another user created it, which is possible in /tmp */
 function makePrivate(folder: string) {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const found = lstatSync(folder)

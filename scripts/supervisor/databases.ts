@@ -1,4 +1,4 @@
-/** What the processes need and the environment does not give: PostgreSQL, Redis, bubblewrap. */
+/** Starts or installs the services that the environment does not name: PostgreSQL, Redis, bubblewrap. */
 import { join } from 'node:path'
 import { findBubblewrap } from '../services/bubblewrap.ts'
 import { postgresUrl, preparePostgres } from '../services/postgres.ts'
@@ -9,7 +9,7 @@ import { keepRunning, type Stoppable } from './keep-running.ts'
 import type { FoundServices, StackSettings } from './stack-settings.ts'
 import type { Watchdog } from './watchdog.ts'
 
-/** @param running each one is added as soon as it runs, so that a failure of another leaves none behind */
+/** @param running receives each one as soon as it runs, so that all are stopped if another one fails */
 export async function startDatabases(
   data: string,
   given: StackSettings,

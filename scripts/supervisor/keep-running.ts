@@ -1,34 +1,34 @@
-/** Starts a process again when it ends by itself, later each time it does so soon. */
+/** Restarts a process that exits, with a backoff. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface KeptProcess {
-  /** Resolves when it has ended, in words. */
+  /** Resolves when it has ended, with a description. */
   ended: Promise<string>
-  /** Ends it and waits until it is gone. */
+  /** Stops it and waits until it has ended. */
   stop(): Promise<void>
 }
 
-/** In words for the terminal. */
+/** Its message is for the terminal. */
 export class WrongSettings extends Error {}
 
-/** The process itself has printed what is wrong. */
+/** The process itself has printed the error. */
 const wrongOf = (name: string) =>
-  new WrongSettings(`${name} says that its settings are wrong (exit code 2). Mend them and start again.`)
+  new WrongSettings(`${name} says that its settings are wrong (exit code 2). Fix them and start again.`)
 
 export type Stoppable = Pick<KeptProcess, 'stop'>
 
 /** Milliseconds. */
 const firstDelay = 500
 const longestDelay = 30_000
-/** An API or worker that ends so says that its settings are wrong: the next one would meet the same. */
+/** The exit code of an API or worker with wrong settings. A restart would fail again. */
 const wrongSettings = 'exit code 2'
-/** A process that ran this long was healthy: its next end counts as the first. */
+/** A process that ran this long was healthy, so the backoff starts again. */
 const wellAfter = 30_000
 
 /**
- * @param start resolves once it runs; what it throws the first time is thrown here, later it is tried again
- * @param say tells the terminal what happened
- * @param giveUp called when its settings are wrong, in place of another start; whoever gives none has no settings
+ * @param start resolves once it runs; its first error is thrown here, later ones are retried
+ * @param say prints to the terminal
+ * @param giveUp called instead of a restart when its settings are wrong
  */
 export async function keepRunning(
   name: string,
@@ -68,7 +68,7 @@ export async function keepRunning(
         return undefined
       })
     }
-    // The stop came while it was starting.
+    // stop() was called during the start.
     await current?.stop()
   }
 }

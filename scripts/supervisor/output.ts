@@ -1,6 +1,7 @@
 /** Prints the lines of all processes, each with its process's name in front. */
+import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { prettyLine } from './pretty.ts'
+import { prettyFactory } from 'pino-pretty'
 
 const colors = [36, 33, 32, 35, 34, 31]
 
@@ -10,32 +11,29 @@ const colors = [36, 33, 32, 35, 34, 31]
  */
 export function openOutput(names: string[], production: boolean) {
   const stream = process.stdout
-  const readable = stream.isTTY === true && !production
-  const colored = readable && !process.env.NO_COLOR
+  const isReadable = stream.isTTY === true && !production
+  const isColored = isReadable && !process.env.NO_COLOR
+  const prettify = prettyFactory({
+    colorize: isColored,
+    ignore: 'pid,hostname,role',
+    singleLine: true,
+    translateTime: 'SYS:HH:MM:ss.l',
+  })
   const width = Math.max(...names.map((name) => name.length))
-  // The reader is gone: the terminal or the pipe was closed.
+  // The terminal or the pipe was closed.
   stream.on('error', () => {})
   return (name: string) => {
     const label = `${name.padEnd(width)} | `
     const color = colors[Math.max(names.indexOf(name), 0) % colors.length]
-    const prefix = colored ? `\x1b[${color}m${label}\x1b[0m` : label
+    const prefix = isColored ? `\x1b[${color}m${label}\x1b[0m` : label
     return (line: string) => {
-      const text = readable ? prettyLine(line, colored) : line
+      const text = isReadable ? prettify(line).trimEnd() : line
       stream.write(text.replace(/^/gm, () => prefix).concat('\n'))
     }
   }
 }
 
-/** Calls back for each line, the last one also when it has no end. */
+/** Calls back for each line, and for an incomplete last line. */
 export function eachLine(stream: Readable, print: (line: string) => void): void {
-  let rest = ''
-  stream.setEncoding('utf8')
-  stream.on('data', (text: string) => {
-    const lines = (rest + text).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) print(line)
-  })
-  stream.on('close', () => {
-    if (rest !== '') print(rest)
-  })
+  createInterface({ input: stream }).on('line', print)
 }

@@ -1,8 +1,8 @@
 /**
  * Reads `name: command` lines.
- * @returns `release`, which runs to its end before everything else; and the shell's command of each kind of process, in
- *   the file's order
- * @throws when a line is something else
+ * @returns `release`, which runs before everything else, and the shell command of each kind of process, in the file's
+ *   order
+ * @throws for any other line
  */
 export function parseProcfile(text: string) {
   const lines = text.split('\n').map((line) => line.trim())

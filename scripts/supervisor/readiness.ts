@@ -1,19 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** After this long without readiness it is said what is missing, in milliseconds. */
-const patience = 20_000
+/** Milliseconds until the missing part is printed. */
+const reportAfterMs = 20_000
 
-/** Resolves when /readyz says that all parts are there; tells once what keeps it waiting. */
+/** Resolves when /readyz answers 200. Prints the missing part once. */
 export async function waitUntilReady(host: string, port: string, say: (line: string) => void) {
   const address = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}/readyz`
   const started = performance.now()
-  for (let told = false; ; ) {
+  for (let isReported = false; ; ) {
     const answer = await ask(url)
     if (answer.ok) return
-    if (!told && performance.now() - started > patience) {
+    if (!isReported && performance.now() - started > reportAfterMs) {
       say(`Not ready yet: ${answer.words}`)
-      told = true
+      isReported = true
     }
     await sleep(50)
   }

@@ -1,4 +1,4 @@
-/** The settings of the stack, from environment, .env and flags, and the keys that it makes and keeps. */
+/** The settings of the stack, from environment, .env and flags, and its generated keys. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
@@ -10,7 +10,7 @@ import { compileCache, readDotEnv, root } from '../root.mjs'
 
 const defaults = z.object(settingGroups.Addresses).parse({})
 
-/** Where the databases are, and bubblewrap if it is needed: what was given, or what was started and installed. */
+/** The databases, and bubblewrap if it is needed, from the settings or started and installed here. */
 export interface FoundServices {
   databaseUrl: string
   redisUrl: string
@@ -18,9 +18,9 @@ export interface FoundServices {
 }
 
 /**
- * Reads them once; .env fills in what the environment leaves open.
+ * Reads them once. .env adds the variables that the environment does not set.
  * @param args `--workers 3`, `--apis 2`
- * @throws in words for the terminal
+ * @throws with a message for the terminal
  */
 export function readStackSettings(args: string[], dataFolder: string) {
   readDotEnv()
@@ -61,7 +61,7 @@ function whole(name: string, text: string | number, most: number): number {
 export const secretFile = (name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string =>
   join(dataFolder, name.toLowerCase().replace('_', '-'))
 
-/** A key of the environment, or our own: made once, kept in a file that only its owner can read. */
+/** A key of the environment, or a generated one, stored in a file that only its owner can read. */
 function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string {
   const given = process.env[name]
   if (given) return given
@@ -85,7 +85,7 @@ export function ownEnvironment(kind: string, dataFolder: string): Record<string,
   return kind === 'worker' ? { ...keys, KUBECONFIG: process.env.KUBECONFIG } : keys
 }
 
-/** The environment of every process; its own and its ports come on top. */
+/** The environment of every process, without its keys and ports. */
 export function childEnvironment(
   settings: StackSettings,
   { databaseUrl, redisUrl, bwrap }: FoundServices,
@@ -93,12 +93,12 @@ export function childEnvironment(
   return {
     ...process.env,
     KUBECONFIG: undefined,
-    // `node` in the Procfile is the Node that runs this.
+    // `node` in the Procfile is the current Node.
     PATH: [dirname(process.execPath), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? compileCache,
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
-    // Each kind of process has its own, and a migration has none.
+    // Each kind of process has different keys, and a migration has none.
     JWT_SECRET: undefined,
     SECRETS_KEY: undefined,
     SECRETS_PUBLIC_KEY: undefined,

@@ -6,9 +6,8 @@ import { buildCli } from '../build-cli.mjs'
 import { root } from '../root.mjs'
 import { runApplication, startApplication } from './application.ts'
 import { guardCluster } from './cluster.ts'
-import { clearUp, guardDataFolder, openWatchdog, prepareDataFolder } from './data-folder.ts'
+import { guardDataFolder, openWatchdog, prepareDataFolder, waitForWatchdog } from './data-folder.ts'
 import { startDatabases } from './databases.ts'
-import { guardDriver } from './former-driver.ts'
 import { keepRunning, type Stoppable } from './keep-running.ts'
 import { openOutput } from './output.ts'
 import { planProcesses } from './plan.ts'
@@ -18,11 +17,11 @@ import { childEnvironment, ownEnvironment, readStackSettings, type StackSettings
 import type { Watchdog } from './watchdog.ts'
 
 export interface Stack {
-  /** The base address, once everything runs and the API is ready. Rejects, in words for the terminal. */
+  /** The base address, once everything runs and the API is ready. Rejects with a message for the terminal. */
   ready: Promise<string>
-  /** Rejects, in words, when it cannot go on, ready or not. Never resolves. */
+  /** Rejects with a message when the stack cannot continue, ready or not. Never resolves. */
   failed: Promise<never>
-  /** Ends everything that runs by now, applications first. */
+  /** Stops everything that runs, applications first. */
   stop(): Promise<void>
 }
 
@@ -41,13 +40,13 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
     const data = prepareDataFolder()
     settings = readStackSettings(args, data)
     guardDataFolder(data)
-    await clearUp(data, say)
+    await waitForWatchdog(data)
     const procfile = parseProcfile(readFileSync(join(root, 'Procfile'), 'utf8'))
     const plan = await planProcesses(procfile.processes, settings, say)
     await guardCluster(process.env)
     watchdog = openWatchdog(data, settings)
 
-    // The service does not need the client: a failed build is reported, and the rest goes on.
+    // The service does not need the client: a failed build is only reported.
     const client = buildCli().catch((error: Error) => say(`The client could not be built: ${error.message}`))
     const urls = await startDatabases(data, settings, watchdog, databases, say)
     const environment = childEnvironment(settings, urls)
@@ -56,7 +55,6 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
       const release = { command: procfile.release, environment, print: printerOf('release') }
       await runApplication('release', release, watchdog)
     }
-    await guardDriver(data, settings, urls.databaseUrl)
     for (const { name, kind, command, ports } of plan) {
       const own = { ...environment, ...ownEnvironment(kind, data), ...ports }
       const application = { command, environment: own, print: printerOf(name) }
@@ -76,7 +74,7 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
     await Promise.all(applications.map((application) => application.stop()))
     if (settings?.driver === 'local' && watchdog !== undefined) await endAllSandboxes(settings.localDirectory)
     await Promise.all(databases.map((database) => database.stop()))
-    // A stop in the middle of the start still has processes to end.
+    // After an incomplete start the watchdog still has processes to end.
     if (complete) watchdog?.dismiss()
   }
 }

@@ -1,24 +1,24 @@
 /**
- * Leaves no orphans, even after `kill -9` of this process: a shell on a pipe knows every process
- * group we started, and ends them when the pipe closes, whatever closed it. It sits in a session of
- * its own, so that neither Ctrl-C nor a signal to our group reaches it.
+ * Ends all processes of the stack, even after `kill -9` of this process: a shell reads every process group that we
+ * started from a pipe, and ends them when the pipe closes. It has a separate session, so that neither Ctrl-C nor a signal
+ * to our group reaches it.
  */
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** Applications are killed first and at once; then the databases get time to write their data. */
+/** Applications are killed first and immediately; then the databases have time to write their data. */
 export type Kind = 'application' | 'database'
 
 export interface Watchdog {
   pid: number
-  /** Ends this process group, named by its leader's pid, when we die. */
+  /** Ends this process group, named by its leader's pid, when this process dies. */
   guard(kind: Kind, pid: number): void
   forget(pid: number): void
-  /** Removes this folder at the end, however it comes. */
+  /** Removes this folder at the end in any case. */
   remove(folder: string): void
-  /** Runs this when we die, after the applications and before the databases. */
+  /** Runs this when this process dies, after the applications and before the databases. */
   afterwards(command: string[]): void
-  /** Everything is stopped: nothing is left to end. */
+  /** Everything has stopped, so the watchdog ends nothing. */
   dismiss(): void
 }
 
@@ -52,7 +52,7 @@ printf %s "$folders" | while IFS= read -r one; do rm -rf "$one"; done
 `
 
 export function startWatchdog(): Watchdog {
-  // Its output goes nowhere: an inherited pipe would keep whoever reads our output waiting.
+  // No output: an inherited pipe would block the reader of our output.
   const shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
   shell.unref()
   shell.stdin.on('error', () => {})

@@ -28,16 +28,6 @@ const unreaped = statement()('unreaped sandboxes', (db) =>
 /** Every sandbox that has or may have a pod: about as many rows as there are pods. */
 export const findUnreaped = (db: Queries): Promise<SandboxRow[]> => db.run(unreaped)
 
-const countAll = statement()('count unreaped sandboxes', (db) =>
-  db
-    .selectFrom('sandbox')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('reaped_at', 'is', null),
-)
-
-/** How many sandboxes have or may have a pod. */
-export const countUnreaped = async (db: Queries) => (await only(db.run(countAll))).count
-
 const starting = statement()('starting sandboxes', (db) =>
   db
     .selectFrom('sandbox')

@@ -82,7 +82,8 @@ test('names the licence of each package that it was built from', () => {
   const used = new Set(sources.flatMap((text) => [...text.matchAll(imports)].map(([, name]) => name!)))
   // What only hands on the exports of others leaves nothing in a bundle.
   used.delete('@inquirer/prompts')
-  const packages = [...used].filter((name) => name in read('package.json').dependencies)
+  const { dependencies, devDependencies } = read('package.json')
+  const packages = [...used].filter((name) => name in { ...dependencies, ...devDependencies })
   expect(packages).toEqual(expect.arrayContaining(['commander', 'ink', 'react', 'smol-toml', 'ws']))
   const named = [...notice.matchAll(/^(\S+) \d\S* \(.+\)$/gm)].map(([, name]) => name)
   expect(named).toEqual(expect.arrayContaining([...packages, '@inquirer/password']))

@@ -1,13 +1,13 @@
 /**
- * Puts all code of an API, and of a worker, into one file: such a process starts with a third of the CPU. The bundle is
- * the run's own, and so is what V8 made of it (see run-bundle.cjs). `npm start`, which test/start tries, runs the sources.
+ * Bundles an API, and a worker, into one file each, so that a process starts with a third of the CPU. Each run has its own
+ * bundle and its own V8 cache (see run-bundle.cjs). `npm start`, which test/start tests, runs the sources.
  */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build, type Plugin, stop } from 'esbuild'
+import { plainBuiltins } from '../../scripts/plain-builtins.mjs'
 import { root } from '../../scripts/root.mjs'
 import { serverBundle } from '../../scripts/server-bundle.ts'
 
@@ -41,7 +41,7 @@ export async function bundleServer(folder: string): Promise<Bundle> {
     footer: { js: '})' },
     entryPoints: entries,
     outdir: folder,
-    plugins: [withOwnPlaces, withPlainBuiltins],
+    plugins: [withOwnPlaces, plainBuiltins],
   }).finally(stop)
   const fileOf = (name: keyof typeof entries) => join(folder, `${name}.js`)
   const files = { api: fileOf('api'), worker: fileOf('worker'), doomedWorker: fileOf('doomedWorker') }
@@ -49,7 +49,7 @@ export async function bundleServer(folder: string): Promise<Bundle> {
   return { runner, ...files }
 }
 
-/** What lies beside a source is found from the bundle too. */
+/** Makes the bundle find files relative to the source. */
 const withOwnPlaces: Plugin = {
   name: 'with-own-places',
   setup({ onLoad }) {
@@ -63,21 +63,7 @@ const withOwnPlaces: Plugin = {
   },
 }
 
-/** `import` touches every lazy getter of a module of Node's: with node:http, that loads all of fetch. */
-const withPlainBuiltins: Plugin = {
-  name: 'with-plain-builtins',
-  setup({ onResolve, onLoad }) {
-    const namespace = 'builtin'
-    onResolve({ filter: /^(node:)?[\w/]+$/ }, ({ path, kind }) =>
-      isBuiltin(path) && kind === 'import-statement' ? { path, namespace } : undefined,
-    )
-    onLoad({ filter: /.*/, namespace }, ({ path }) => ({
-      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)})`,
-    }))
-  },
-}
-
-/** A process without settings ends at once, and keeps what V8 has compiled until then. */
+/** A process without settings exits immediately, and stores the code that V8 has compiled. */
 async function compile(file: string): Promise<void> {
   await new Promise<void>((resolve) => {
     execFile(process.execPath, [runner, file], { env: {} }, () => resolve())

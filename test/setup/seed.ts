@@ -1,4 +1,4 @@
-/** Before each file: with a seed fast-check draws the same again. Without, it draws its own, and a failure tells it. */
+/** Before each file: seeds fast-check. Without a seed it draws one, and prints it with a failure. */
 import { isSeeded, seed } from '../support/seed.ts'
 
 if (isSeeded) {

@@ -1,6 +1,6 @@
 /**
- * Starts a PostgreSQL and a Redis that live as long as one test run, in a folder of their own, beside
- * whatever `npm start` runs. A test reaches them with `inject('services')`.
+ * Starts a PostgreSQL and a Redis for one test run, in a separate folder, independent of `npm start`. A test reads their
+ * addresses with `inject('services')`.
  */
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'

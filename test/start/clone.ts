@@ -19,7 +19,7 @@ import { preparePostgres } from '../../scripts/services/postgres.ts'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
 import { eventually } from '../support/eventually.ts'
 
-/** Listens where it is told to, and says what it does. */
+/** Listens on the given ports, and prints its state. */
 const standIn = `
 import { createServer } from 'node:http'
 const [name] = process.argv.slice(2)
@@ -54,7 +54,7 @@ async function makeDatabase(): Promise<string> {
   return directory
 }
 
-/** One that was started before: for tests of what comes after its database was made and its client built. */
+/** A clone with a database and a built client, as after a first start. */
 export async function startedBefore(procfile?: string, folder?: string): Promise<Clone> {
   database ??= makeDatabase()
   const from = await database
@@ -102,7 +102,7 @@ export class Clone {
     writeFileSync(join(folder, 'Procfile'), procfile)
   }
 
-  /** @param command `npm start`, or what it runs */
+  /** @param command `npm start`, or its script */
   start(
     environment: Record<string, string> = {},
     command = [process.execPath, 'scripts/start.mjs'],
@@ -110,6 +110,11 @@ export class Clone {
     const started = new StartedStack(this.folder, command, environment)
     this.#started.push(started)
     return started
+  }
+
+  /** The pid of the process that runs the databases and the Procfile. */
+  stackPid(): number {
+    return Number.parseInt(readFileSync(join(this.folder, '.data', 'stack.lock'), 'utf8'), 10)
   }
 
   /** The pids of everything that runs in this folder. */

@@ -8,7 +8,6 @@ import { expect, test } from 'vitest'
 import { lockHolder, takeLock } from '../../scripts/lock.mjs'
 import { root } from '../../scripts/root.mjs'
 import { planProcesses } from '../../scripts/supervisor/plan.ts'
-import { prettyLine } from '../../scripts/supervisor/pretty.ts'
 import { parseProcfile } from '../../scripts/supervisor/procfile.ts'
 import { eventually } from '../support/eventually.ts'
 import { Clone, makeRunFolder, StartedStack } from './clone.ts'
@@ -18,7 +17,7 @@ function makeFolder() {
   return { path: join(folder, 'lock'), [Symbol.dispose]: () => rmSync(folder, { recursive: true }) }
 }
 
-test('a lock is held until it is released, and tells who holds it', () => {
+test('a lock is held until it is released, and names its holder', () => {
   using folder = makeFolder()
   const lock = takeLock(folder.path)
   expect(takeLock(folder.path)).toEqual({ holder: process.pid })
@@ -70,31 +69,10 @@ test('a default port gives way to the same port that the user set for something 
   const [api] = await planProcesses(new Map([['api', 'node api']]), settings, (line) => said.push(line))
   expect(api!.ports.INTERNAL_PORT).toBe(String(port))
   expect(Number(api!.ports.PORT)).toBeGreaterThan(port)
-  expect(said).toEqual([
-    `Port ${port} on 127.0.0.1 is reserved for another process: PORT is ${api!.ports.PORT}.`,
-  ])
+  expect(said).toEqual([`Port ${port} on 127.0.0.1 is not free: PORT is ${api!.ports.PORT}.`])
 })
 
-test('a log line becomes time, level, message and fields, an error its stack, and other lines stay', () => {
-  const entry = {
-    level: 'info',
-    time: 1_800_000_000_123,
-    pid: 1,
-    role: 'api',
-    msg: 'answered',
-    route: '/v1/x',
-    ms: 3,
-  }
-  expect(prettyLine(JSON.stringify(entry), false)).toMatch(
-    /^\d\d:\d\d:\d\d\.123 INFO {2}answered route=\/v1\/x ms=3$/,
-  )
-  const failed = { level: 50, time: '2026-01-01T00:00:00Z', msg: 'broke', err: { stack: 'Error: x\n  at y' } }
-  expect(prettyLine(JSON.stringify(failed), false)).toMatch(/ERROR broke\n {4}Error: x\n {4} {2}at y$/)
-  expect(prettyLine('{"not": "a log"}', false)).toBe('{"not": "a log"}')
-  expect(prettyLine('plain words', true)).toBe('plain words')
-})
-
-test('a Procfile is its release and its processes, and a line that is neither is named', () => {
+test('a Procfile has a release and processes, and any other line is an error', () => {
   const { release, processes } = parseProcfile('# ours\nrelease: a b\n\nweb-1: c: d\n')
   expect(release).toBe('a b')
   expect([...processes]).toEqual([['web-1', 'c: d']])

@@ -1,18 +1,8 @@
 /** `npm start` in a small clone: real databases, stand-ins for the API and the worker. */
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { root } from '../../scripts/root.mjs'
 import { postgresUrl } from '../../scripts/services/postgres.ts'
 import { makeOrm } from '../../shared/data/database.ts'
 import { describeBeside } from '../support/beside.ts'
@@ -39,7 +29,7 @@ function shareStack(procfile?: string, environmentIn: (clone: Clone) => Record<s
   return () => shared
 }
 
-/** A kubeconfig whose cluster nobody serves. */
+/** A kubeconfig of a cluster that does not exist. */
 const nowhere = {
   clusters: [{ name: 'nowhere', cluster: { server: 'https://127.0.0.1:1' } }],
   users: [{ name: 'nobody', user: { token: 'none' } }],
@@ -47,8 +37,8 @@ const nowhere = {
   'current-context': 'nowhere',
 }
 
-// Each test has a clone of its own, and waits for its databases and processes half of the time.
-describeBeside('from the first start to its end', () => {
+// Each test has a separate clone, and waits for its databases and processes half of the time.
+describeBeside('a first start', () => {
   test('a start runs the release first, then every process, and prints the address and what to type next', async () => {
     await using clone = new Clone()
     const stack = clone.start()
@@ -94,7 +84,7 @@ describeBeside('from the first start to its end', () => {
         await using clone = new Clone()
         const stack = clone.start({ [setting]: String(port) })
         expect(await stack.exit).toBe(1)
-        expect(stack.output).toContain(`Port ${port} on 127.0.0.1 is taken by another program`)
+        expect(stack.output).toContain(`Port ${port} on 127.0.0.1 is not free. Take another one:`)
         const [, other] = stack.output.match(new RegExp(`  ${setting}=(\\d+) npm start`))!
         expect(Number(other)).toBeGreaterThan(port)
         expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
@@ -104,23 +94,7 @@ describeBeside('from the first start to its end', () => {
     },
   )
 
-  test('starts that run at the same time choose different ports where none is set', async () => {
-    await using first = await startedBefore()
-    await using second = await startedBefore()
-    const unset = { PORT: '', INTERNAL_PORT: '', CALLS_PORT: '' }
-    const stacks = [first.start(unset), second.start(unset)]
-    const urls = await Promise.all(stacks.map(async (stack) => (await stack.ready())[1]!))
-    expect(new Set(urls).size).toBe(2)
-    for (const stack of stacks) {
-      await stack.says(/worker listens/)
-      expect(stack.output).not.toContain('starting it again')
-    }
-    expect(stacks.map(({ output }) => output).join('')).toMatch(
-      /Port \d+ on 127\.0\.0\.1 is (reserved for|taken by) another \w+: CALLS_PORT is \d+\./,
-    )
-  })
-
-  test('what keeps workers from their cluster is told before anything starts', async () => {
+  test('an unusable cluster is reported before anything starts', async () => {
     await using clone = new Clone()
     const stack = clone.start({ KUBECONFIG: join(clone.folder, 'none') })
     expect(await stack.exit).toBe(2)
@@ -128,32 +102,17 @@ describeBeside('from the first start to its end', () => {
     expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
   })
 
-  test('kill -9 of the stack leaves nothing alive, and the next start works at once', async () => {
+  test('kill -9 of the stack leaves nothing alive, and the next start works immediately', async () => {
     await using clone = await startedBefore()
     const first = clone.start()
     await first.ready()
     expect(clone.processes().length).toBeGreaterThan(5)
-    first.child.kill('SIGKILL')
-    const second = clone.start()
-    await second.ready()
-    second.child.kill('SIGKILL')
-    await clone.untilNothingRuns(5000)
-  })
-
-  test('kill -9 of the stack and of its watchdog leaves what the next start ends', async () => {
-    await using clone = await startedBefore()
-    const first = clone.start()
-    await first.ready()
-    const [watchdog] = readFileSync(join(clone.folder, '.data', 'watchdog.lock'), 'utf8').split(' ')
-    process.kill(Number(watchdog), 'SIGKILL')
-    first.child.kill('SIGKILL')
+    process.kill(clone.stackPid(), 'SIGKILL')
     await first.exit
-    const left = clone.processes()
-    expect(left.length).toBeGreaterThan(3)
     const second = clone.start()
     await second.ready()
-    expect(second.output).toMatch(/Ended \d processes that an earlier start had left behind/)
-    expect(clone.processes().filter((one) => left.includes(one))).toEqual([])
+    process.kill(clone.stackPid(), 'SIGKILL')
+    await clone.untilNothingRuns(5000)
   })
 
   test('kill -9 of npm stops all in order', async () => {
@@ -178,21 +137,21 @@ describeBeside('from the first start to its end', () => {
   })
 })
 
-describeBeside('of one that was started before', () => {
+describeBeside('a later start', () => {
   describe('a stack that runs', () => {
     const shared = shareStack()
 
-    test('a second start in the same clone says so and does nothing to the first', async () => {
-      const { clone, stack: first } = shared()
-      const [, url] = await first.ready()
+    test('a second start in the same clone is refused and leaves the first unchanged', async () => {
+      const { clone, stack } = shared()
+      const [, url] = await stack.ready()
       const second = clone.start()
       expect(await second.exit).toBe(1)
-      expect(second.output).toContain(`is running in this folder already (process ${first.child.pid})`)
+      expect(second.output).toContain(`is running in this folder already (process ${clone.stackPid()})`)
       expect(await query(clone, 'select 1 as one')).toEqual([{ one: 1 }])
       expect((await fetch(url!)).status).toBe(200)
     })
 
-    test('a process or a database that dies is started again, and it is said', async () => {
+    test('a process or a database that dies is restarted, with a message', async () => {
       const { clone, stack } = shared()
       await stack.ready()
       const [, worker] = await stack.says(/worker listens (\d+)/)
@@ -205,20 +164,6 @@ describeBeside('of one that was started before', () => {
       await stack.says(/postgres ended with SIGKILL; starting it again/)
       await eventually(() => query(clone, 'select 1 as one'), 10_000)
     })
-  })
-
-  test('the time until a start is ready counts its installation', async () => {
-    await using clone = await startedBefore()
-    const install = join(clone.folder, 'scripts', 'install.mjs')
-    const slow = 'export async function ensureInstalled() { await sleep(1_500) }\nasync function unused('
-    const text = readFileSync(install, 'utf8').replace('export async function ensureInstalled(', slow)
-    writeFileSync(install, text)
-    const stack = clone.start()
-    const [, all, installing] = await stack.says(
-      /is ready at \S+ after ([\d.]+) s, of which (\d+) s installing\./,
-    )
-    expect(Number(installing)).toBeGreaterThanOrEqual(1)
-    expect(Number(all)).toBeGreaterThan(1.5)
   })
 
   test('a release that fails starts nothing', async () => {
@@ -243,14 +188,14 @@ describeBeside('of one that was started before', () => {
     await clone.untilNothingRuns(5000)
   })
 
-  describe('of what a start knows', () => {
+  describe('environments', () => {
     const names = 'env | grep -o "^[A-Z_]*\\(KEY\\|SECRET\\)=" | sort | tr -d "\\n"'
     const told = (name: string) => `echo ${name} has "[$(${names})]", cluster "[$KUBECONFIG]"`
     const tell = (name: string) => `sh -c '${told(name)}; exec node stand-in.mjs ${name}'`
     const procfile = `release: sh -c '${told('release')}'\napi: ${tell('api')}\nworker: ${tell('worker')}\n`
     const shared = shareStack(procfile, (clone) => {
       const kubeconfig = join(clone.folder, 'kubeconfig')
-      // A start goes on when a cluster does not answer.
+      // A start continues if the cluster does not answer.
       writeFileSync(kubeconfig, JSON.stringify(nowhere))
       return { KUBECONFIG: kubeconfig }
     })
@@ -261,7 +206,7 @@ describeBeside('of one that was started before', () => {
       await stack.says(/api has .*, cluster \[\]/)
     })
 
-    test('each kind of process is given its own keys, and a migration none', async () => {
+    test('each kind of process receives its own keys, and a migration none', async () => {
       const { stack } = shared()
       await stack.says(/worker has \[CALLS_KEY=SECRETS_KEY=\]/)
       await stack.says(/api has \[CALLS_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
@@ -269,30 +214,7 @@ describeBeside('of one that was started before', () => {
     })
   })
 
-  test('a start with another driver waits until the sandboxes of the cluster have ended', async () => {
-    await using clone = await startedBefore()
-    cpSync(join(root, 'shared'), join(clone.folder, 'shared'), { recursive: true })
-    const first = clone.start()
-    await first.ready()
-    await query(clone, 'create table sandbox (reaped_at timestamptz)')
-    await query(clone, 'insert into sandbox values (null), (now())')
-    first.child.kill('SIGTERM')
-    await first.exit
-
-    const refused = clone.start({ SANDBOX_DRIVER: 'another' })
-    expect(await refused.exit).toBe(1)
-    expect(refused.output).toContain('SANDBOX_DRIVER=kubernetes, and 1 of its sandboxes may still run there')
-    expect(refused.output).not.toContain('listens')
-
-    const former = clone.start()
-    await former.ready()
-    await query(clone, 'update sandbox set reaped_at = now()')
-    former.child.kill('SIGTERM')
-    await former.exit
-    await clone.start({ SANDBOX_DRIVER: 'another' }).ready()
-  })
-
-  test('more workers and APIs get names and ports of their own, and .env is read', async () => {
+  test('more workers and APIs get separate names and ports, and .env is read', async () => {
     await using clone = await startedBefore()
     writeFileSync(join(clone.folder, '.env'), 'APIS=2\nWORKERS=7\n')
     const stack = clone.start({}, [process.execPath, 'scripts/start.mjs', '--workers', '2'])
@@ -301,7 +223,7 @@ describeBeside('of one that was started before', () => {
       await stack.says(new RegExp(`^${name} +\\| \\w+ listens`, 'm'))
   })
 
-  test('a clone may have a space in its path, and what lies beside it stays', async () => {
+  test('a clone may have a space in its path, and neighbouring folders stay', async () => {
     const parent = makeRunFolder('beside-')
     try {
       mkdirSync(join(parent, 'my'))
