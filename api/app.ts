@@ -7,7 +7,6 @@ import { Tokens } from './auth/tokens.ts'
 import { makeClientAddress } from './limits/client-address.ts'
 import { RunningRequests } from './limits/concurrent-requests.ts'
 import { Buckets } from './limits/rate-limit.ts'
-import { StrangeKeys } from './limits/strange-keys.ts'
 import { Workers } from './worker-client/client.ts'
 
 export type App = ReturnType<typeof openApp>
@@ -23,7 +22,6 @@ export function openApp(context: Context) {
     decoys: new Decoys(context.db, settings.password.logN),
     buckets: new Buckets(context),
     running: new RunningRequests(),
-    strangeKeys: new StrangeKeys(),
     clientAddress: makeClientAddress(settings.trustedProxies),
     workers: new Workers(context),
   }

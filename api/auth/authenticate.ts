@@ -4,7 +4,7 @@ import { findSession } from '../../shared/data/accounts.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { gone, sessionEnded, suspended } from '../errors/credentials.ts'
-import type { StrangeKeys } from '../limits/strange-keys.ts'
+import type { Buckets } from '../limits/rate-limit.ts'
 import { type ApiKeys, looksLikeApiKey, type Overrides } from './api-keys.ts'
 import { looksLikeToken, type Tokens } from './tokens.ts'
 
@@ -13,7 +13,7 @@ export interface AuthContext {
   context: Pick<Context, 'db'>
   apiKeys: ApiKeys
   tokens: Tokens
-  strangeKeys: StrangeKeys
+  buckets: Pick<Buckets, 'takeUnknownKey'>
 }
 
 export interface Caller {
@@ -47,7 +47,7 @@ export async function authenticate(
 ): Promise<Caller> {
   const credential = bearerOf(header, needed)
   if (needed === 'token') return callerOfToken(app, credential)
-  return callerOfKey(app, credential, () => app.strangeKeys.take(address()))
+  return callerOfKey(app, credential, () => app.buckets.takeUnknownKey(address()))
 }
 
 const names = { key: 'an API key', token: 'the session token of a sign-up or login' }

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { PieceLimit } from '../lib/piece-limit.ts'
+import { TokenBuckets } from '../lib/token-buckets.ts'
 
 /** Node parses every pipelined request of one read in the same turn of the event loop. Clients that pipeline send a few. */
 const maxUnanswered = 8
@@ -62,13 +62,23 @@ function stopParsing(socket: Socket): void {
   if (parser) parser.onIncoming = () => 2
 }
 
+/**
+ * Returns whether a body has more than 1,024 unpaid chunks, called with the bytes of each: handling a chunk costs more
+ * than its bytes. Every 16 bytes and every 5 ms pay for one, so a person who types stays below the limit.
+ * @param now milliseconds of a monotonic clock
+ */
+export function makePieceLimit(now?: () => number): (bytes: number) => boolean {
+  const pieces = new TokenBuckets({ perSecond: 200, burst: 1_024 }, now)
+  return (bytes) => pieces.spend('', 1 - bytes / 16) > 0
+}
+
 /** Destroys the connection of a body that arrives in too many small chunks, whether or not somebody reads it. */
 function limitPieces(request: IncomingMessage): void {
-  const limit = new PieceLimit()
+  const isExceededBy = makePieceLimit()
   const push = request.push.bind(request)
   // Node's parser hands every chunk to `push`. A 'data' listener would start the stream before its reader does.
   request.push = (chunk: Buffer | null, encoding) => {
-    if (chunk !== null && limit.isExceededBy(chunk.length)) {
+    if (chunk !== null && isExceededBy(chunk.length)) {
       request.socket.destroy()
       return false
     }
