@@ -5,13 +5,12 @@ import { Decoys } from './auth/decoys.ts'
 import { Passwords } from './auth/passwords.ts'
 import { Tokens } from './auth/tokens.ts'
 import { makeClientAddress } from './limits/client-address.ts'
-import { RunningRequests } from './limits/concurrent-requests.ts'
 import { Buckets } from './limits/rate-limit.ts'
 import { Workers } from './worker-client/client.ts'
 
 export type App = ReturnType<typeof openApp>
 
-/** @throws {SettingsError} when TRUSTED_PROXIES holds something else than addresses */
+/** @throws {SettingsError} when an entry of TRUSTED_PROXIES is not an address */
 export function openApp(context: Context) {
   const { settings } = context
   return {
@@ -21,7 +20,6 @@ export function openApp(context: Context) {
     passwords: new Passwords(settings.password),
     decoys: new Decoys(context.db, settings.password.logN),
     buckets: new Buckets(context),
-    running: new RunningRequests(),
     clientAddress: makeClientAddress(settings.trustedProxies),
     workers: new Workers(context),
   }

@@ -92,6 +92,12 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
   body?: unknown
 }
 
+/**
+ * Requests of one account that this process serves at the same time: far more than its sandboxes need. Streams, terminals
+ * and waits last long, and a rate limit bounds only how many begin.
+ */
+const maxOpenRequests = 1_000
+
 type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['reply']> : undefined
 
 export function route<E extends Endpoint>(
@@ -106,18 +112,21 @@ export function route<E extends Endpoint>(
     async serve(app, koa) {
       const state = koa.state as RequestState
       const caller = await identify(app, endpoint, koa)
+      const { ledger } = app.context
+      const sent = caller
+        ? ledger.openLimited(caller.id, 'requests', maxOpenRequests)
+        : ledger.open(undefined, 'requests')
+      const unread = ledger.open(caller?.id, 'answers')
+      onceClosed(koa.res, () => {
+        sent.free()
+        unread.free()
+      })
       await takeToken(app, endpoint, koa, caller)
       mustBeUnderstood(endpoint, koa.headers)
       // Otherwise the body of a client that has left would be waited for.
       state.signal.throwIfAborted()
       // A client that sent `Expect: 100-continue` learns of a refusal before it sends the body.
       if ((endpoint.body || endpoint.rawBody) && koa.headers.expect) koa.res.writeContinue()
-      const { ledger } = app.context
-      const [sent, unread] = [ledger.open(caller?.id, 'requests'), ledger.open(caller?.id, 'answers')]
-      onceClosed(koa.res, () => {
-        sent.free()
-        unread.free()
-      })
       const body = endpoint.body ? await readBody(koa, endpoint, sent) : undefined
       // A body takes time to arrive. The key may have been revoked meanwhile.
       const account = endpoint.body ? await caller?.again() : caller
@@ -166,7 +175,6 @@ async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<
     app.clientAddress(koa.req),
   )
   mustHaveScope(account, endpoint)
-  app.running.enter(account.id, koa.res)
   const state = koa.state as RequestState
   state.log = state.log.child({ account_id: account.id })
   return account
