@@ -1,7 +1,7 @@
 /** What workers read of sandboxes and their pods. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
-import { findSandbox, podOf, type SandboxRow, sandboxColumns } from './sandboxes.ts'
+import { type SandboxRow, sandboxColumns } from './sandboxes.ts'
 import { now } from './sql.ts'
 import { first, only, statement } from './statement.ts'
 
@@ -10,16 +10,8 @@ const byPod = statement<{ name: string }>()('sandbox by pod', (db, { name }) =>
 )
 
 /** The sandbox that owns a pod, if any. */
-export async function findByPod(
-  db: Queries,
-  pod: { name: string; sandboxId?: string | undefined },
-): Promise<SandboxRow | undefined> {
-  const [row] = await db.run(byPod, { name: pod.name })
-  if (row) return row
-  // A row of the previous version does not name its pod.
-  const sandbox = pod.sandboxId === undefined ? undefined : await findSandbox(db, pod.sandboxId)
-  return sandbox && podOf(sandbox).name === pod.name ? sandbox : undefined
-}
+export const findByPod = (db: Queries, pod: { name: string }): Promise<SandboxRow | undefined> =>
+  first(db.run(byPod, { name: pod.name }))
 
 const unreaped = statement()('unreaped sandboxes', (db) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('reaped_at', 'is', null).orderBy('expires_at'),
