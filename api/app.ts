@@ -1,7 +1,7 @@
 /** What the routes of one API process share: the context and the parts made of it. */
 import type { Context } from '../shared/platform/context.ts'
 import { ApiKeys } from './auth/api-keys.ts'
-import { Decoys } from './auth/decoys.ts'
+import { makeDummyHashes } from './auth/dummy-hashes.ts'
 import { Passwords } from './auth/passwords.ts'
 import { Tokens } from './auth/tokens.ts'
 import { makeClientAddress } from './limits/client-address.ts'
@@ -18,7 +18,7 @@ export function openApp(context: Context) {
     apiKeys: new ApiKeys(context),
     tokens: new Tokens(settings.jwtSecrets),
     passwords: new Passwords(settings.password),
-    decoys: new Decoys(context.db, settings.password.logN),
+    dummyHashOf: makeDummyHashes(context.db, settings.password.logN),
     buckets: new Buckets(context),
     clientAddress: makeClientAddress(settings.trustedProxies),
     workers: new Workers(context),

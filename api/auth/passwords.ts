@@ -1,7 +1,7 @@
 /** Passwords and their scrypt hashes. One hash takes 128 MiB by default, so only a few are computed at the same time. */
 import Scrypt from 'scrypt-kdf'
 import { FairQueue, type Waiter } from '../limits/fair-queue.ts'
-import { costOf } from './decoys.ts'
+import { costOf } from './dummy-hashes.ts'
 
 export class Passwords {
   private readonly queue: FairQueue

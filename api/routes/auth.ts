@@ -41,8 +41,8 @@ export const logIn = route(auth.logIn, async ({ body: { email, password }, reque
   const owner = JSON.stringify(isKnown ? ['known', email, address] : ['new', email])
   await app.buckets.take('login_account', digest('sha256', owner))
   const waiter = { group: networkOf(address), isKnown, signal }
-  const decoy = await app.decoys.of(email)
-  const matches = await app.passwords.matches(password, account?.password_hash ?? decoy, waiter)
+  const dummyHash = await app.dummyHashOf(email)
+  const matches = await app.passwords.matches(password, account?.password_hash ?? dummyHash, waiter)
   if (!account || !matches) {
     throw new Problem('invalid_credentials', 'The email address or the password is wrong.')
   }

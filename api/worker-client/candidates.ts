@@ -1,6 +1,7 @@
 /** The workers that a call is offered to. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { noWorker } from '../../shared/data/execs.ts'
+import { cacheFor } from '../../shared/lib/cache-for.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { stoodStill } from '../../shared/platform/standstill.ts'
 import {
@@ -87,20 +88,5 @@ export class Candidates {
     }
     // A wait does not count while this process stood still.
     return stoodStill(from) ? await this.waitFor(workerId) : []
-  }
-}
-
-/** Asks at most once in `ms`; all who ask meanwhile get that answer. */
-function cacheFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
-  let last: { answer: Promise<T>; at: number } | undefined
-  return () => {
-    const now = performance.now()
-    if (last && now - last.at < ms) return last.answer
-    const asked = { answer: ask(), at: now }
-    last = asked
-    asked.answer.catch(() => {
-      if (last === asked) last = undefined
-    })
-    return asked.answer
   }
 }
