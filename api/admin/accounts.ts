@@ -14,7 +14,7 @@ interface AccountLine {
   email: string
 }
 
-/** How long a deletion waits for the workers, in milliseconds. They go on without it. */
+/** Milliseconds that a deletion waits for the workers, which continue without it. */
 const patienceMs = 60_000
 
 /** Oldest account first. */
@@ -42,7 +42,7 @@ export async function listAccounts(db: Queries): Promise<Told> {
   return { value: { data }, text: showColumns([head, ...cells]).join('\n') }
 }
 
-/** Ends every session of an account at once: each request with a session token looks at the account's row. */
+/** Ends every session of an account immediately: each request with a session token reads the account's row. */
 export async function endSessionsOf(db: Queries, { id, email }: AccountLine): Promise<Told> {
   await endSessions(db, id)
   const text = `All sessions of ${email} have ended; its API keys are as they were.`

@@ -1,4 +1,4 @@
-/** Tells which process holds which keys, for whoever rotates one. */
+/** Lists which process holds which keys, for an operator who rotates one. */
 import type { Redis } from 'ioredis'
 import { type KeyHolder, type KeyName, keyNames, listKeyHolders } from '../../shared/rpc/key-holders.ts'
 import { showColumns, type Told } from './told.ts'
@@ -6,7 +6,7 @@ import { showColumns, type Told } from './told.ts'
 interface Missing {
   key: KeyName
   fingerprint: string
-  /** The places of the processes that should have it, because others have, and do not. */
+  /** The processes that lack the key and should have it. */
   processes: string[]
 }
 

@@ -1,7 +1,7 @@
 /**
- * API keys: `sandlot_live_`, 43 random characters (256 bits) and a checksum of 6. The database stores a SHA-256 of each. A
- * process remembers a valid key for less than a second, so a revoked key is refused everywhere within one second. Keys are
- * not cached in Redis: a miss would cost a second round trip, and Redis would have to be trusted.
+ * API keys: `sandlot_live_`, 43 random characters (256 bits) and a checksum of 6. The database stores a SHA-256 of each.
+ * A process remembers a valid key for less than a second, so a revoked key is refused everywhere within one second. Keys
+ * are not cached in Redis: a miss would cost a second round trip, and Redis would have to be trusted.
  */
 import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'

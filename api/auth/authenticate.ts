@@ -8,7 +8,6 @@ import type { Buckets } from '../limits/rate-limit.ts'
 import { type ApiKeys, looksLikeApiKey, type Overrides } from './api-keys.ts'
 import { looksLikeToken, type Tokens } from './tokens.ts'
 
-/** What authentication needs of the process. */
 export interface AuthContext {
   context: Pick<Context, 'db'>
   apiKeys: ApiKeys
@@ -20,9 +19,8 @@ export interface Caller {
   id: string
   /** The API key's, or the account's for a session token. */
   credentialId: string
-  /** Undefined for a session token. */
   scope: Scope | undefined
-  /** Of a session token: how often the account's sessions had been ended when it was issued. */
+  /** Of a session token: the generation of the account's sessions when it was issued. */
   generation: number | undefined
   /** The commands that it may run; null for every command. A session token runs none. */
   allowlist: readonly string[] | null
@@ -66,7 +64,6 @@ function bearerOf(header: string | undefined, needed: 'key' | 'token'): string {
   return credential
 }
 
-/** @param mayAsk see {@link ApiKeys.find} */
 async function callerOfKey(app: AuthContext, credential: string, mayAsk?: () => void): Promise<Caller> {
   if (looksLikeToken(credential)) {
     throw new Problem(

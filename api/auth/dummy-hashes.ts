@@ -1,6 +1,7 @@
 /**
- * Dummy hashes for unknown email addresses, so that a refused login takes as long for them as for an account. While accounts
- * have hashes of several costs, because PASSWORD_SCRYPT_LOG_N was changed, so have dummy hashes, in the same shares.
+ * Dummy hashes for unknown email addresses, so that a refused login takes as long for them as for an account. While
+ * accounts have hashes of several costs, because PASSWORD_SCRYPT_LOG_N was changed, so have dummy hashes, in the same
+ * shares.
  */
 import { createHash, createHmac } from 'node:crypto'
 import Scrypt from 'scrypt-kdf'
@@ -16,8 +17,8 @@ const countEveryMs = 60_000
 export const costOf = (hash: Uint8Array): number => hash[header.cost]!
 
 /**
- * Makes a function that returns a hash which no password matches. It is always the same for one address, until the shares
- * of the costs change. Call it for known addresses too, so that both take the same time.
+ * Makes a function that returns a hash which no password matches. It is always the same for one address, until the
+ * shares of the costs change. Call it for known addresses too, so that both take the same time.
  * @param logN the configured cost, for an installation without accounts
  */
 export function makeDummyHashes(db: Database, logN: number): (email: string) => Promise<Uint8Array> {

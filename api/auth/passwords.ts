@@ -1,4 +1,4 @@
-/** Passwords and their scrypt hashes. One hash takes 128 MiB by default, so only a few are computed at the same time. */
+/** Passwords and their scrypt hashes. One hash takes 128 MiB by default, so only a few run at the same time. */
 import Scrypt from 'scrypt-kdf'
 import { FairQueue, type Waiter } from '../limits/fair-queue.ts'
 import { costOf } from './dummy-hashes.ts'

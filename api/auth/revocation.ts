@@ -14,9 +14,9 @@ interface RevocationContext {
   context: Pick<Context, 'notifications' | 'log'>
 }
 
-/** Milliseconds. A shorter request is not watched. */
+/** Milliseconds after which a request is watched. */
 const longMs = 100
-/** A notification tells of a revocation. In case it was lost, or the key expires, the key is looked up this often. */
+/** Milliseconds until the key is checked again, in case a notification was lost or the key expired. */
 const lookAgainMs = 10_000
 
 export function endOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {
@@ -44,7 +44,7 @@ async function watch(
   }
 }
 
-/** Not for a suspended account, whose sandboxes end and whose streams tell how; nor while PostgreSQL is away. */
+/** False for a suspended account, whose streams end with its sandboxes, and while PostgreSQL is unavailable. */
 const isRefused = (account: Caller): Promise<boolean> =>
   account.again().then(
     () => false,

@@ -7,9 +7,9 @@ import { Problem } from '../../shared/platform/problem.ts'
 
 export type HostCheck = (headers: { host?: string | undefined; origin?: string | undefined }) => void
 
-/** Allows any name; then only the Origin is checked. */
+/** Allows any name, so that only the Origin is checked. */
 const anyHost = '*'
-/** Addresses to listen on that nobody can ask for. */
+/** Addresses to listen on that are not names of a host. */
 const unspecified = ['0.0.0.0', '::', '']
 
 /**
@@ -33,7 +33,6 @@ export function makeHostCheck(allowed: readonly string[], own: string): HostChec
   }
 }
 
-/** @param host a name or address, such as HOST */
 export const isLocal = (host: string): boolean =>
   host === 'localhost' ||
   host.endsWith('.localhost') ||
@@ -47,7 +46,7 @@ interface Host {
   whole: string
 }
 
-/** @returns undefined for what is no host, such as text with a user or a path in it */
+/** Returns undefined for text that is not a host, for example because it contains a user or a path. */
 function readHost(text: string): Host | undefined {
   const isPlain = /^(\[[\da-f:.]{2,50}\]|[\w.-]{1,255})(:\d{1,5})?$/i.test(text)
   if (!isPlain || !URL.canParse(`http://${text}`)) return undefined

@@ -1,9 +1,9 @@
-/** Answers in JSON. An answer takes memory until its client has read it, so the time for that is bounded. */
+/** Answers in JSON. An answer takes memory until its client has read it, so that time is limited. */
 import type { Context as KoaContext } from 'koa'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 
-/** Milliseconds that all of an answer may last, however steadily its client takes it. */
+/** Milliseconds in which the client must have read the answer. */
 const wholeMs = 300_000
 
 /**

@@ -130,7 +130,7 @@ function mustHaveFewValues(text: string): void {
   }
 }
 
-/** @returns the index of the quote that ends the string which begins here */
+/** Returns the index of the quote that ends the string. */
 function endOfText(text: string, start: number): number {
   for (let from = start; ; ) {
     const quote = text.indexOf('"', from)

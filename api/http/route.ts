@@ -22,7 +22,7 @@ import { mustBeUnderstood } from './understood.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
-/** What a handler gets: each part of the request, as its schema parsed it. */
+/** The parts of a request, as their schemas parsed them. */
 export interface Call<E extends Endpoint> {
   account: E['credential'] extends 'none' ? undefined : Caller
   params: Input<E['params']>
@@ -31,16 +31,15 @@ export interface Call<E extends Endpoint> {
   headers: Input<E['headers']>
   /** The request itself, for a route that reads its body as a stream. */
   request: IncomingMessage
-  /** The client's connection, when it asked for a WebSocket. */
+  /** The client's connection, if it asked for a WebSocket. */
   upgrade: Upgrade | undefined
   requestId: string
-  /** Carries the ids of the request, the account and the sandbox. */
   log: Logger
-  /** Aborts when the client leaves, or when the process stops and cannot wait any longer. */
+  /** Aborts when the client leaves, or when the process has to stop. */
   signal: AbortSignal
 }
 
-/** An answer with another status than the endpoint's, or with headers of its own. */
+/** An answer with its own status or headers. */
 export class JsonReply<T> {
   readonly reply: T
   readonly status: number | undefined
@@ -59,7 +58,7 @@ export class StreamReply {
   readonly status: number
   readonly headers: Record<string, string>
 
-  /** @param answer a worker's; headers about its connection are left out */
+  /** Takes a worker's answer, without the headers of its connection. */
   constructor({ body, status, headers }: { body: Readable; status: number; headers: IncomingHttpHeaders }) {
     this.body = body
     this.status = status
@@ -73,17 +72,17 @@ export class StreamReply {
 
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'trailer', 'upgrade'])
 
-/** The handler has answered by itself, on the client's connection. */
+/** Returned by a handler that has answered on the client's connection. */
 export const answered = Symbol('answered')
 
 export interface ServedRoute {
   endpoint: Endpoint
   serve(app: App, koa: KoaContext): Promise<void>
-  /** Runs the route within this process for a caller who is authenticated: bucket, schemas, handler. */
+  /** Runs the route within this process for an authenticated caller: bucket, schemas, handler. */
   invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
-/** A request that did not come over HTTP by itself. Its parts are not validated yet. */
+/** A request that is part of another one, such as a tool call. Its parts are not validated yet. */
 export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | 'signal'> {
   account: Caller
   params?: unknown
@@ -210,7 +209,6 @@ async function reply(
   koa.body = reply ?? null
 }
 
-/** Whether a reply is sent as JSON: it is not text, bytes or a stream. */
 const isPlain = (reply: unknown): reply is object =>
   typeof reply === 'object' && reply !== null && !(reply instanceof Readable || reply instanceof Uint8Array)
 

@@ -1,6 +1,6 @@
 /**
- * A round-robin queue for password hashes, of which only a few may run at the same time. Clients are served in rotation by
- * network, so a crowd from one network waits behind itself.
+ * A round-robin queue for password hashes, of which only a few may run at the same time. Clients are served in rotation
+ * by network, so a crowd from one network waits behind itself.
  */
 import { addAbortListener } from 'node:events'
 import { append, type Turns, takeFirst } from '../../shared/lib/turns.ts'

@@ -7,10 +7,10 @@ import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'
 import { notify } from '../../shared/platform/notify.ts'
 
-/** The client whose request is meant. Each client counts its request ids for itself. */
+/** The client of a request. Request ids are unique only within a client. */
 export interface McpClient {
   accountId: string
-  /** Its `Mcp-Session-Id`; undefined for a client that does not send back what it was given. */
+  /** Its `Mcp-Session-Id`; undefined for a client that does not send it. */
   session: string | undefined
 }
 
@@ -46,6 +46,6 @@ export async function whenCancelled(
   return false
 }
 
-/** Hashed, because an id is as long as its client likes. The rate limit of messages bounds how many there are. */
+/** Hashed, because clients choose the length of an id. */
 const nameOf = ({ accountId, session }: McpClient, requestId: RequestId): string =>
   `sandlot:mcp-cancelled:${hash('sha256', JSON.stringify([accountId, session ?? null, requestId]))}`

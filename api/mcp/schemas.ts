@@ -21,7 +21,6 @@ export interface ObjectSchema extends Json {
 
 let made: DescribedTool[] | undefined
 
-/** Made at the first call. */
 export function describedTools(): DescribedTool[] {
   made ??= Object.entries(tools).map(([name, tool]) => describe(name as ToolName, tool))
   return made
@@ -88,7 +87,7 @@ function inputOf({ endpoint, without = [], required: always = [], inputs = {}, d
   } satisfies ObjectSchema
 }
 
-/** JSON Schema of the draft that all clients read, without references: some clients do not follow them. */
+/** JSON Schema of the draft that all clients support, without references. */
 function toObjectSchema(schema: z.ZodType): ObjectSchema {
   const {
     $schema,
@@ -115,7 +114,7 @@ function inline(value: unknown, definitions: Record<string, Json>): unknown {
   return Object.fromEntries(Object.entries(rest).map(([key, inner]) => [key, inline(inner, definitions)]))
 }
 
-/** Leaves out what tells a model nothing. */
+/** Omits keywords that do not help a model. */
 function plainer({ zodSchema, jsonSchema }: Described): void {
   tellDefault({ zodSchema, jsonSchema })
   const described: Json = jsonSchema
@@ -131,5 +130,5 @@ function plainer({ zodSchema, jsonSchema }: Described): void {
   }
 }
 
-/** Whether it is a query parameter of `true` or `false`; an agent sends a boolean. */
+/** Whether it is a query parameter of `true` or `false`, for which an agent sends a boolean. */
 const isSwitch = ({ enum: values }: Json): boolean => Array.isArray(values) && values.join() === 'true,false'

@@ -87,7 +87,6 @@ async function makeRoom(db: Queries, accountId: string): Promise<void> {
   )
 }
 
-/** @returns undefined when the key would have expired already */
 async function insert(
   db: Queries,
   accountId: string,

@@ -93,7 +93,7 @@ async function findOwner(app: App, id: string, password: string, waiter: Waiter)
   throw new Problem('invalid_credentials', 'The current password is wrong.')
 }
 
-/** Hashes at today's cost. Where that must wait for too long, a later login does it. */
+/** Replaces a hash of another cost. If the queue is full, a later login does it. */
 async function hashAgain(app: App, account: KnownAccount, password: string, waiter: Waiter) {
   const hash = await app.passwords.hash(password, waiter).catch(() => undefined)
   if (hash) await replacePasswordHash(app.context.db.share(account.id), account, hash)

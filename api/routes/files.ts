@@ -73,7 +73,6 @@ export const writeRawFile = route(contract.writeRawFile, (asked, app) => {
   return stream(app, 'writeRaw', asked, args, { lost: notWritten, upload: asked.request })
 })
 
-/** What every call about files needs of a request. */
 interface FileRequest {
   account: { id: string }
   params: { id: string }
@@ -81,7 +80,6 @@ interface FileRequest {
   signal: AbortSignal
 }
 
-/** Asks the sandbox's worker, once the sandbox runs. */
 async function call<N extends CallName>(
   app: App,
   name: N,

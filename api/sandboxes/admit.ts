@@ -24,13 +24,13 @@ export type CreateRequest = z.output<typeof sandboxes.createSandbox.body>
 
 export interface Admission {
   sandboxId: string
-  /** Whether the Idempotency-Key was known; then this is the sandbox that it stands for. */
+  /** Whether the Idempotency-Key was known and this is its sandbox. */
   replayed: boolean
-  /** `claimed`: it runs already in a warm pod. `cold`: its pod is still to be made. Undefined when it was replayed. */
+  /** `claimed`: it runs in a warm pod. `cold`: its pod is to be created. Undefined for a replay. */
   pod?: 'claimed' | 'cold'
-  /** Milliseconds until its cap. */
+  /** Milliseconds until it expires. */
   lifeMs: number
-  /** Ids of sandboxes that were past their cap and were ended here. Their pods are to be deleted. */
+  /** Ids of expired sandboxes that this admission ended. Their pods are to be deleted. */
   expired: string[]
 }
 

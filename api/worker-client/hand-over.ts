@@ -41,7 +41,7 @@ export const sayLost = (words: string) => (error: unknown) => {
   throw error instanceof CallLost ? unavailable(words, error) : error
 }
 
-/** A worker that is there refuses the account: it holds too much memory. */
+/** A worker refuses the account because it holds too much memory. */
 const refusedStatus = 429
 
 /** @throws {CallLost} */
@@ -62,7 +62,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     headers: { ...headers, ...length, expect: '100-continue' },
     signal,
   })
-  /** Reads the rest of a client's body and drops it. */
+  /** Drops the rest of a client's body. */
   const dropRest = () => {
     if (!isStreamed(body)) return
     stopSending()
