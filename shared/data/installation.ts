@@ -5,7 +5,7 @@ import { first, hasRow, statement } from './statement.ts'
 
 const only = statement()('installation', (db) => db.selectFrom('installation').select('id'))
 
-/** What this installation's pods are labelled with. @returns undefined before the migrations ran */
+/** The id with which pods are labelled. Returns undefined before the migrations ran. */
 export const readInstallation = async (db: Queries) => (await first(db.run(only)))?.id
 
 /** Not `sandlot_now()`: a sweep is due by the real time. */

@@ -1,4 +1,4 @@
-/** What workers read of sandboxes and their pods. */
+/** Queries of workers about sandboxes and their pods. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type SandboxRow, sandboxColumns } from './sandboxes.ts'
@@ -38,7 +38,6 @@ const starting = statement()('starting sandboxes', (db) =>
     .where('destroyed_at', 'is', null),
 )
 
-/** How many sandboxes are starting. */
 export const countStarting = async (db: Queries) => (await only(db.run(starting))).count
 
 const states = statement()('states of sandboxes', (db) =>
@@ -55,7 +54,7 @@ const states = statement()('states of sandboxes', (db) =>
     .groupBy('state'),
 )
 
-/** How many sandboxes have or may have a pod, by what becomes of it. */
+/** How many sandboxes have or may have a pod, by state. */
 export const countByState = (db: Queries) => db.run(states)
 
 const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id }) =>
@@ -69,7 +68,7 @@ const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id
     .where('id', '=', id),
 )
 
-/** A sandbox, how many milliseconds are left until its cap, and PostgreSQL's clock in milliseconds since 1970. */
+/** A sandbox, the milliseconds until it expires, and PostgreSQL's clock in milliseconds since 1970. */
 export const findWithTimeLeft = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
 
 const owned = statement<{ name: string; uid: string | null }>()(

@@ -150,7 +150,7 @@ export class Holding {
     this.kind = kind
   }
 
-  /** @throws {Problem} `rate_limited` when the account's bound is reached, `unavailable` when that of all is */
+  /** @throws {Problem} `rate_limited` for an account above a limit, `unavailable` for an unauthenticated request */
   add(bytes: number): void {
     if (this.isOver) return
     this.ledger.take(this.accountId, this.owner, this.kind, bytes)
@@ -167,7 +167,7 @@ export class Holding {
     }
   }
 
-  /** Moves some of its bytes into a holding of another kind, which may last longer. */
+  /** Moves bytes into a new holding of another kind, which may last longer. */
   move(kind: HeldKind, bytes: number): Holding {
     const other = this.ledger.open(this.accountId, kind)
     this.give(bytes)
@@ -182,7 +182,7 @@ export class Holding {
     this.ledger.count(this.owner, this.kind, -bytes)
   }
 
-  /** Gives all of it back. Nothing is counted after that. */
+  /** Releases all bytes. Nothing is counted after that. */
   free(): void {
     if (this.isOver) return
     this.isOver = true

@@ -21,7 +21,7 @@ export class Notifications {
   private readonly waiting = new Map<string, Set<() => void>>()
   private readonly handlers: ((sandboxId: string) => void)[] = []
 
-  /** @param subscriber a connection of its own: one that subscribes can do nothing else */
+  /** @param subscriber a separate connection: one that subscribes can do nothing else */
   constructor(subscriber: Redis) {
     // ioredis subscribes again by itself after an outage.
     void subscriber.subscribe(...Object.values(channels)).catch(() => {})
@@ -31,7 +31,7 @@ export class Notifications {
     })
   }
 
-  /** Calls back at every one about any sandbox. */
+  /** Calls back at every notification about a sandbox. */
   onSandbox(handle: (sandboxId: string) => void): void {
     this.handlers.push(handle)
   }

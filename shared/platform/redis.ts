@@ -2,11 +2,11 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from './log.ts'
 
-/** Milliseconds without an answer, after which a connection is replaced. No command of ours blocks for as long. */
+/** Milliseconds without an answer after which a connection is replaced. No command blocks as long. */
 const silentMs = 3_000
-/** Each connection is used so often. Silence and a failover are noticed before a request meets them. */
+/** Each connection is used this often, so that an outage or a failover is noticed before a request fails. */
 const beatEveryMs = 1_000
-/** Nobody makes this key. A replica refuses to delete it all the same. */
+/** This key never exists, but a replica refuses to delete it. */
 const beatKey = 'sandlot:beat'
 
 type Patience = 'impatient' | 'patient'
@@ -30,7 +30,7 @@ export function connectRedis(url: string, patience: Patience, log: Logger): Redi
   return open(url.replace(/^unix:\/\//, ''), options, patience, log)
 }
 
-/** As {@link connectRedis}; also for the copy that BullMQ makes, whose loop blocks on it. */
+/** Also opens the duplicate on which BullMQ's loop blocks. */
 function open(url: string, given: RedisOptions, patience: Patience, log: Logger): Redis {
   const options: RedisOptions = { ...given, ...leaveReplicas(() => redis, patience, log) }
   // Replies as in RESP2, so that scripts' answers stay arrays and strings.
@@ -41,12 +41,12 @@ function open(url: string, given: RedisOptions, patience: Patience, log: Logger)
   return redis
 }
 
-/** Error replies of a server that is no primary, or must not act as one. It has done nothing. */
+/** Error replies of a server that is not a primary, or must not act as one. It has not executed the command. */
 const takesNoWrites = /^(READONLY|UNBLOCKED|MASTERDOWN|NOREPLICAS|LOADING)\b/
-/** Milliseconds between two tries, while every connection leads to such a server. */
+/** Milliseconds between two attempts while every connection leads to such a server. */
 const againMs = 1_000
 
-/** Options under which a connection leaves such a server, and takes its commands along to the next one. */
+/** Options with which a connection leaves such a server, and repeats its commands at the next one. */
 function leaveReplicas(get: () => Redis, patience: Patience, log: Logger): RedisOptions {
   const left: { socket: unknown; at: number } = { socket: undefined, at: Number.NEGATIVE_INFINITY }
   let pauseMs = 0
@@ -78,7 +78,7 @@ function leaveReplicas(get: () => Redis, patience: Patience, log: Logger): Redis
   }
 }
 
-/** Commands wait for the next connection for so many milliseconds; then they fail at once again. */
+/** Lets commands wait for the next connection for some time, instead of failing immediately. */
 function queueFor(ms: number, { options }: Redis) {
   options.enableOfflineQueue = true
   setTimeout(() => {
@@ -86,7 +86,6 @@ function queueFor(ms: number, { options }: Redis) {
   }, ms).unref()
 }
 
-/** Uses the connection even when nobody does. */
 function keepBeating(redis: Redis) {
   let timer: NodeJS.Timeout | undefined
   redis.on('ready', () => {
@@ -95,7 +94,7 @@ function keepBeating(redis: Redis) {
   redis.on('close', () => clearInterval(timer))
 }
 
-/** Logs one line when Redis goes away and one when it is back, however often the client retries. */
+/** Logs one line when Redis becomes unavailable and one when it is back. */
 function reportOutage(redis: Redis, log: Logger) {
   let away = false
   redis.on('error', (error: Error) => {

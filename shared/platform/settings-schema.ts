@@ -300,7 +300,6 @@ const processes = {
     ),
 }
 
-/** By the headings of docs/settings.md. */
 export const settingGroups = {
   Addresses: addresses,
   Databases: databases,

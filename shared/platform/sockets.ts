@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TokenBuckets } from '../lib/token-buckets.ts'
 
-/** Node parses every pipelined request of one read in the same turn of the event loop. Clients that pipeline send a few. */
+/** Node parses all pipelined requests of one read in the same turn of the event loop. Clients pipeline only a few. */
 const maxUnanswered = 8
 
 /** Milliseconds until an ended connection is destroyed: the answer needs time to arrive. */
@@ -125,7 +125,7 @@ function limitUnreadBody(request: IncomingMessage, response: ServerResponse): vo
   })
 }
 
-/** Ends a socket that has left Node's server, after what was written to it. The other side need do nothing. */
+/** Ends a socket that has left Node's server, after its pending bytes. */
 export function endSoon(socket: Duplex): void {
   if (socket.destroyed) return
   socket.on('error', () => socket.destroy())

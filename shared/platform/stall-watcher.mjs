@@ -1,4 +1,4 @@
-/** The thread of stall.ts. It counts its own ticks, which also stop when the whole process is frozen or the machine sleeps. */
+/** The thread of stall.ts. It counts its own ticks, which also stop while the process or the machine is suspended. */
 import { write } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 

@@ -7,7 +7,7 @@ import type { Logger } from './log.ts'
 
 const tickMs = 1_000
 
-/** @param seconds that it may stand still; 0 for ever */
+/** @param seconds of a stall; 0 for no limit */
 export function endWhenStalled(seconds: number, log: Logger): void {
   if (seconds === 0) return
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))

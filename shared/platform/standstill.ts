@@ -5,11 +5,10 @@
 import { setImmediate } from 'node:timers/promises'
 
 const tickMs = 250
-/** Milliseconds. Shorter ones are usual on a busy machine, and no time-out of ours is that short. */
+/** Milliseconds. Shorter stalls are common on a busy machine, and no timeout is that short. */
 const leastMs = 1_000
-/** Milliseconds after a standstill in which what came meanwhile may still be unread. */
+/** Milliseconds after a stall in which data that has arrived may still be unread. */
 const readMs = 3_000
-/** No call looks further back. */
 const rememberMs = 60_000
 
 let tickedAt = performance.now()
@@ -33,10 +32,10 @@ export function stoodStill(since: number, ms: number = leastMs): boolean {
   return stops.some((stop) => stop.endedAt > since && stop.ms >= ms)
 }
 
-/** A chunk, the end after it and what follows from that take a turn of the event loop each. */
+/** A chunk, the end after it and its consequences take one turn of the event loop each. */
 const turns = 3
 
-/** Resolves when what has arrived on this process's connections has been read, including their ends. */
+/** Resolves when the data that has arrived on this process's connections has been read, including their ends. */
 export async function readWhatCame(): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await setImmediate()
 }

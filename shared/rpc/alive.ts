@@ -1,4 +1,4 @@
-/** Whether a worker lives: only its own answer tells. It comes over TLS, so it is that worker's and nobody else's. */
+/** Liveness checks of workers. TLS proves that the answer is from that worker. */
 import { type Agent, get } from 'node:https'
 import { readWhatCame } from '../platform/standstill.ts'
 import { type Callee, provenTo } from './channel.ts'

@@ -14,11 +14,11 @@ export interface WorkerEntry {
   id: string
   /** The base address of its internal server. */
   url: string
-  /** Why it makes no sandboxes: it cannot reach the cluster, or that is not set up. Null when it makes some. */
+  /** Why it creates no sandboxes: the cluster is unreachable or misconfigured. Null when it creates some. */
   driverProblem: string | null
-  /** False when the problem is one that only an operator can mend. */
+  /** False when only an operator can fix the problem. */
   isSetUp?: boolean | undefined
-  /** It is stopping: it takes nothing new, but still serves its commands. */
+  /** It is stopping: it accepts no new work, but still serves its commands. */
   isDraining?: boolean | undefined
 }
 
@@ -137,7 +137,6 @@ function warnOfForgery(log: Logger) {
   )
 }
 
-/** Whether new work may be sent to it. */
 export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
 
 /**

@@ -19,14 +19,14 @@ export type IsAwaited = () => Promise<boolean>
 export interface Wire {
   request: IncomingMessage
   response: ServerResponse
-  /** Aborts when the API has hung up. */
+  /** Aborts when the API disconnects. */
   signal: AbortSignal
   isAwaited: IsAwaited
   /** Counts the call's body, and a stream's buffers, until the answer has been sent. */
   held: Holding
 }
 
-/** Answers one call of the API. @throws {Problem} what the client is to see */
+/** Answers one call of the API. Throws a Problem for the client. */
 export type CallHandler<N extends CallName, Worker> = (
   args: Calls[N]['args'],
   worker: Worker,
@@ -47,10 +47,10 @@ export type CallHandlers<Worker> = { [N in CallName]: CallHandler<N, Worker> } &
   [N in StreamCallName]: StreamHandler<N, Worker>
 }
 
-/** What a WebSocket was asked for. One of the two is called. */
+/** One of the two is called. */
 export interface Opened {
   serve(socket: WebSocket): void
-  /** There is no WebSocket: the client has left, or its handshake was wrong. */
+  /** Called when the client has left, or its handshake was invalid. */
   abandon?(): void
 }
 

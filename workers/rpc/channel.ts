@@ -1,4 +1,4 @@
-/** The server of calls: no connection without a key of CALLS_KEY gets past the handshake. */
+/** The RPC server, whose handshake requires a key of CALLS_KEY. */
 import { createServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { limitRequest } from '../../shared/platform/sockets.ts'
@@ -8,7 +8,6 @@ import { answer } from '../../shared/rpc/internal-server.ts'
 /** Milliseconds without a byte of the handshake, the first one included. */
 const handshakeMs = 5_000
 
-/** @returns the server; `close` ends all of its connections */
 export function openChannel(workerId: string, secrets: readonly string[]) {
   const options = {
     ...acceptCallsTo(workerId, secrets),

@@ -7,7 +7,7 @@ import type { PodsContext } from '../pods/context.ts'
 import { endAndDelete } from '../pods/end-and-delete.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
-/** Ends the sandbox of a pod that died by itself, soon after. The sweep finds what this misses. */
+/** Ends the sandbox of a pod that died. The reconciler finds those that this misses. */
 export function watchDeaths(worker: PodsContext): void {
   worker.driver.watch(async (pod) => {
     try {
@@ -24,7 +24,7 @@ export function watchDeaths(worker: PodsContext): void {
   })
 }
 
-/** Milliseconds by which a node's clock and PostgreSQL's may differ over the life of a sandbox. */
+/** Milliseconds by which the clocks of a node and of PostgreSQL may differ over the life of a sandbox. */
 const clocksDifferMs = 5_000
 
 /**

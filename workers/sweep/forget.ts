@@ -12,7 +12,7 @@ import { forgetMetadata } from '../../shared/data/sandbox-writes.ts'
 import { foldSandboxes } from '../../shared/data/usage.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/** Rows of a table that one pass deletes. More would keep the pass, and those who wait for its locks. */
+/** Rows of a table that one pass deletes, so that it stays short. */
 const bite = 2_000
 /** Sandboxes that one pass folds. */
 const foldBite = 200
@@ -29,5 +29,5 @@ export async function forgetThePast({ db, settings }: Pick<Context, 'db' | 'sett
   await foldSandboxes(db, { before: `sbx_${folded}`, limit: foldBite })
 }
 
-/** The prefix at which the ids of a moment begin: ids sort by the time they were made. */
+/** The prefix of ids that were created at this time. */
 const placeInTime = (ms: number): string => encodeTime(ms).toLowerCase()

@@ -23,11 +23,11 @@ import { discardWarmPod } from '../pool/make.ts'
 import { endOf } from './deaths.ts'
 import { forgetThePast } from './forget.ts'
 
-/** Milliseconds. A younger row or pod is left to its job. */
+/** Milliseconds. Younger rows and pods are left to their jobs. */
 const newbornMs = 5_000
-/** How many actions run at once. */
+/** Actions that run at the same time. */
 const atOnce = 64
-/** Milliseconds that a pass waits for the actions it began. */
+/** Milliseconds that a pass waits for its actions. */
 const passMs = 5_000
 
 export type Action =
@@ -37,19 +37,18 @@ export type Action =
       sandboxId: string
       reason: 'expired' | 'start_failed' | 'pod_failed'
       detail: string | null
-      /** The name of its pod, where that is not listed. */
+      /** The name of its pod if that is not listed. */
       lost?: string
     }
   | { kind: 'delete'; sandboxId: string }
-  /** Its warm pod was not told whose it is. */
+  /** Its warm pod was not assigned. */
   | { kind: 'assign'; sandboxId: string }
   /** Its warm pod, of this name, is dead or not listed, and nothing has run in it. */
   | { kind: 'replace'; sandboxId: string; lost: string }
-  /** A warm pod that nobody claimed is dead. */
+  /** An unclaimed warm pod is dead. */
   | { kind: 'discard'; pod: WarmPod }
   | { kind: 'delete stray'; pod: PodState }
 
-/** It tells itself from the workers that are gone. */
 type SweepContext = PodsContext & { id: string }
 
 /** Runs until the signal aborts. A pass that fails is logged, and the next one tries again. */
@@ -66,7 +65,7 @@ export async function sweepForEver(worker: SweepContext, signal: AbortSignal): P
   }
 }
 
-/** A timer is never exact: a pass is due a little before the interval is over. */
+/** Timers are not exact, so a pass is due slightly before the interval is over. */
 const dueShare = 0.9
 
 /**
@@ -127,7 +126,7 @@ export function planSweep(
 
 const lostOf = (action: Action) => ('lost' in action ? action.lost : undefined)
 
-/** Leaves out what was planned for lost pods that are there after all, and all of it when the cluster cannot be asked. */
+/** Omits actions for lost pods that exist after all; all of them when the cluster is unreachable. */
 export function leaveFound(actions: readonly Action[], pods: readonly PodState[] | undefined): Action[] {
   const living = pods && new Set(pods.filter(({ death }) => !death).map(({ name }) => name))
   const isFound = (name: string | undefined) => name !== undefined && (living?.has(name) ?? true)
@@ -202,7 +201,7 @@ function makeMender(worker: PodsContext): (actions: Action[]) => Promise<void> {
   }
 }
 
-/** Each action reads its row again first, which may have changed. */
+/** Each action first reads its row again. */
 async function mend(worker: PodsContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':
