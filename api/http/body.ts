@@ -10,8 +10,8 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { wrongEncoding } from './understood.ts'
 import { whyNoText } from './utf8.ts'
 
-/** Milliseconds for a whole body, which has at most 1 MiB. */
-const bodyMs = 30_000
+/** Milliseconds in which a whole body must arrive. */
+const deadlineMs = (maxBytes: number): number => (maxBytes > limits.usualBodyBytes ? 30_000 : 10_000)
 /** A larger body may have at most this many times the bytes that were sent. Text has a tenth of that ratio. */
 const anyRatioBytes = 256 * 1024
 const maxRatio = 100
@@ -93,7 +93,8 @@ async function gather(
   if (unpack) request.on('data', count)
   source.on('data', take).on('end', whole)
   // After an event-loop stall, the bytes that have arrived are read first.
-  const timer = setTimeout(() => setImmediate(() => reject(tooSlow())), bodyMs)
+  const ms = deadlineMs(most)
+  const timer = setTimeout(() => setImmediate(() => reject(tooSlow(ms))), ms)
   try {
     return await promise
   } finally {
@@ -167,7 +168,8 @@ const tooPacked = () =>
     `A compressed body of more than ${anyRatioBytes} bytes may be at most ${maxRatio} times as large as what is sent. Send it plain.`,
   )
 
-const tooSlow = () => new Problem('body_too_slow', `A JSON body must arrive within ${bodyMs / 1000} s.`)
+const tooSlow = (ms: number) =>
+  new Problem('body_too_slow', `The JSON body of this route must arrive within ${ms / 1000} s.`)
 
 const notJson = () => refused('is not valid JSON')
 const tooManyValues = () => refused(`has more than ${maxValues} values`)
