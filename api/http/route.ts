@@ -13,7 +13,6 @@ import { onceClosed } from '../../shared/platform/sockets.ts'
 import type { App } from '../app.ts'
 import { authenticate, type Caller, mustHaveScope } from '../auth/authenticate.ts'
 import { endOnRevocation } from '../auth/revocation.ts'
-import { replyWithJson } from './answer.ts'
 import { readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
 import { readQuery } from './query.ts'
@@ -150,7 +149,7 @@ export function route<E extends Endpoint>(
       const answer = await handle(call as unknown as Call<E>, app)
       if (answer === answered) return leaveAlone(koa)
       if (answer instanceof StreamReply) return replyWith(koa, answer)
-      await reply(koa, endpoint, answer instanceof JsonReply ? answer : new JsonReply(answer, {}), unread)
+      reply(koa, endpoint, answer instanceof JsonReply ? answer : new JsonReply(answer, {}), unread)
     },
     async invoke(app, { account, requestId, log, signal, ...parts }) {
       mustHaveScope(account, endpoint)
@@ -197,20 +196,25 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
   if (upgrade) Object.assign(upgrade.headers, headers, { 'X-Request-Id': requestId })
 }
 
-async function reply(
+/** @throws {Problem} when the account has too many unread answers */
+function reply(
   koa: KoaContext,
   endpoint: Endpoint,
   { reply, status, headers }: JsonReply<unknown>,
-  held: Holding,
-): Promise<void> {
+  unread: Holding,
+): void {
   koa.status = status ?? endpoint.status
   koa.set(headers)
-  if (isPlain(reply)) return replyWithJson(koa, reply, endpoint.credential === 'none' ? undefined : held)
-  koa.body = reply ?? null
+  if (typeof reply !== 'object' || !reply || reply instanceof Readable || reply instanceof Uint8Array) {
+    koa.body = reply ?? null
+    return
+  }
+  const json = Buffer.from(JSON.stringify(reply))
+  // Answers to unauthenticated requests are small or rare, and not counted.
+  if (endpoint.credential !== 'none') unread.add(json.length)
+  koa.type = 'application/json'
+  koa.body = json
 }
-
-const isPlain = (reply: unknown): reply is object =>
-  typeof reply === 'object' && reply !== null && !(reply instanceof Readable || reply instanceof Uint8Array)
 
 function replyWith(koa: KoaContext, { body, status, headers }: StreamReply) {
   koa.status = status
