@@ -88,9 +88,9 @@ export function openApi(context: Context) {
       return { port, internalPort }
     },
     /**
-     * Leaves the load balancer, then takes no more connections, lets the requests that run finish, aborts the rest, and
-     * closes what it opened. Behind a load balancer, idle connections end by their own time or with `finishMs`: a client
-     * may be about to ask on them.
+     * Waits for load balancers, stops accepting connections, finishes open requests, aborts the rest, and closes
+     * everything. Behind a load balancer, idle connections stay open until `finishMs`: a client may be about to use
+     * them.
      * @param times milliseconds
      */
     async close({

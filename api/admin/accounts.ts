@@ -50,8 +50,8 @@ export async function endSessionsOf(db: Queries, { id, email }: AccountLine): Pr
 }
 
 /**
- * Gives an account a random password, for somebody who has lost theirs, and ends its sessions.
- * @param logN the cost of its hash, as of every other
+ * Sets a random password for an owner who lost theirs, and ends all sessions.
+ * @param logN the cost of the hash
  */
 export async function resetPasswordOf(db: Queries, account: AccountLine, logN: number): Promise<Told> {
   const password = randomBytes(15).toString('base64url')
@@ -78,8 +78,8 @@ export async function unsuspendAccount(db: Database, { id, email }: AccountLine)
 }
 
 /**
- * Marks the account as deleted and ends its sandboxes. The workers' sweep removes it once its last pod is gone.
- * @throws in words when that takes longer than a minute; it goes on by itself
+ * Marks the account as deleted and ends its sandboxes. Workers remove it once its last pod is gone.
+ * @throws when that takes longer than a minute; the deletion continues
  */
 export async function removeAccount(
   db: Database,

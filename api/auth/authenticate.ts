@@ -34,8 +34,7 @@ export interface Caller {
 
 /**
  * @param header the Authorization header
- * @param address of the client
- * @throws {Problem} 401 or 403, with words on what is needed
+ * @throws {Problem} 401 or 403
  */
 export async function authenticate(
   app: AuthContext,

@@ -1,7 +1,4 @@
-/**
- * Ends long requests (streams, terminals, uploads) when their key is no longer good. A key that is revoked is dead
- * within a second, also for what it has open.
- */
+/** Ends long requests, such as streams, terminals and uploads, within a second after their key was revoked. */
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../shared/platform/context.ts'

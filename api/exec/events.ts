@@ -14,8 +14,8 @@ export interface RelayOptions {
   /** Aborts when the client leaves. */
   signal: AbortSignal
   /**
-   * What is known of the command once its worker is silent and this much of its output has passed.
-   * @throws when nothing can be told
+   * Returns the exit status after the worker was lost, with this much output passed on.
+   * @throws when it cannot be determined
    */
   endWithoutWorker: (printed: OutputOffset) => Promise<ExecEnd>
 }

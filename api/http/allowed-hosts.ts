@@ -1,7 +1,7 @@
 /**
- * By what names the API may be asked. A browser can be lured to a page that calls services on its user's machine or
- * network. So a request from a foreign page (`Origin`) is refused, and so is one by a foreign name that was made to
- * point here (`Host`, DNS rebinding).
+ * Checks the names by which the API is addressed. A malicious page can make a browser call services on its user's
+ * machine or network. So requests from other pages (`Origin`) are refused, and requests by other names that resolve to
+ * this address (`Host`, DNS rebinding).
  */
 import { Problem } from '../../shared/platform/problem.ts'
 

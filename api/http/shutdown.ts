@@ -1,6 +1,6 @@
 /**
- * The requests that run when the process is told to stop. Those that end in time are answered as ever. The others are
- * told to try again, rather than cut off.
+ * Requests that are open when the process stops. Those that finish in time are answered. The others get an error that
+ * they may be retried.
  */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'

@@ -26,9 +26,9 @@ export const shouldUpgradeCallback = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 /**
- * Serves requests for a WebSocket like any other: with the same credentials, limits and errors, and a plain answer when
- * one is refused. A socket that leaves Node's server needs a listener for its errors, or a reset ends the process.
- * @returns what closes the open ones
+ * Serves requests for a WebSocket like all others, with the same credentials, limits and errors. A socket that leaves
+ * Node's server needs an error listener, or a reset would end the process.
+ * @returns a function that closes the open sockets
  */
 export function serveUpgrades(server: Server, serve: RequestListener): () => void {
   const open = new Set<Duplex>()

@@ -1,7 +1,7 @@
 /**
- * Cancels a tool call, whichever API process runs it: a mark in Redis that lasts some seconds, and a notification that
- * wakes the call. The call also looks for the mark by itself. So a lost notification costs only time, and a mark that
- * comes before its call is found too.
+ * Cancels a tool call in any API process: a key in Redis lasts some seconds, and a notification wakes the call. The
+ * call also polls the key, so a lost notification only costs time, and a cancellation that arrives before its call
+ * works too.
  */
 import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'

@@ -27,8 +27,8 @@ export function describedTools(): DescribedTool[] {
 }
 
 /**
- * With what holds here: the images, the longest life, and the network.
- * @param mostSeconds the longest life of a sandbox of the account that asks
+ * The tools with this installation's images, longest TTL and network.
+ * @param mostSeconds the longest TTL for this account
  */
 export function toolsFor(
   { sandbox, driver }: Pick<Settings, 'sandbox' | 'driver'>,

@@ -28,8 +28,8 @@ type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
  * Runs a tool call.
- * @param command for one that can be found again: it outlives its client by its grace
- * @returns what the route answers, cut to what a model can take; a refusal is a result too
+ * @param command of a client that can resume: its command outlives the connection by its grace
+ * @returns the route's answer, truncated for a model; a refusal is a result too
  * @throws {ProtocolError} for an unknown tool
  */
 export async function runTool(

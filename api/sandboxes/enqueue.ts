@@ -1,6 +1,6 @@
 /**
- * Jobs for the workers whose row has changed. Without one the sweep finds the row a little later, so a
- * queue that is away is logged and fails no request: what was asked for is in the database.
+ * Adds jobs for workers after a row has changed. If the queue is unavailable, that is logged and no request fails: the
+ * reconciler finds the row a little later.
  */
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'

@@ -119,9 +119,9 @@ export class Workers {
   }
 
   /**
-   * @throws {Problem} what the worker refused with, or `unavailable` when no worker took the call
-   * @throws {WorkerGone} when the worker that must take it is not there
-   * @throws {CallLost} when it was handed over and no answer came: what it did is not known
+   * @throws {Problem} the worker's refusal, or `unavailable` when no worker took the call
+   * @throws {WorkerGone} when the worker that must take it is gone
+   * @throws {CallLost} when it was handed over and no answer arrived, so its effect is unknown
    * @throws {ExecOnAnotherWorker} when another worker has the command of this Idempotency-Key
    */
   async call<N extends CallName>(

@@ -1,6 +1,6 @@
 /**
- * Hands one call over to one worker, in two steps: the body is sent only when the worker has said that it is there.
- * Before that any failure is harmless. After it, what the worker did is not known until it answers.
+ * Hands one call over to one worker in two steps: the body is sent only after `100 Continue`. A failure before that is
+ * harmless. After it, the effect is unknown until the worker answers.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'

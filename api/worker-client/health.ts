@@ -1,7 +1,6 @@
 /**
- * Whether the workers that have our calls still live. A process that is frozen, or a machine that is cut off, leaves
- * its connections open, so only an unanswered question tells. While calls are there, each worker is asked once a
- * second, however many the calls are.
+ * Liveness of the workers that serve our calls. A frozen process or an unreachable machine leaves its connections
+ * open, so only an unanswered check shows it. While calls are open, each worker is checked once a second.
  */
 import type { Agent } from 'node:https'
 import type { Socket } from 'node:net'
@@ -30,10 +29,10 @@ export class WorkerHealth {
   }
 
   /**
-   * Watches a worker while a call is there.
+   * Watches a worker during a call.
    * @param onSilence called at most once, when the worker no longer answers
    * @param bytesMoved over the call's connection so far
-   * @returns what stops the watch
+   * @returns a function that stops watching
    */
   follow(worker: ListedWorker, onSilence: () => void, bytesMoved: () => number): () => void {
     const end = () => this.watched.delete(worker.id)

@@ -76,9 +76,9 @@ const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
 )
 
 /**
- * Locks the account until the transaction ends, so that no two requests pass one of its bounds, or quotas, together.
- * Every later statement sees what is true after this lock: under read committed each takes a new snapshot.
- * @returns undefined when there is no such account any more
+ * Locks the account until the transaction ends, so that no two requests exceed one of its limits together. Every later
+ * statement sees the state after this lock: under read committed, each takes a new snapshot.
+ * @returns undefined when the account is gone
  */
 export const lockAccount = (transaction: Queries, id: string) => first(transaction.run(locked, { id }))
 
@@ -108,9 +108,8 @@ const setPassword = statement<PasswordChange & { addresses: string }>()(
 )
 
 /**
- * Sets the password, and ends all logins. A password that was set meanwhile stays: its sender also knew the former
- * one.
- * @returns undefined when the session that asks for it was ended meanwhile: then nothing is changed
+ * Sets the password, and ends all logins.
+ * @returns undefined when the requesting session has ended; then nothing is changed
  */
 export const changePassword = (db: Queries, { address, ...change }: PasswordChange & { address: string }) =>
   first(db.run(setPassword, { ...change, addresses: JSON.stringify([address]) }))

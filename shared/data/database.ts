@@ -26,8 +26,8 @@ export interface Transactions extends Queries {
 
 export interface Database extends Transactions {
   /**
-   * The same database, for what may wait for a lock of one account's rows. All that an account does here takes a few of
-   * the pool's connections at most, so that a row that somebody has locked costs no other account anything.
+   * The same database, for statements that may wait for a lock of an account's rows. An account uses only a few
+   * connections of the pool through it, so a locked row delays no other account.
    */
   share(accountId: string): Transactions
   close(): Promise<void>
@@ -46,8 +46,8 @@ export interface Bounds {
 }
 
 /**
- * PostgreSQL gives up a lock and a statement before its client does: a statement whose client was told that it failed is
- * not done later. A process that freezes in a transaction loses its locks, so that nobody waits for it.
+ * PostgreSQL cancels a statement before its client times out, so a statement that was reported as failed is not
+ * executed later. A process that freezes in a transaction loses its locks.
  */
 export const ofRequests: Bounds = {
   connection: 5_000,
@@ -155,8 +155,8 @@ interface PoolClient {
 }
 
 /**
- * A primary that is demoted has to start anew, which ends its connections. So it is enough to look at new ones.
- * @throws for a server that follows another: what it answers may be old
+ * Demoting a primary restarts it and ends its connections, so it is enough to check new ones.
+ * @throws for a standby, whose data may be old
  */
 async function refuseStandby(client: PoolClient, boundMs: number): Promise<void> {
   const { rows } = await client.query({

@@ -86,9 +86,9 @@ const settle = statement<{ id: string; isLost: boolean }>()('command has ended',
 )
 
 /**
- * The sweep need not end a command that has ended.
+ * Records that no process of a command is left.
  * @param isLost whether it may still run
- * @returns the end that stands in its row
+ * @returns the exit status in its row
  */
 export const settleEnd = (db: Queries, id: string, isLost: boolean) => first(db.run(settle, { id, isLost }))
 
@@ -129,9 +129,9 @@ const insertLost = statement<LostExec>()('command is lost', (db, it) =>
 )
 
 /**
- * Inserts the row of a command that was handed over and has none, as lost. The worker inserts its own row before it
- * starts the command, and cannot once this one is there: so no command runs after a client was told that it is lost.
- * Does nothing where the worker was quicker.
+ * Inserts a lost row for a command that was handed over and has none. The worker inserts its row before it starts the
+ * command, and fails if this one exists: so no command starts after it was reported as lost. Does nothing if the
+ * worker was quicker.
  */
 export const insertLostExec = (db: Queries, lost: LostExec) => done(db.run(insertLost, lost))
 
@@ -145,8 +145,8 @@ const durationMs = sql`greatest(0, round(1000 * extract(epoch from
   least(${now}, (select destroyed_at from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
 
 /**
- * Ends a command of which nobody knows how it ended. It is lost, or, once its sandbox is destroyed, killed, as clients are
- * told from that moment on: the sandbox's row is held, so that nobody destroys it meanwhile.
+ * Ends a command with an unknown exit status: `lost`, or `killed` if its sandbox is destroyed. The sandbox's row is
+ * locked, so that it is not destroyed in between.
  */
 const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) => sql<ShownExec>`
   with home as (select destroyed_at, destroy_reason from sandbox where id = ${sandboxId} for share)
@@ -195,9 +195,8 @@ const takeBack = statement<{ ids: string[] }>()(
 )
 
 /**
- * Removes the rows of commands that did not run after all, and their Idempotency-Keys with them. A row that says
- * `lost`, because clients were told so, stays; nothing is left to end.
- * @returns PostgreSQL's clock, in milliseconds since 1970: no row was there any more that it had before
+ * Removes the rows of commands that did not run, with their Idempotency-Keys. A row that was reported as `lost` stays.
+ * @returns PostgreSQL's clock, in milliseconds since 1970, of a moment without these rows
  */
 export const takeBackExecs = async (db: Queries, ids: string[]) =>
   (await only(db.run(takeBack, { ids }))).clock_ms

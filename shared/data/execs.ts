@@ -1,7 +1,4 @@
-/**
- * The table `exec`: what each command was and how it ended, for when its worker is gone. This file reads it, and only
- * `exec-writes.ts` writes to it.
- */
+/** The table `exec`: commands and their exit status. This file reads it, and only `exec-writes.ts` writes to it. */
 import { type NotNull, sql } from 'kysely'
 import { posixWord } from '../contract/shell-words.ts'
 import type { Queries } from './database.ts'

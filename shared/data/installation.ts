@@ -24,8 +24,8 @@ const take = statement<{ seconds: number }>()('take the sweep', (db, { seconds }
 )
 
 /**
- * Takes the next sweep, as one of all workers.
- * @param seconds that have passed since somebody took the last one
- * @returns false when somebody took it less long ago
+ * Takes the next pass, for one of all workers.
+ * @param seconds since the last pass was taken
+ * @returns false when it was taken more recently
  */
 export const takeSweep = (db: Queries, seconds: number) => hasRow(db.run(take, { seconds }))

@@ -1,6 +1,6 @@
 /**
- * Every statement that changes the table `sandbox`: its admission, its end, what is deleted, and the steps of its pod. Only
- * workers take those; each does nothing once the sandbox was destroyed.
+ * Every statement that changes the table `sandbox`: admission, end, deletion, and the steps of its pod. Only workers
+ * take those steps, which do nothing for a destroyed sandbox.
  */
 import { type RawBuilder, sql } from 'kysely'
 import type { DestroyReason } from '../contract/sandboxes.ts'
@@ -69,9 +69,10 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
 )
 
 /**
- * Ends a sandbox: it no longer counts against the quota, and its pod is to be deleted. A pod that fails before the
- * sandbox was ready has failed to start; if the sandbox has become ready meanwhile, it has not.
- * @returns the row if this call ended it, undefined if it was ended before or never was
+ * Ends a sandbox, which then no longer counts against the quota; its pod is to be deleted. A pod that fails before the
+ * sandbox is ready means `start_failed`,
+ * which does nothing to a sandbox that has become ready.
+ * @returns the row if this call ended it
  */
 export const endSandbox = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
   first(db.run(end, { id, reason, detail }))
@@ -113,8 +114,8 @@ const adopt = statement<OnePod>()('adopt pod', (db, { id, podUid }) =>
 )
 
 /**
- * Writes which pod is the sandbox's own.
- * @returns false when the sandbox was destroyed meanwhile, or is ready in another pod
+ * Stores the pod of a sandbox.
+ * @returns false when the sandbox was destroyed, or is ready in another pod
  */
 export const adoptPod = (db: Queries, id: string, podUid: string) => hasRow(db.run(adopt, { id, podUid }))
 
@@ -133,7 +134,7 @@ const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
 
 /**
  * Marks the sandbox ready. Billed time starts here.
- * @returns the row, or undefined when the sandbox was destroyed meanwhile or has another pod
+ * @returns the row, or undefined when the sandbox was destroyed or has another pod
  */
 export const markReady = (db: Queries, id: string, podUid: string) => first(db.run(ready, { id, podUid }))
 
@@ -185,8 +186,8 @@ const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { i
 )
 
 /**
- * Takes a warm pod in which nothing has run from a sandbox, which then gets a new one. Its start begins anew. The time
- * in its first pod stays billed: it was told already, and its month may be over.
+ * Removes an unused warm pod from a sandbox, which then gets a new one and starts again. The time in its first pod
+ * stays billed: it was already shown, and its month may be over.
  * @returns false when something has run, another worker did this, or the sandbox was destroyed
  */
 export const dropWarmPod = (db: Queries, id: string, podUid: string) =>

@@ -42,9 +42,9 @@ class Marker {
 
 /**
  * Makes a statement, as in `statement<{ id: string }>()('sandbox by id', (db, { id }) => db.selectFrom('sandbox')…)`.
- * It names its columns: a plan for `selectAll` fails once a migration has added one. What it does with a value it says
- * in SQL, for it sees only the value's marker.
- * @param name unique among all statements: PostgreSQL knows it by that
+ * It names its columns, because a plan for `selectAll` fails after a migration adds one. It sees only markers of its
+ * values, so it can use them only in SQL.
+ * @param name unique among all statements, because PostgreSQL caches its plan under it
  */
 export const statement =
   <Values = Record<never, never>>() =>

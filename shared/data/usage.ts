@@ -1,6 +1,6 @@
 /**
- * What accounts have used: the billed intervals of their sandboxes, and, of sandboxes whose rows are deleted, the sums by
- * UTC day in the table `usage_day`. Only this file writes to that.
+ * Usage of accounts: the billed intervals of their sandboxes, and sums by UTC day in the table `usage_day` for deleted
+ * rows. Only this file writes to that table.
  */
 import { sql } from 'kysely'
 import type { OverrideColumn } from './accounts.ts'

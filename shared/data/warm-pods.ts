@@ -83,8 +83,8 @@ const claim = statement<{ image: string; at: Date; until: Date }>()(
 )
 
 /**
- * Takes the oldest warm pod out of the pool, if one is ready that lives until a sandbox's cap. When the transaction fails,
- * it stays there. Of two claims at the same time each skips what the other has locked, so no pod is given out twice.
+ * Takes the oldest ready warm pod that lives until the sandbox expires. A failed transaction leaves it in the pool.
+ * Concurrent claims skip each other's locked rows, so no pod is claimed twice.
  */
 export const claimWarmPod = (transaction: Queries, wanted: { image: string; at: Date; until: Date }) =>
   first(transaction.run(claim, wanted))

@@ -49,9 +49,9 @@ const lookEveryMs = 10_000
 const wrongSettings = 2
 
 /**
- * Ends the process when the first Redis that it reaches may evict jobs. Later that is logged, once each time, and
- * /readyz says so: what runs goes on, and the sweep finds what a lost job has not done.
- * @returns what ends it
+ * Ends the process if the first Redis that it reaches may evict jobs. Later, that is logged and shown by /readyz,
+ * because the reconciler replaces lost jobs.
+ * @returns a function that stops watching
  */
 function watchEvictionPolicy(redis: Redis, log: Logger): () => void {
   let before: string | undefined

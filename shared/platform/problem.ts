@@ -34,7 +34,7 @@ export const unavailable = (detail: string, cause?: unknown, members: Record<str
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
 
 /**
- * Whether an error of a database or queue client means that the other side is away, rather than that it refused the
+ * Whether an error of a database or queue client means that the server is unavailable, rather than that it refused the
  * request. Neither client has one class for it.
  */
 export function meansAway(error: unknown): boolean {

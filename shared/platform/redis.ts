@@ -12,10 +12,11 @@ const beatKey = 'sandlot:beat'
 type Patience = 'impatient' | 'patient'
 
 /**
- * A connection that goes when it leads nowhere: within 4 s when the other side is silent, and at once when that is no
- * primary any more. A new one takes its place, and what had no answer is sent again.
+ * A connection that is replaced when the server does not answer for 4 s, and immediately when it is no longer a
+ * primary. Unanswered commands are sent again.
  *
- * `impatient` fails at once while Redis is away, for requests; `patient` waits for it, for the queue's loops.
+ * `impatient` fails immediately while Redis is unavailable, for requests; `patient` waits for it, for the queue's
+ * loops.
  * @param url `redis://…`, `rediss://…`, or `unix:///path` with `?db=N`
  */
 export function connectRedis(url: string, patience: Patience, log: Logger): Redis {
@@ -108,8 +109,8 @@ function reportOutage(redis: Redis, log: Logger) {
 }
 
 /**
- * A Redis that evicts keys would lose jobs in silence.
- * @returns what is wrong, or undefined; a Redis that hides its settings is trusted
+ * Checks that Redis does not evict keys, which would lose jobs.
+ * @returns the problem, or undefined; a Redis that hides its settings is trusted
  */
 export async function wrongEvictionPolicy(redis: Redis): Promise<string | undefined> {
   const answer = await redis.config('GET', 'maxmemory-policy').catch(() => [])

@@ -1,6 +1,6 @@
 /**
- * Whether two requests are the same: an Idempotency-Key stands for one of them. A request may hold little but a
- * password, so its hash is keyed: a reader of the database cannot try passwords against it.
+ * Compares requests with the same Idempotency-Key. A request may contain little but a password, so its hash is keyed:
+ * a reader of the database cannot try passwords against it.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'

@@ -1,6 +1,6 @@
 /**
- * Seals what clients entrust to us before PostgreSQL or Redis sees it. Each sealed text is bound to what it belongs to,
- * its context. Secrets and environments are sealed to a public key: the API seals them, and only workers, which have
+ * Seals secrets, environments and command lines before PostgreSQL or Redis sees them. Each sealed text is bound to its
+ * context. Secrets and environments are sealed to a public key: the API seals them, and only workers, which have
  * SECRETS_KEY, can open them (X25519, HKDF, AES-256-GCM; 0.2 ms). Command lines, which the API shows again, are sealed
  * and opened under CALLS_KEY, which both have.
  */

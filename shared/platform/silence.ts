@@ -58,7 +58,8 @@ export function silenceOf(seconds: number): Silence {
 }
 
 /**
- * A worker that stood still for so long begins nothing that it was asked for before: its API may have told that it is lost.
+ * After an event-loop stall of this length, a worker starts nothing that was requested before: its API may have
+ * reported it as lost.
  * @param answerMs how long that API waits
  */
 export const stillMs = (answerMs: number): number => answerMs - 100

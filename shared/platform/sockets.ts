@@ -54,8 +54,8 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || 'content-length' in headers
 
 /**
- * A destroyed socket does not stop Node's parser: it creates a request for each head that the last read contained, which
- * takes 100 ms for 64 KiB on a busy machine. A return value of 2 stands for a protocol upgrade, which ends the parsing.
+ * Node's parser continues after the socket is destroyed: it creates a request for each head of the last read, which
+ * takes 100 ms for 64 KiB on a busy machine. Returning 2 signals a protocol upgrade, which ends the parsing.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } }

@@ -1,6 +1,6 @@
 /**
- * A process whose event loop stands still serves nobody, and its health check cannot say so. A thread beside it ends it
- * then, so that its supervisor starts another. The thread costs 18 MB of memory and 25 ms of CPU.
+ * Ends a process whose event loop stalls, so that its supervisor starts another: it serves no requests, and cannot
+ * answer its health check. A thread watches the loop, and costs 18 MB of memory and 25 ms of CPU.
  */
 import { Worker } from 'node:worker_threads'
 import type { Logger } from './log.ts'

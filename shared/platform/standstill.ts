@@ -1,6 +1,6 @@
 /**
- * Whether this process stood still: it was frozen, its machine was, or one piece of work held it up. What it then finds
- * late says nothing about others, and others may have taken it for lost meanwhile.
+ * Detects event-loop stalls: the process or the machine was frozen, or one piece of work took long. After a stall, a
+ * late reply does not mean that the peer is dead, and peers may consider this process lost.
  */
 import { setImmediate } from 'node:timers/promises'
 
@@ -24,7 +24,7 @@ function look(): void {
 }
 
 /**
- * Whether the process stood still for so many milliseconds, or nearly, since then.
+ * Whether a stall of at least this many milliseconds ended since then.
  * @param since of performance.now(), at most a minute ago
  */
 export function stoodStill(since: number, ms: number = leastMs): boolean {
@@ -41,8 +41,8 @@ export async function readWhatCame(): Promise<void> {
 }
 
 /**
- * Like setTimeout, for time-outs on others: what came while this process stood still has time to be read.
- * @returns what stops it
+ * Like setTimeout, for liveness timeouts: after a stall, data that has arrived is read first.
+ * @returns a function that clears the timeout
  */
 export function whenSilentFor(ms: number, act: () => void): () => void {
   const fire = () => {

@@ -1,10 +1,9 @@
 /**
- * The calls of the API to a worker: commands and files. They are not durable work, and may be large, so they go over
- * HTTP. A job of the queue is as quick for a small command, but would put command, stdin and output through Redis,
- * sealed, and has no backpressure; Redis streams would cost the same. Over HTTP a slow reader slows the command, a
- * hang-up shows at once, and Redis only says which workers are there. `bench/transport.ts` compares them. A call is
- * handed over in two steps: the worker says that it is there (100 Continue), and only then is the body sent. So a
- * worker that froze meanwhile never gets a command that the API has given up.
+ * RPC from the API to a worker, for commands and files. They need not be durable and may be large, so they use HTTP. A
+ * job is as quick for a small command, but would put command, stdin and output through Redis, sealed, and has no
+ * backpressure; Redis streams would cost the same. Over HTTP, a slow reader slows the command, and a disconnect is
+ * noticed immediately. `bench/transport.ts` compares them. A call is handed over in two steps: the body is sent only
+ * after the worker's 100 Continue, so a worker that froze never gets a command that the API has given to another.
  */
 import type { Tags } from '../contract/conditions.ts'
 import type { Input } from '../contract/endpoint.ts'

@@ -35,8 +35,8 @@ export const announceEveryMs = 1_000
  */
 const keptMs = 3_600_000
 /**
- * Milliseconds for which an attacker who owns Redis can show an old entry again, and that the clocks of two machines may differ. All
- * it gains is a worker that seems to live: nobody else can take its calls (channel.ts).
+ * Milliseconds for which an attacker who controls Redis can replay an entry, and by which the clocks of two machines
+ * may differ. The attacker gains only a worker that seems alive: no other process can take its calls (channel.ts).
  */
 const replayMs = 60_000
 const key = 'sandlot:workers'
@@ -140,9 +140,9 @@ function warnOfForgery(log: Logger) {
 export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
 
 /**
- * Rendezvous hashing: all processes put the workers of one sandbox in the same order without asking each other. The
- * first is its slot owner: it gets the sandbox's calls, and opens slots for it. A worker that comes or goes moves only
- * its own share. Only the end of the id counts, which a sandbox has in common with the warm pod that it claimed.
+ * Rendezvous hashing: all processes compute the same order of workers for a sandbox. The first is its slot owner,
+ * which gets its calls and keeps slots for it. A worker that starts or stops moves only its own share. Only the end of
+ * the id counts, which a sandbox shares with the warm pod that it claimed.
  * @param id a sandbox's, or the name of a warm pod
  */
 export function inOrderFor<W extends WorkerEntry>(id: string, workers: W[]): W[] {

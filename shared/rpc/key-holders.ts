@@ -1,6 +1,6 @@
 /**
- * Which process holds which keys, by fingerprint: each tells it in Redis while it lives, so that an operator who rotates
- * keys sees when all processes hold the new one (`npm run admin -- keys`).
+ * Which process holds which keys, by fingerprint. Each process publishes them in Redis, so that an operator who
+ * rotates keys sees when all processes have the new one (`npm run admin -- keys`).
  */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'

@@ -34,8 +34,8 @@ export type CallHandler<N extends CallName, Worker> = (
 ) => Promise<Calls[N]['result']>
 
 /**
- * Answers one call whose body or answer is streamed. Resolves when it is done, with the answer if that is JSON.
- * @throws {Problem} what the client is to see, as long as nothing was written
+ * Answers one call whose body or answer is streamed. Resolves with the answer if that is JSON.
+ * @throws {Problem} for the client, unless the answer has begun
  */
 export type StreamHandler<N extends StreamCallName, Worker> = (
   args: Streams[N]['args'],

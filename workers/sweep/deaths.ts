@@ -28,8 +28,8 @@ export function watchDeaths(worker: PodsContext): void {
 const clocksDifferMs = 5_000
 
 /**
- * A pod's death as the end of its sandbox. Whether that counts as a failed start, the row decides (`endSandbox`). A
- * deadline that came before the cap was another than ours: somebody changed the pod.
+ * The reason for the end of a sandbox whose pod died. The row decides whether that is a failed start (`endSandbox`). A
+ * deadline before `expires_at` was set by someone else.
  */
 export function endOf(
   { reason, detail }: PodDeath,

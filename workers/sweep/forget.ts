@@ -1,6 +1,6 @@
 /**
- * Deletes what is no longer needed, so that nothing an account may store grows for ever. Part of the sweep: each
- * statement finds what is due by an index, and deletes a bounded number of rows.
+ * Deletes old data, so that the tables do not grow forever. It is part of each pass: every statement uses an index,
+ * and deletes a limited number of rows.
  */
 import { encodeTime } from 'ulid'
 import { limits } from '../../shared/contract/limits.ts'

@@ -1,7 +1,6 @@
 /**
- * The sweep makes the cluster and the database agree, both ways. It runs on a timer in every worker, and PostgreSQL gives
- * each pass to one of them, so neither a flushed Redis nor a dead worker stops it. Only the sweep looks at everything that
- * lives.
+ * The reconciler makes the cluster and the database agree. It runs on a timer in every worker, and PostgreSQL gives
+ * each pass to one of them, so neither a flushed Redis nor a dead worker stops it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
@@ -98,8 +97,8 @@ async function sweep(
 }
 
 /**
- * What to do, as a pure function of the rows that may have a pod, the pods that are there, and the time.
- * @param pods undefined when the cluster cannot be asked: sandboxes past their cap are ended all the same
+ * Plans the actions as a pure function of rows, pods and time.
+ * @param pods undefined when the cluster is unreachable: expired sandboxes are ended anyway
  */
 export function planSweep(
   rows: readonly SandboxRow[],
@@ -175,8 +174,8 @@ async function listPods({
 }
 
 /**
- * Does the actions of a pass. Those that take long go on beside the next pass, which leaves them alone.
- * @returns what resolves when all actions are done, at the latest after {@link passMs}
+ * Applies the actions of a pass. Long ones continue beside the next pass, which skips them.
+ * @returns a function that resolves when all actions are done, at the latest after {@link passMs}
  */
 function makeMender(worker: PodsContext): (actions: Action[]) => Promise<void> {
   const limit = pLimit(atOnce)
