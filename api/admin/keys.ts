@@ -48,7 +48,7 @@ const holders: Record<KeyName, readonly KeyHolder['kind'][]> = {
 
 function missingOf(key: KeyName, all: KeyHolder[]): Missing[] {
   const should = all.filter(({ kind }) => holders[key].includes(kind))
-  // What an API seals to must open in each worker.
+  // Each worker must be able to open what an API seals.
   const known = new Set(all.flatMap(({ keys }) => keys[key]))
   return [...known]
     .map((fingerprint) => ({

@@ -29,7 +29,7 @@ async function watch(
   const over = new AbortController()
   onceClosed(response, () => over.abort())
   while (!over.signal.aborted) {
-    // Listens before it looks, and looks only when what was remembered of the key is from after that.
+    // Subscribes before it checks, and checks only when the remembered key is newer than that.
     const change = notifications.next('key', account.credentialId, lookAgainMs, over.signal)
     await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
     if (over.signal.aborted) return

@@ -41,7 +41,7 @@ export class Tokens {
   }
 }
 
-/** What a token says. A right signature says nothing of the types in it, so those are checked too. */
+/** The claims of a token. A valid signature does not prove their types. */
 const Payload = z
   .object({
     sub: z.string().regex(/^acc_[0-9a-z]{26}$/),

@@ -7,8 +7,7 @@ import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 
 /**
- * Lets a client's command pass, by whichever route it came. The list came with the look-up of the API key, so this asks
- * the database nothing unless it refuses.
+ * Checks a client's command, of any route. The list was read with the API key, so only a refusal needs a query.
  * @throws {Problem} `command_not_allowed`; the refusal is counted
  */
 export async function mustBeAllowed(

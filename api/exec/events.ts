@@ -48,15 +48,15 @@ async function* relay(source: IncomingMessage, { signal, endWithoutWorker }: Rel
       if (hasEvent(whole, 'exit')) return
     }
   } catch {
-    // The connection broke. The API tells the end.
+    // The connection broke, so the API adds the last event.
   } finally {
     source.destroy()
   }
   if (signal.aborted) return
   const printed = offsetOf(lastId)
-  // When nothing can be told the stream ends without `exit`, and the client asks again; so it does when the API stops.
+  // Without a known exit status, and when the API stops, the stream ends without `exit`, and the client resumes.
   const known = await endWithoutWorker(printed).catch(() => undefined)
-  // The command may have printed more, or ended, since the connection to its worker broke. A gap tells of that output.
+  // The command may have printed more, or ended, since the connection to its worker broke. A gap reports that output.
   if (known) yield writeLastEvents(known, lastId)
 }
 

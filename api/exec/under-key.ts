@@ -22,7 +22,7 @@ const mostLooks = 6
 const lookEveryMs = 500
 
 /**
- * The result at its end. Until then its grace does not run.
+ * Waits for the result. Meanwhile its grace does not run.
  * @throws {Problem} `exec_not_found`, and when the sandbox does not run
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {

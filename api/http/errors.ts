@@ -66,7 +66,7 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
     log.warn({ reason: reasonOf(error) }, 'a part of the service is away')
     return unavailable('A part of the service is away. Try again in a moment.')
   }
-  // An error because the client left is nobody's fault.
+  // Errors after the client left are expected.
   if (!signal.aborted) log.error({ err: error }, 'a request failed')
   return new Problem('internal_error', 'Something went wrong on our side. Tell us the request id.')
 }

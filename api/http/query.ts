@@ -4,7 +4,7 @@ import { invalid } from '../errors/invalid.ts'
 import { whyNoText } from './utf8.ts'
 
 /**
- * @param text as it came; Node refuses requests in which it is not ASCII
+ * @param text ASCII, as Node requires
  * @returns each parameter; a list for one that was given again
  * @throws {Problem} `invalid_request` for one that is not UTF-8
  */

@@ -126,7 +126,7 @@ export function route<E extends Endpoint>(
       // A client that sent `Expect: 100-continue` learns of a refusal before it sends the body.
       if ((endpoint.body || endpoint.rawBody) && koa.headers.expect) koa.res.writeContinue()
       const body = endpoint.body ? await readBody(koa, endpoint, sent) : undefined
-      // A body takes time to arrive. The key may have been revoked meanwhile.
+      // A body takes time to arrive. The key may have been revoked in the meantime.
       const account = endpoint.body ? await caller?.again() : caller
       if (account) endOnRevocation(app, account, koa.res)
       const given = await validate(endpoint, {

@@ -78,7 +78,7 @@ function describe(issue: z.core.$ZodIssue): FieldError[] {
       message: 'is not known here',
     }))
   }
-  // Shows what the key's own schema says, rather than that the key is wrong.
+  // Shows the message of the key's own schema.
   if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => ({ path, message }))
   return [{ path, message: issue.message }]
 }

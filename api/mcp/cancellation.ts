@@ -33,12 +33,12 @@ export async function whenCancelled(
   ended: AbortSignal,
 ): Promise<boolean> {
   const name = nameOf(client, requestId)
-  // Without a session the same id comes again and again, so the mark of an earlier request is removed.
+  // Without a session, clients reuse ids, so the cancellation of an earlier request is removed.
   if (client.session === undefined) await context.redis.del(name).catch(() => {})
   while (!ended.aborted) {
-    // Listens before it looks, so that no notification falls between the two.
+    // Subscribes before it reads, so that no notification is missed.
     const change = context.notifications.next('cancellation', name, lookAgainMs, ended)
-    // Redis is away: the next look may find it.
+    // While Redis is unavailable, the next read may find it.
     const mark = await context.redis.get(name).catch(() => null)
     if (mark !== null) return !ended.aborted
     await change

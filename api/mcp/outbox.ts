@@ -7,7 +7,7 @@ export class Outbox {
 
   /**
    * @param body in which each event, or the whole JSON answer, is one chunk
-   * @param first is sent at once
+   * @param first is sent immediately
    */
   async *send(body: ReadableStream<Uint8Array>, first = ''): AsyncGenerator<Buffer> {
     const reader = body.getReader()

@@ -15,7 +15,7 @@ export function reportProgress(
   let seconds = from
   const timer = setInterval(() => {
     seconds += everyMs / 1000
-    // A client that does not read gets none, and the next one tells the same.
+    // A client that does not read gets none: the next one replaces it.
     if (!outbox.isTaken) return
     const params = { progressToken, progress: seconds, message: `Running for ${seconds} s` }
     // A client that is gone needs none.

@@ -119,7 +119,7 @@ function plainer({ zodSchema, jsonSchema }: Described): void {
   tellDefault({ zodSchema, jsonSchema })
   const described: Json = jsonSchema
   delete described['x-max-bytes']
-  // What is no text is refused, and a text that begins with it says that well enough.
+  // The pattern takes many characters, and the refusal explains it.
   if (described.pattern === withoutNul) delete described.pattern
   for (const rule of ['allOf', 'oneOf', 'not', 'if', 'then', 'propertyNames']) delete described[rule]
   if (described.maximum === Number.MAX_SAFE_INTEGER) delete described.maximum

@@ -64,7 +64,7 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
   const ticket = resumed?.ticket ?? ticketFor(message, headers)
   const client = { accountId: incoming.account.id, session: headers['mcp-session-id'] }
   const server = makeServer(app, routes, incoming, { client, ticket })
-  // It comes by itself, and may come to another process than the call.
+  // It is a separate request, and may reach another process than the call.
   server.setNotificationHandler('notifications/cancelled', async ({ params }) => {
     if (params.requestId !== undefined) await cancel(app.context, client, params.requestId)
   })
@@ -73,7 +73,7 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
     ...(ticket && { eventStore: numberEvents(ticket, resumed?.next), retryInterval: resumption.retryMs }),
   })
   await server.connect(transport)
-  // When the process stops, a client that can take up its command goes to another one. Others are told by the tool.
+  // When the process stops, a client that can resume its command continues at another one. Others get an error.
   const end = () => (ticket?.command || hasLeft(signal)) && void server.close()
   addAbortListener(signal, end)
   return transport.handleRequest(request, { parsedBody: message })

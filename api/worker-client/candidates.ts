@@ -86,7 +86,7 @@ export class Candidates {
       const list = await this.listNow().catch(() => [])
       if (list.some(({ id }) => id === workerId)) return list
     }
-    // A wait does not count while this process stood still.
+    // A wait with an event-loop stall does not count.
     return stoodStill(from) ? await this.waitFor(workerId) : []
   }
 }

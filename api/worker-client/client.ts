@@ -231,7 +231,7 @@ export class Workers {
       watch: (onSilence, bytesMoved) => this.health.follow(worker, onSilence, bytesMoved),
     }
     const first: HandedOver = await handOver({ ...target, agent: this.agent })
-    // A kept connection may have been closed meanwhile, which says nothing of the worker.
+    // A kept connection may have been closed, which does not mean that the worker is dead.
     const sent = 'stale' in first ? await handOver({ ...target, agent: this.freshAgent }) : first
     if ('response' in sent) return sent.response
     const why = 'notTaken' in sent ? sent.notTaken : undefined

@@ -12,7 +12,7 @@ import { bytesOver } from './health.ts'
 
 export interface HandOver {
   url: URL
-  /** The worker, which alone can take the call. */
+  /** The worker that can take the call. */
   callee: Callee
   headers: Record<string, string>
   /** Bytes, or a client's own body, streamed. */
@@ -31,12 +31,12 @@ export interface HandOver {
 /** The answer's head, its body yet to be read; or why the worker did not take it. */
 export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
 
-/** The call was handed over and no answer came: what it did is not known. */
+/** The call was handed over and no answer arrived, so its effect is unknown. */
 export class CallLost extends Error {
   override name = 'CallLost'
 }
 
-/** For a call that fails: tells its client in these words that the worker was lost. @throws any other failure as it is */
+/** Rethrows an error of a call. A lost worker becomes `unavailable` with these words. */
 export const sayLost = (words: string) => (error: unknown) => {
   throw error instanceof CallLost ? unavailable(words, error) : error
 }
@@ -92,7 +92,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
       return request.destroy(new Error(`answered ${response.statusCode} instead of taking it`))
     }
     answer = response
-    // An answer that comes before the end of a client's body leaves the rest of the body unread.
+    // An answer before the end of a client's body leaves the rest unread.
     response.on('end', () => (handedOver ? dropRest() : request.destroy()))
     resolve({ response })
   })
@@ -100,7 +100,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   request.on('close', () => {
     stopWaiting()
     unwatch()
-    // What was not handed over goes to the next worker, so not a byte of it may be read.
+    // Otherwise the call goes to the next worker, so its body must stay unread.
     if (handedOver) dropRest()
     reject(new Error('the connection was closed'))
   })

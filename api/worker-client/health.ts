@@ -108,10 +108,10 @@ class Watch {
     const askedAt = performance.now()
     const { answer: answerMs, last } = this.silence
     const before = sleep(answerMs - last, undefined, { ref: false }).then(() => this.bytesOfCalls())
-    // A connection that is refused or breaks is no silence: the calls fail by themselves.
+    // A refused or broken connection fails the calls without this.
     const answer = await askWhetherAlive(this.worker, this.agent, answerMs)
     const isSilent = answer === 'silent' && !this.hasMovedSince(await before)
-    // A wait does not count while this process stood still: it asks anew.
+    // A wait with an event-loop stall does not count.
     if (isSilent && stoodStill(askedAt)) return this.askLater()
     this.isSilent = isSilent
     if (isSilent) this.tellAll()

@@ -110,7 +110,7 @@ async function transact<T>(
     await noting(client.query('commit'))
     return result
   } catch (error) {
-    // The first error is the one that tells what went wrong. A rollback would wait behind a statement without answer.
+    // The first error is the cause. A rollback would wait behind a statement without answer.
     if (isUsable) await noting(client.query('rollback')).catch(ignore)
     throw error
   } finally {

@@ -70,8 +70,7 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
 
 /**
  * Ends a sandbox, which then no longer counts against the quota; its pod is to be deleted. A pod that fails before the
- * sandbox is ready means `start_failed`,
- * which does nothing to a sandbox that has become ready.
+ * sandbox is ready means `start_failed`, which does nothing to a sandbox that has become ready.
  * @returns the row if this call ended it
  */
 export const endSandbox = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>

@@ -1,6 +1,6 @@
 /**
  * Notifications over Redis pub/sub: something happened to this sandbox, key or call. It wakes those who wait for that.
- * Waiters also look by themselves, so a lost one costs only time.
+ * Waiters also poll, so a lost one costs only time.
  */
 import { addAbortListener } from 'node:events'
 import type { Redis } from 'ioredis'
@@ -23,7 +23,7 @@ export class Notifications {
 
   /** @param subscriber a separate connection: one that subscribes can do nothing else */
   constructor(subscriber: Redis) {
-    // ioredis subscribes again by itself after an outage.
+    // ioredis subscribes again after an outage.
     void subscriber.subscribe(...Object.values(channels)).catch(() => {})
     subscriber.on('message', (channel: string, id: string) => {
       for (const wake of this.waiting.get(`${channel} ${id}`) ?? []) wake()

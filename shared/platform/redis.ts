@@ -60,14 +60,14 @@ function leaveReplicas(get: () => Redis, patience: Patience, log: Logger): Redis
     reconnectOnError({ message }) {
       if (!takesNoWrites.test(message)) return false
       const redis = get()
-      // Of many commands that are refused at once, the first decides.
+      // Of several refused commands, the first decides.
       if (redis.stream !== left.socket) {
         const now = performance.now()
         const sinceMs = now - left.at
         const isAgain = sinceMs < 2 * againMs
         if (!isAgain) log.warn({ reply: message }, 'Redis takes no writes: connecting anew')
         else if (patience === 'patient') pauseMs = againMs
-        // A request is told so. The next second's leaves again.
+        // The request fails. One in the next second reconnects again.
         else if (sinceMs < againMs) return false
         Object.assign(left, { socket: redis.stream, at: now })
         // ioredis adds a listener for each command that is refused.

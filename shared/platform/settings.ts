@@ -1,6 +1,6 @@
 /**
  * The settings of a process: read from the environment once, checked once, typed. Nothing else in the services reads
- * `process.env`; the client and the scripts that start things have settings of their own.
+ * `process.env`; the client and the scripts that start things have their own settings.
  */
 import { resolve } from 'node:path'
 import type * as z from 'zod'

@@ -96,7 +96,7 @@ function limitUnreadBody(request: IncomingMessage, response: ServerResponse): vo
     if (!request.complete && mayBeLong(request)) response.shouldKeepAlive = false
     return writeHead(...args)
   }
-  // Before Node's own listener, which closes at once where no other request is expected.
+  // Before Node's own listener, which closes the connection if no other request is expected.
   response.prependOnceListener('finish', () => {
     const { socket } = request
     if (request.complete || socket.destroyed) return

@@ -14,7 +14,7 @@ const timer = setInterval(() => {
   clearInterval(timer)
   const words = `The event loop stood still for ${(ticks * tickMs) / 1000} s: process ${process.pid} ends itself.\n`
   write(2, words, end)
-  // Perhaps nobody reads its output, and that is why it stands still.
+  // Perhaps it stalls because its output is not read.
   setTimeout(end, 1_000)
 }, tickMs)
 

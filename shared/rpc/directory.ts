@@ -92,7 +92,7 @@ export async function listWorkers({
   return [...listed.values()]
 }
 
-/** The last entries of these workers, of those that have one. They need not live: only an answer of theirs tells. */
+/** The last entries of these workers, which need not be alive. */
 export async function findEntries(
   { redis, settings }: Pick<Context, 'redis' | 'settings'>,
   ids: readonly string[],

@@ -15,7 +15,7 @@ import {
  */
 export type IsAwaited = () => Promise<boolean>
 
-/** How a call came. A streamed one reads the client's body from it, and writes its answer to it. */
+/** The connection of a call. A streamed one reads the client's body from it, and writes its answer to it. */
 export interface Wire {
   request: IncomingMessage
   response: ServerResponse

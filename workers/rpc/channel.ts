@@ -17,7 +17,7 @@ export function openChannel(workerId: string, secrets: readonly string[]) {
   }
   const server = createServer(options, (request, response) => {
     if (!limitRequest(request, response)) return
-    // The API asks over TLS whether a worker lives, so the answer is that worker's and not of whoever has its address.
+    // Liveness checks use TLS, which proves that the answer is from this worker.
     const isKnown = request.url === '/healthz'
     answer(response, isKnown ? 200 : 404, { status: isKnown ? 'ok' : 'not found' })
   })

@@ -72,7 +72,7 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
       webSocket.on('close', () => memory!.free())
       opened.serve(webSocket)
     })
-    // It is called at once, or never.
+    // The callback runs synchronously, or never.
     if (isServed) return
     memory.free()
     opened.abandon?.()

@@ -231,7 +231,7 @@ async function mendReplace(
 async function mendEnd(worker: PodsContext, action: Action & { kind: 'end' }) {
   const { sandboxId, reason, detail, lost } = action
   if (lost !== undefined) {
-    // It may have got another pod meanwhile.
+    // It may have another pod by now.
     const row = await findSandbox(worker.db, sandboxId)
     if (!row || podOf(row).name !== lost) return
   }
