@@ -17,20 +17,8 @@ export interface ApiDescription extends Json {
   paths: Record<string, Record<string, Json>>
 }
 
-const made = new WeakMap<object, ApiDescription>()
-const anywhere = {}
-
-/**
- * Made at the first call.
- * @param settings whose images and longest life are described; without, those that any installation may offer
- */
+/** @param settings whose images and longest TTL are described; without, those that any installation may offer */
 export function describeApi(settings?: Settings): ApiDescription {
-  const key = settings ?? anywhere
-  if (!made.has(key)) made.set(key, makeDescription(settings))
-  return made.get(key)!
-}
-
-function makeDescription(settings?: Settings): ApiDescription {
   const components = new Map<string, Json>()
   const paths: ApiDescription['paths'] = {}
   for (const [tag, { endpoints }] of Object.entries(families)) {
