@@ -20,7 +20,7 @@ export function limitByKey(atOnce = 1, waitMs?: number) {
       }
       const giveUp = () => {
         waiting.delete(begin)
-        reject(new Error('timeout exceeded while others of this account wait for the database'))
+        reject(new Error('timeout exceeded while other work of the same key runs'))
       }
       const timer = waitMs === undefined ? undefined : setTimeout(giveUp, waitMs)
       waiting.add(begin)

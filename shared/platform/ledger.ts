@@ -29,7 +29,7 @@ export interface LedgerBounds {
 /** Buffers of one streamed answer or upload in this process, in bytes. */
 const streamBytes = 128 * 1024
 /** The share of an account's limit for all unauthenticated requests together. A sign-up takes a few KiB. */
-const strangersShare = 1 / 4
+const unauthenticatedShare = 1 / 4
 /** Above the limit of all accounts, those that do not hold most may use this share of it. */
 const reserveShare = 1 / 4
 /** Milliseconds between two log lines about the same account. */
@@ -94,7 +94,7 @@ export class Ledger {
   /** Called only by holdings, as are the two below. */
   take(accountId: string | undefined, owner: Held, kind: HeldKind, bytes: number): void {
     const { ofAccount, ofAll } = this.bounds
-    const most = accountId === undefined ? ofAccount * strangersShare : ofAccount
+    const most = accountId === undefined ? ofAccount * unauthenticatedShare : ofAccount
     const wanted = owner.bytes + bytes
     if (wanted > most) throw this.refusal(accountId, owner, kind, most)
     const over = this.ofAll + bytes - ofAll
