@@ -1,18 +1,16 @@
 /** What the routes of one API process share: the context and the parts made of it. */
 import type { Context } from '../shared/platform/context.ts'
 import { ApiKeys } from './auth/api-keys.ts'
-import { Decoys } from './auth/decoys.ts'
+import { makeDummyHashes } from './auth/dummy-hashes.ts'
 import { Passwords } from './auth/passwords.ts'
 import { Tokens } from './auth/tokens.ts'
 import { makeClientAddress } from './limits/client-address.ts'
-import { RunningRequests } from './limits/concurrent-requests.ts'
 import { Buckets } from './limits/rate-limit.ts'
-import { StrangeKeys } from './limits/strange-keys.ts'
 import { Workers } from './worker-client/client.ts'
 
 export type App = ReturnType<typeof openApp>
 
-/** @throws {SettingsError} when TRUSTED_PROXIES holds something else than addresses */
+/** @throws {SettingsError} when an entry of TRUSTED_PROXIES is not an address */
 export function openApp(context: Context) {
   const { settings } = context
   return {
@@ -20,10 +18,8 @@ export function openApp(context: Context) {
     apiKeys: new ApiKeys(context),
     tokens: new Tokens(settings.jwtSecrets),
     passwords: new Passwords(settings.password),
-    decoys: new Decoys(context.db, settings.password.logN),
+    dummyHashOf: makeDummyHashes(context.db, settings.password.logN),
     buckets: new Buckets(context),
-    running: new RunningRequests(),
-    strangeKeys: new StrangeKeys(),
     clientAddress: makeClientAddress(settings.trustedProxies),
     workers: new Workers(context),
   }

@@ -1,4 +1,4 @@
-/** The HTTP server of an API process, and the internal one beside it. */
+/** The HTTP server and the internal server of an API process. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as SocketServer } from 'node:net'
@@ -20,22 +20,21 @@ import { StalledClients } from './http/stalled-clients.ts'
 import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
-/** Longer than the idle time of common load balancers, so that it is never us who hang up. */
+/** Longer than the idle timeout of common load balancers, which then close first. */
 const keepAliveMs = 75_000
-/** How long the head of a request may take. */
 const headMs = 20_000
 const lookEveryMs = 5_000
-/** How long a streamed body may take, such as a command's stdin: longer than a sandbox lives. JSON has a pace of its own. */
+/** For a streamed body, such as stdin: longer than a sandbox lives. JSON bodies have their own deadline. */
 const uploadMs = 25 * 60 * 60 * 1000
 /** Room for a path and two patterns as long as the contract allows, every character percent-encoded. */
 const headerBytes = 128 * 1024
-/** How long the answers of aborted requests may take to leave. By default all of it fits into a supervisor's 15 s. */
+/** For the answers of aborted requests. By default, the whole shutdown fits into a supervisor's 15 s. */
 const tellMs = 1_500
-/** How long a connection may stay open without a byte once the process is told to stop. */
+/** For a connection without a byte once the process is stopping. */
 const unusedMs = 1_000
-/** How long the last requests of health and metrics may take. */
+/** For the last requests of health and metrics. */
 const internalMs = 1_000
-/** How long a start waits for Redis; without Redis the process starts as well. */
+/** For the first connection to Redis, without which the process starts too. */
 const firstTryMs = 1_000
 
 /** @throws {SettingsError} when a setting that only the API reads is wrong */
@@ -89,9 +88,9 @@ export function openApi(context: Context) {
       return { port, internalPort }
     },
     /**
-     * Leaves the load balancer, then takes no more connections, lets the requests that run finish, aborts the rest, and
-     * closes what it opened. Behind a load balancer, idle connections end by their own time or with `finishMs`: a client
-     * may be about to ask on them.
+     * Waits for load balancers, stops accepting connections, finishes open requests, aborts the rest, and closes
+     * everything. Behind a load balancer, idle connections stay open until `finishMs`: a client may be about to use
+     * them.
      * @param times milliseconds
      */
     async close({
@@ -113,7 +112,7 @@ export function openApi(context: Context) {
   }
 }
 
-/** Waits for the first connection, or its failure, so that the first requests do not fail on one that is being made. */
+/** Waits for the first connection, so that the first requests do not fail while it is being established. */
 async function triedOnce(redis: Context['redis']): Promise<void> {
   if (redis.status !== 'ready') await withTimeout(firstTryMs, once(redis, 'ready')).catch(() => {})
 }
@@ -155,7 +154,7 @@ function refuseUnknown(koa: RouterContext) {
   throw new Problem('method_not_allowed', `This route takes ${methods.join(', ')}.`)
 }
 
-/** @param endsIdle whether connections without a request are ended now, or as their clients and `keepAliveMs` will have it */
+/** @param endsIdle whether idle connections are closed now, or by their clients and `keepAliveMs` */
 async function finish(server: Server, mostMs: number, { endRest = () => {}, endsIdle = true } = {}) {
   if (!server.listening) return
   const closed = new Promise((resolve) => {

@@ -14,7 +14,7 @@ interface AccountLine {
   email: string
 }
 
-/** How long a deletion waits for the workers, in milliseconds. They go on without it. */
+/** Milliseconds that a deletion waits for the workers, which continue without it. */
 const patienceMs = 60_000
 
 /** Oldest account first. */
@@ -42,7 +42,7 @@ export async function listAccounts(db: Queries): Promise<Told> {
   return { value: { data }, text: showColumns([head, ...cells]).join('\n') }
 }
 
-/** Ends every session of an account at once: each request with a session token looks at the account's row. */
+/** Ends every session of an account immediately: each request with a session token reads the account's row. */
 export async function endSessionsOf(db: Queries, { id, email }: AccountLine): Promise<Told> {
   await endSessions(db, id)
   const text = `All sessions of ${email} have ended; its API keys are as they were.`
@@ -50,8 +50,8 @@ export async function endSessionsOf(db: Queries, { id, email }: AccountLine): Pr
 }
 
 /**
- * Gives an account a random password, for somebody who has lost theirs, and ends its sessions.
- * @param logN the cost of its hash, as of every other
+ * Sets a random password for an owner who lost theirs, and ends all sessions.
+ * @param logN the cost of the hash
  */
 export async function resetPasswordOf(db: Queries, account: AccountLine, logN: number): Promise<Told> {
   const password = randomBytes(15).toString('base64url')
@@ -78,8 +78,8 @@ export async function unsuspendAccount(db: Database, { id, email }: AccountLine)
 }
 
 /**
- * Marks the account as deleted and ends its sandboxes. The workers' sweep removes it once its last pod is gone.
- * @throws in words when that takes longer than a minute; it goes on by itself
+ * Marks the account as deleted and ends its sandboxes. Workers remove it once its last pod is gone.
+ * @throws when that takes longer than a minute; the deletion continues
  */
 export async function removeAccount(
   db: Database,

@@ -1,4 +1,4 @@
-/** Tells which process holds which keys, for whoever rotates one. */
+/** Lists which process holds which keys, for an operator who rotates one. */
 import type { Redis } from 'ioredis'
 import { type KeyHolder, type KeyName, keyNames, listKeyHolders } from '../../shared/rpc/key-holders.ts'
 import { showColumns, type Told } from './told.ts'
@@ -6,7 +6,7 @@ import { showColumns, type Told } from './told.ts'
 interface Missing {
   key: KeyName
   fingerprint: string
-  /** The places of the processes that should have it, because others have, and do not. */
+  /** The processes that lack the key and should have it. */
   processes: string[]
 }
 
@@ -48,7 +48,7 @@ const holders: Record<KeyName, readonly KeyHolder['kind'][]> = {
 
 function missingOf(key: KeyName, all: KeyHolder[]): Missing[] {
   const should = all.filter(({ kind }) => holders[key].includes(kind))
-  // What an API seals to must open in each worker.
+  // Each worker must be able to open what an API seals.
   const known = new Set(all.flatMap(({ keys }) => keys[key]))
   return [...known]
     .map((fingerprint) => ({

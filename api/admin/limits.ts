@@ -1,4 +1,4 @@
-/** An account's own limits, in place of the settings. Each takes effect within a second. */
+/** Limits of one account that replace the settings within a second. */
 import {
   changeOverrides,
   type OverrideColumn,
@@ -24,10 +24,9 @@ type LimitName = keyof typeof limits
 
 export const limitNames = Object.keys(limits) as LimitName[]
 
-/** By name: the new figure, or null to go back to the setting. */
+/** By name: the new figure, or null for the setting. */
 export type LimitChanges = Partial<Record<LimitName, number | null>>
 
-/** @throws in words for the terminal */
 export function readLimits(values: { [N in LimitName]?: string } & { reset?: boolean }): LimitChanges {
   const reset = values.reset ? Object.fromEntries(limitNames.map((name) => [name, null])) : {}
   const given = limitNames.flatMap((name) => {
@@ -62,13 +61,12 @@ export async function showLimits(db: Database, { id, email }: { id: string; emai
   return { value: { id, email, limits: own }, text: lines.join('\n') }
 }
 
-/** By name; null where the setting counts. */
+/** By name; null for the setting. */
 export const ownLimits = (row: Overrides): OwnLimits =>
   Object.fromEntries(limitNames.map((name) => [name, row[limits[name].column] ?? null])) as OwnLimits
 
 type OwnLimits = Record<LimitName, number | null>
 
-/** The limits that are an account's own, in a few words. */
 export const describeOwnLimits = (own: OwnLimits): string =>
   limitNames
     .filter((name) => own[name] !== null)

@@ -1,12 +1,11 @@
-/** What a command of the operator tells. */
+/** The output of an operator's command. */
 export interface Told {
-  /** For programs: the object of --json. */
+  /** The object of --json. */
   value: object
-  /** For people. */
+  /** The text without --json. */
   text: string
 }
 
-/** @param rows as many cells each as the first @returns their lines */
 export function showColumns(rows: string[][]): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
   return rows.map((row) =>

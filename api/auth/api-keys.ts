@@ -1,7 +1,7 @@
 /**
- * API keys: `sandlot_live_`, 43 characters of randomness (256 bits), 6 of checksum. The database holds a SHA-256 of
- * each. A process remembers what it looked up for less than a second, so a revoked key is refused everywhere within one
- * second. Redis holds no keys: a miss would cost a second round trip, and Redis would decide who is who.
+ * API keys: `sandlot_live_`, 43 random characters (256 bits) and a checksum of 6. The database stores a SHA-256 of each.
+ * A process remembers a valid key for less than a second, so a revoked key is refused everywhere within one second. Keys
+ * are not cached in Redis: a miss would cost a second round trip, and Redis would have to be trusted.
  */
 import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -10,7 +10,7 @@ import type { Bucket, Scope } from '../../shared/contract/endpoint.ts'
 import { findApiKey, markUsed } from '../../shared/data/api-keys.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/** A key, and what every request with it needs to know of its account. One query reads all of it. */
+/** A key with those facts about its account that every request needs. One query reads all of it. */
 export interface FoundKey {
   id: string
   accountId: string
@@ -21,7 +21,7 @@ export interface FoundKey {
   overrides: Overrides
 }
 
-/** What an operator has set for one account in place of the settings. */
+/** Limits that an operator has set for one account instead of the settings. */
 export interface Overrides extends Partial<Record<Bucket, number>> {
   /** The longest life of one sandbox. */
   sandboxSeconds?: number
@@ -29,7 +29,7 @@ export interface Overrides extends Partial<Record<Bucket, number>> {
 
 const characters = { random: 43, checksum: 6 }
 export const rememberMs = 900
-const mostRemembered = 10_000
+const maxRemembered = 10_000
 const flushMs = 10_000
 
 export const looksLikeApiKey = (credential: string): boolean => credential.startsWith(apiKeyPrefix)
@@ -40,7 +40,7 @@ export function makeApiKey() {
   return { raw, hash: digest('sha256', raw, 'buffer'), lastFour: raw.slice(-4) }
 }
 
-/** Whether the checksum is right. A mistyped key is refused without asking the database. */
+/** Checks the checksum, so a mistyped key is refused without a query. */
 export function isWellFormed(raw: string): boolean {
   const at = apiKeyPrefix.length + characters.random
   return (
@@ -50,30 +50,10 @@ export function isWellFormed(raw: string): boolean {
   )
 }
 
-/** Remembers what was added last. */
-class RecentSet {
-  private readonly entries = new Set<string>()
-  private readonly most: number
-
-  constructor(most: number) {
-    this.most = most
-  }
-
-  has = (entry: string): boolean => this.entries.has(entry)
-  delete = (entry: string): boolean => this.entries.delete(entry)
-
-  add(entry: string): void {
-    this.entries.delete(entry)
-    if (this.entries.size >= this.most) this.entries.delete(this.entries.values().next().value!)
-    this.entries.add(entry)
-  }
-}
-
 export class ApiKeys {
   private readonly context: Context
+  /** By hash, the keys that are valid, or were when they were last looked up. The most recent one is the last. */
   private readonly remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
-  /** Hashes of keys that were good when they were last asked for. */
-  private readonly good = new RecentSet(mostRemembered)
   private used = new Set<string>()
   private readonly timer = setInterval(() => this.writeUsed(), flushMs).unref()
 
@@ -82,7 +62,7 @@ export class ApiKeys {
   }
 
   /**
-   * @param mayAsk called before the database is asked for a key that was not good lately; throws when it must not be
+   * @param mayAsk called before a query for a key that was not valid lately; throws to prevent the query
    * @returns undefined for a key that is unknown, revoked or expired
    */
   async find(raw: string, mayAsk: () => void = () => {}): Promise<FoundKey | undefined> {
@@ -91,31 +71,33 @@ export class ApiKeys {
     return found
   }
 
-  /** Writes when keys were last used. */
+  /** Stores when keys were last used. */
   async close(): Promise<void> {
     clearInterval(this.timer)
     await this.writeUsed()
   }
 
   private async lookUp(hash: string, raw: string, mayAsk: () => void): Promise<FoundKey | undefined> {
-    const { remembered, good } = this
+    const { remembered } = this
     const known = remembered.get(hash)
-    // The time starts before the query, so nothing that is remembered is older than `rememberMs`.
+    // The time starts before the query, so no remembered result is older than `rememberMs`.
     const now = performance.now()
     if (known && known.untilMs > now) return known.key
     if (!isWellFormed(raw)) return undefined
-    if (!good.has(hash)) mayAsk()
-    const key = this.ask(hash)
+    if (!known) mayAsk()
+    const entry = { key: this.ask(hash), untilMs: now + rememberMs }
     remembered.delete(hash)
-    if (remembered.size >= mostRemembered) remembered.delete(remembered.keys().next().value!)
-    remembered.set(hash, { key, untilMs: now + rememberMs })
-    key.then(
-      (found) => (found ? good.add(hash) : good.delete(hash)),
-      () => {
-        if (remembered.get(hash)?.key === key) remembered.delete(hash)
-      },
+    if (remembered.size >= maxRemembered) remembered.delete(remembered.keys().next().value!)
+    remembered.set(hash, entry)
+    const forget = () => {
+      if (remembered.get(hash) === entry) remembered.delete(hash)
+    }
+    entry.key.then(
+      (found) => found ?? forget(),
+      // A failed query does not make a known key unknown.
+      () => (known ? Object.assign(entry, { untilMs: 0 }) : forget()),
     )
-    return key
+    return entry.key
   }
 
   private async ask(hash: string): Promise<FoundKey | undefined> {
@@ -123,7 +105,7 @@ export class ApiKeys {
     return row && toFoundKey(row)
   }
 
-  /** Writes `last_used_at` of all keys used since the last time, in one statement; each at most once a minute. */
+  /** Stores `last_used_at` of all keys used since the last flush, in one statement; each at most once a minute. */
   private async writeUsed(): Promise<void> {
     if (this.used.size === 0) return
     const ids = [...this.used]

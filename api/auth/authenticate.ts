@@ -4,25 +4,23 @@ import { findSession } from '../../shared/data/accounts.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { gone, sessionEnded, suspended } from '../errors/credentials.ts'
-import type { StrangeKeys } from '../limits/strange-keys.ts'
+import type { Buckets } from '../limits/rate-limit.ts'
 import { type ApiKeys, looksLikeApiKey, type Overrides } from './api-keys.ts'
 import { looksLikeToken, type Tokens } from './tokens.ts'
 
-/** What authentication needs of the process. */
 export interface AuthContext {
   context: Pick<Context, 'db'>
   apiKeys: ApiKeys
   tokens: Tokens
-  strangeKeys: StrangeKeys
+  buckets: Pick<Buckets, 'takeUnknownKey'>
 }
 
 export interface Caller {
   id: string
   /** The API key's, or the account's for a session token. */
   credentialId: string
-  /** Undefined for a session token. */
   scope: Scope | undefined
-  /** Of a session token: how often the account's sessions had been ended when it was issued. */
+  /** Of a session token: the generation of the account's sessions when it was issued. */
   generation: number | undefined
   /** The commands that it may run; null for every command. A session token runs none. */
   allowlist: readonly string[] | null
@@ -36,8 +34,7 @@ export interface Caller {
 
 /**
  * @param header the Authorization header
- * @param address of the client
- * @throws {Problem} 401 or 403, with words on what is needed
+ * @throws {Problem} 401 or 403
  */
 export async function authenticate(
   app: AuthContext,
@@ -47,7 +44,7 @@ export async function authenticate(
 ): Promise<Caller> {
   const credential = bearerOf(header, needed)
   if (needed === 'token') return callerOfToken(app, credential)
-  return callerOfKey(app, credential, () => app.strangeKeys.take(address()))
+  return callerOfKey(app, credential, () => app.buckets.takeUnknownKey(address()))
 }
 
 const names = { key: 'an API key', token: 'the session token of a sign-up or login' }
@@ -66,7 +63,6 @@ function bearerOf(header: string | undefined, needed: 'key' | 'token'): string {
   return credential
 }
 
-/** @param mayAsk see {@link ApiKeys.find} */
 async function callerOfKey(app: AuthContext, credential: string, mayAsk?: () => void): Promise<Caller> {
   if (looksLikeToken(credential)) {
     throw new Problem(

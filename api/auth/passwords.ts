@@ -1,7 +1,7 @@
-/** Passwords and their scrypt hashes. One hash takes 128 MiB by default, so only a few are made at once. */
+/** Passwords and their scrypt hashes. One hash takes 128 MiB by default, so only a few run at the same time. */
 import Scrypt from 'scrypt-kdf'
 import { FairQueue, type Waiter } from '../limits/fair-queue.ts'
-import { costOf } from './decoys.ts'
+import { costOf } from './dummy-hashes.ts'
 
 export class Passwords {
   private readonly queue: FairQueue
@@ -22,6 +22,6 @@ export class Passwords {
     return await this.queue.run(waiter, () => Scrypt.verify(hash, password))
   }
 
-  /** Whether a hash was made at another cost than today's. */
+  /** Whether the cost of a hash differs from the configured one. */
   isOutdated = (hash: Uint8Array): boolean => costOf(hash) !== this.logN
 }

@@ -1,7 +1,4 @@
-/**
- * Ends long requests (streams, terminals, uploads) when their key is no longer good. A key that is revoked is dead
- * within a second, also for what it has open.
- */
+/** Ends long requests, such as streams, terminals and uploads, within a second after their key was revoked. */
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../shared/platform/context.ts'
@@ -14,9 +11,9 @@ interface RevocationContext {
   context: Pick<Context, 'notifications' | 'log'>
 }
 
-/** Milliseconds. A shorter request is not watched. */
+/** Milliseconds after which a request is watched. */
 const longMs = 100
-/** A notification tells of a revocation. In case it was lost, or the key expires, the key is looked up this often. */
+/** Milliseconds until the key is checked again, in case a notification was lost or the key expired. */
 const lookAgainMs = 10_000
 
 export function endOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {
@@ -32,7 +29,7 @@ async function watch(
   const over = new AbortController()
   onceClosed(response, () => over.abort())
   while (!over.signal.aborted) {
-    // Listens before it looks, and looks only when what was remembered of the key is from after that.
+    // Subscribes before it checks, and checks only when the remembered key is newer than that.
     const change = notifications.next('key', account.credentialId, lookAgainMs, over.signal)
     await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
     if (over.signal.aborted) return
@@ -44,7 +41,7 @@ async function watch(
   }
 }
 
-/** Not for a suspended account, whose sandboxes end and whose streams tell how; nor while PostgreSQL is away. */
+/** False for a suspended account, whose streams end with its sandboxes, and while PostgreSQL is unavailable. */
 const isRefused = (account: Caller): Promise<boolean> =>
   account.again().then(
     () => false,

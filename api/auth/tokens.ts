@@ -1,4 +1,4 @@
-/** The session token of the dashboard: a JWT. It opens what manages an account and nothing else. */
+/** The session token, a JWT. It gives access only to account management. */
 import jwt from 'jsonwebtoken'
 import * as z from 'zod'
 import { limits } from '../../shared/contract/limits.ts'
@@ -14,7 +14,7 @@ export interface SessionClaims {
   generation: number
 }
 
-/** Whether a credential is a JWT by its shape, valid or not. */
+/** Whether a credential has the form of a JWT. */
 export const looksLikeToken = (credential: string): boolean =>
   /^[\w-]{2,}\.[\w-]{2,}\.[\w-]*$/.test(credential)
 
@@ -41,7 +41,7 @@ export class Tokens {
   }
 }
 
-/** What a token says. A right signature says nothing of the types in it, so those are checked too. */
+/** The claims of a token. A valid signature does not prove their types. */
 const Payload = z
   .object({
     sub: z.string().regex(/^acc_[0-9a-z]{26}$/),
@@ -50,7 +50,7 @@ const Payload = z
   })
   .transform(({ sub, generation }): SessionClaims => ({ accountId: sub, generation }))
 
-/** @returns undefined when the token was not signed with this secret, or lacks a claim */
+/** Returns undefined when the token was not signed with this secret, or lacks a claim. */
 function sessionOf(token: string, secret: string): SessionClaims | undefined {
   try {
     return Payload.safeParse(jwt.verify(token, secret, { algorithms: [algorithm], issuer, audience })).data

@@ -1,4 +1,4 @@
-/** The account's command allowlist, asked before a command goes to a worker. */
+/** Applies the account's command allowlist before a command is sent to a worker. */
 import { type Decision, decide, refuseVariables } from '../../shared/allowlist/decide.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { countRefusedCommand } from '../../shared/data/command-refusals.ts'
@@ -7,8 +7,7 @@ import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 
 /**
- * Lets a client's command pass, by whichever route it came. The list came with the look-up of the API key, so this asks
- * the database nothing unless it refuses.
+ * Checks a client's command, of any route. The list was read with the API key, so only a refusal needs a query.
  * @throws {Problem} `command_not_allowed`; the refusal is counted
  */
 export async function mustBeAllowed(
@@ -35,7 +34,7 @@ export function mayBeKept(
   if (decision) throw refused(decision)
 }
 
-/** Counts a refusal by a worker like any other. Only the worker can read a sandbox's environment and the secrets. */
+/** Counts a refusal by a worker: only workers can read the sandbox's environment and the secrets. */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>
   async (error: unknown): Promise<never> => {
@@ -52,7 +51,6 @@ function refused(
   return new Problem('command_not_allowed', reason, { members: named })
 }
 
-/** Days are UTC; the sweep forgets them after a month. */
 async function countRefusal({ db, log }: App['context'], accountId: string): Promise<void> {
   try {
     await countRefusedCommand(db.share(accountId), accountId)

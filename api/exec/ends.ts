@@ -1,6 +1,6 @@
 /**
- * What may be told of how a command ended: its row decides. An end that nobody knows is written into the row before it is
- * told. So a lost command stays lost when its worker comes back, and the sweep ends what may still run.
+ * The exit status that clients see: the row of a command decides. `lost` is committed before it is reported, so a lost
+ * command stays lost when its worker is back, and the reconciler ends processes that still run.
  */
 import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
@@ -21,7 +21,7 @@ import { meansAway, type Problem, unavailable } from '../../shared/platform/prob
 import type { App } from '../app.ts'
 import { findOwn } from '../sandboxes/own.ts'
 
-/** What is known without asking the worker: a command that runs there is `running`. */
+/** The exit status as far as it is known without the worker, which reports a command that it runs as `running`. */
 export async function findEnd(
   { context: { db }, workers }: App,
   row: ShownExec,
@@ -31,7 +31,7 @@ export async function findEnd(
   return isGone ? endAsLost(db, row, sandbox) : readRow(row, sandbox)
 }
 
-/** The end that stands in the row. A worker that was taken for lost and is back may tell another one. */
+/** Prefers the exit status in the row: a worker that was considered lost may report another one. */
 export function preferRow<T extends ExecEnd>(told: T, row: ShownExec): T {
   if (row.status === 'running') return told
   const { status, exit_code, signal, reason } = row
@@ -47,13 +47,13 @@ export interface StartedExec {
   /** The Idempotency-Key, under which it may run with another id. */
   key?: string | undefined
   startedAt: Date
-  /** The request, if it was handed over just now: the command may not have started, and then never does. */
+  /** The request, if it was just handed over: a command that has not started by now never does. */
   request?: ExecRequest
 }
 
 /**
- * What can be told of a command after its worker was lost. While its row cannot be written, nothing is told of its end.
- * @param printed how many bytes of it the client got
+ * The exit status of a command whose worker was lost, once the row has it.
+ * @param printed how many bytes of output the client received
  * @throws {Problem} `unavailable`
  */
 export async function endWithoutWorker(
@@ -78,7 +78,7 @@ export async function endWithoutWorker(
   }
 }
 
-/** Under an Idempotency-Key the id may be another one, which only the database knows. */
+/** Under an Idempotency-Key, only the database knows the id. */
 function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
   const lost =
     'The worker of this command was lost, and the database that keeps its exit status is unavailable.'
@@ -87,7 +87,7 @@ function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
     : unavailable(`${lost} Repeat the request with its Idempotency-Key.`, cause)
 }
 
-/** The end as a result. Its output, if there was any, is gone. */
+/** The exit status as a result without output. */
 export const withoutOutput = (ended: ExecEnd): ExecResult => ({
   ...ended,
   stdout: '',
@@ -98,10 +98,10 @@ export const withoutOutput = (ended: ExecEnd): ExecResult => ({
 
 const noBytes: Buffer = Buffer.alloc(0)
 
-/** The end as events, behind the output that the client missed. @param lastEventId undefined when it got no event */
+/** The exit status as events, after a gap for output that the client missed. @param lastEventId of its last event */
 export function writeLastEvents(known: ExecEnd, lastEventId: string | undefined): Buffer {
   const { stdout, stderr } = offsetOf(lastEventId)
-  // Never counts less output than the client got.
+  // Never counts less output than the client received.
   const ended = {
     ...known,
     stdout_bytes: Math.max(known.stdout_bytes, stdout),
@@ -119,7 +119,7 @@ export function writeLastEvents(known: ExecEnd, lastEventId: string | undefined)
   ])
 }
 
-/** Ends a command whose worker is gone, or has forgotten it, as lost, unless its row says how it ended. */
+/** Marks a command as lost whose worker no longer knows it, unless its row has an exit status. */
 async function endAsLost(
   db: Queries,
   row: ShownExec,
@@ -133,7 +133,7 @@ async function endAsLost(
   return ended ? readRow(ended, sandbox) : describeUnseen(row.id, row.started_at, sandbox)
 }
 
-/** Writes that a command is lost which was handed over and has no row. */
+/** Inserts a lost row for a command that was handed over and has none. */
 async function insertLost(
   { db, lines }: Context,
   { execId, sandboxId, startedAt, request }: StartedExec & { request: ExecRequest },
@@ -150,7 +150,7 @@ async function insertLost(
   })
 }
 
-/** The end of a command that was handed over and has no row: nothing is known of it, so nothing is claimed. */
+/** The exit status of a command that was handed over and has no row. */
 const describeUnseen = (id: string, startedAt: Date, sandbox: OwnSandbox): ExecEnd => ({
   id,
   ...(sandbox.destroyed_at
@@ -180,7 +180,7 @@ function readRow(row: ShownExec, sandbox: OwnSandbox): ExecEnd {
     reason: row.reason,
   }
   if (row.status !== 'running' || !sandbox.destroyed_at) return told
-  // The worker that would have written its end was gone before. The command ended with its sandbox.
+  // Its worker was gone before the command ended with its sandbox.
   const duration_ms = Math.max(0, sandbox.destroyed_at.getTime() - startedAt.getTime())
   return { ...told, status: 'killed', reason: sandbox.destroy_reason ?? null, truncated: true, duration_ms }
 }

@@ -11,19 +11,19 @@ import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import { writeLastEvents } from './ends.ts'
 
 export interface RelayOptions {
-  /** Aborting it ends everything: the client left. */
+  /** Aborts when the client leaves. */
   signal: AbortSignal
   /**
-   * What is known of the command once its worker is silent and this much of its output has passed.
-   * @throws when nothing can be told
+   * Returns the exit status after the worker was lost, with this much output passed on.
+   * @throws when it cannot be determined
    */
   endWithoutWorker: (printed: OutputOffset) => Promise<ExecEnd>
 }
 
-/** Workers send a comment every 10 s. A silence of this many milliseconds means that the worker is gone. */
+/** Workers send a comment every 10 s. After this many milliseconds without one, the worker is considered lost. */
 const silenceMs = 25_000
 
-/** Passes events on at the client's pace: a client that does not read stops the worker. */
+/** Passes events on at the client's pace, which also slows the worker. */
 export function passEvents(source: IncomingMessage, passing: RelayOptions): Readable {
   const events = Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
   // A stream that nobody begins to read, as after HEAD, never reaches the end of `relay`: the worker would wait for
@@ -48,19 +48,19 @@ async function* relay(source: IncomingMessage, { signal, endWithoutWorker }: Rel
       if (hasEvent(whole, 'exit')) return
     }
   } catch {
-    // The connection broke. The API tells the end.
+    // The connection broke, so the API adds the last event.
   } finally {
     source.destroy()
   }
   if (signal.aborted) return
   const printed = offsetOf(lastId)
-  // When nothing can be told the stream ends without `exit`, and the client asks again; so it does when the API stops.
+  // Without a known exit status, and when the API stops, the stream ends without `exit`, and the client resumes.
   const known = await endWithoutWorker(printed).catch(() => undefined)
-  // The command may have printed more, or ended, since the connection to its worker broke. A gap tells of that output.
+  // The command may have printed more, or ended, since the connection to its worker broke. A gap reports that output.
   if (known) yield writeLastEvents(known, lastId)
 }
 
-/** @throws when nothing comes for too long while a reader waits */
+/** Throws when nothing arrives for too long while a reader waits. */
 async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
   for (;;) {

@@ -1,4 +1,4 @@
-/** A command that was started before: found by its owner, and looked up in the worker that runs it. */
+/** Finds a command that was started before, and the worker that runs it. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import { commandSealContext, findExec, type ShownExec } from '../../shared/data/execs.ts'
 import type { OwnSandbox } from '../../shared/data/sandboxes.ts'
@@ -10,7 +10,7 @@ import { awaitRunning, findOwn } from '../sandboxes/own.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
 import { findEnd } from './ends.ts'
 
-/** What a worker may need beyond the command's own time, in milliseconds: for the hand-over, the start, the answer. */
+/** Milliseconds that a worker may need beyond the command's own time: for the hand-over, the start and the answer. */
 export const marginMs = 20_000
 
 export interface ExecLookup {
@@ -24,7 +24,7 @@ export interface KnownExec {
   sandbox: OwnSandbox
   row: ShownExec
   args: OneExec
-  /** Of such a call: to the worker that runs it. */
+  /** Options of a call to the worker that runs it. */
   options: CallOptions & { workerId: string }
 }
 
@@ -49,7 +49,7 @@ async function knownIn({ context }: App, sandbox: OwnSandbox, asking: ExecLookup
   return { sandbox, row, args, options: { workerId: row.worker_id, signal, timeoutMs: marginMs } }
 }
 
-/** @returns undefined when the command's worker is gone, or has forgotten the command */
+/** Returns undefined when the command's worker is gone, or no longer keeps the command. */
 export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work
@@ -62,7 +62,6 @@ export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefine
 export const isForgotten = (error: unknown): boolean =>
   error instanceof WorkerGone || (error instanceof Problem && error.code === 'exec_not_found')
 
-/** What a list shows of a command. */
 export async function summarize(app: App, row: ShownExec, sandbox: OwnSandbox): Promise<ExecSummary> {
   const { lines } = app.context
   return {
@@ -73,7 +72,7 @@ export async function summarize(app: App, row: ShownExec, sandbox: OwnSandbox): 
   }
 }
 
-/** A command line whose key is gone is shown empty; the list is shown all the same. */
+/** A list shows a command line whose key is gone as empty. */
 function openLine(open: () => string): string {
   try {
     return open()

@@ -1,4 +1,4 @@
-/** POST …/exec: starts a command, or attaches to the one that runs under the same Idempotency-Key. */
+/** Starts a command, or attaches to the one that runs under the same Idempotency-Key. */
 import { Readable } from 'node:stream'
 import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -24,15 +24,14 @@ export interface ExecStart {
   sandboxId: string
   requestId: string
   request: ExecRequest
-  /** Whether the account has an allowlist. */
   isListed: boolean
   key: string | undefined
-  /** Milliseconds until the sandbox reaches its cap. */
+  /** Milliseconds until the sandbox expires. */
   leftMs: number
   signal: AbortSignal
 }
 
-/** @returns the result at the command's end; for one in the background, the result so far */
+/** Returns the result when the command has ended; for one in the background, the result so far. */
 export async function runToResult(
   app: App,
   start: ExecStart,
@@ -56,7 +55,7 @@ export async function runToResult(
   }
 }
 
-/** Adds the id of a command that this stopping process may have started. Under a key it may have another id. */
+/** Adds the id of a command that this stopping process may have started. Under a key, the id may differ. */
 function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: StartedExec): unknown {
   const stopping = stoppingOf(signal)
   if (!stopping || key !== undefined || (error instanceof Problem && error !== stopping)) return error
@@ -64,7 +63,7 @@ function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: Sta
   return new Problem(code, message, { retryAfterSeconds, members: { exec_id: execId } })
 }
 
-/** The result of a command that was started before; without its output when no worker knows it any more. */
+/** The result of a command that was started before; without output if its worker is gone. */
 export async function resultOf(
   app: App,
   args: OneExec & { wait: boolean },
@@ -79,7 +78,6 @@ export async function resultOf(
   }
 }
 
-/** @returns its events from the first on */
 export async function runToEvents(app: App, start: ExecStart): Promise<StreamReply> {
   const { signal } = start
   const { args, started } = prepare(start)
@@ -99,7 +97,7 @@ export async function runToEvents(app: App, start: ExecStart): Promise<StreamRep
   }
 }
 
-/** The events of a command that was started before; only its end when no worker knows more of it. */
+/** The events of a command that was started before; only its exit status if its worker is gone. */
 export async function followOne(
   app: App,
   { accountId, sandboxId, requestId, execId }: OneExec,
@@ -125,7 +123,6 @@ function passAnswer(app: App, started: StartedExec, signal: AbortSignal, answer:
   return new StreamReply({ ...answer, body: passEvents(answer.body, passing) })
 }
 
-/** The answer of a command whose worker is gone: its last events. */
 async function answerEnd(
   app: App,
   started: StartedExec,

@@ -1,4 +1,4 @@
-/** A command by the Idempotency-Key that it was started under: by a client whose connection broke meanwhile. */
+/** Finds a command by its Idempotency-Key, for a client whose connection broke. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecResult } from '../../shared/contract/exec.ts'
@@ -17,12 +17,12 @@ export interface UnderKey {
   signal: AbortSignal
 }
 
-/** How long its row may take: the process that was asked first may still wait for the sandbox. */
+/** How long its row may take: the first process may still be waiting for the sandbox. */
 const mostLooks = 6
 const lookEveryMs = 500
 
 /**
- * The result at its end. Until then its grace does not run.
+ * Waits for the result. Meanwhile its grace does not run.
  * @throws {Problem} `exec_not_found`, and when the sandbox does not run
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
@@ -44,7 +44,7 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
   throw new Problem('exec_not_found', 'The connection broke before the command started.')
 }
 
-/** Kills its process group. Does nothing where there is no such command. */
+/** Kills its process group. Does nothing if there is no such command. */
 export async function stopUnderKey(app: App, asked: UnderKey): Promise<void> {
   const { accountId, sandboxId, requestId, signal } = asked
   const { db } = app.context

@@ -1,15 +1,28 @@
 /** Content negotiation by the `Accept` header (RFC 9110, section 12.5.1). */
 
-/** Whether the header accepts a media type: by the most specific range that matches it. No header accepts everything. */
-export function accepts(accept: string | undefined, type: string): boolean {
-  if (accept === undefined || accept.trim() === '') return true
-  const weights = new Map(
+/** Returns whether the header accepts a media type. Without a header, everything is accepted. */
+export const accepts = (accept: string | undefined, type: string): boolean =>
+  accept === undefined || accept.trim() === '' || (weightIn(accept, type) ?? 0) > 0
+
+/** Returns whether the header names events, and does not prefer JSON to them. */
+export function prefersEvents(accept = ''): boolean {
+  const events = weightsIn(accept).get('text/event-stream') ?? 0
+  return events > 0 && events >= (weightIn(accept, 'application/json') ?? 0)
+}
+
+/** The weight of the most specific range that matches a type. */
+function weightIn(accept: string, type: string): number | undefined {
+  const weights = weightsIn(accept)
+  return [type, `${type.split('/', 1)[0]}/*`, '*/*']
+    .map((range) => weights.get(range))
+    .find((weight) => weight !== undefined)
+}
+
+const weightsIn = (accept: string): Map<string, number> =>
+  new Map(
     accept.split(',').map((range) => {
       const [name = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
       const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1'
       return [name, Number(weight) || 0]
     }),
   )
-  const ranges = [type, `${type.split('/', 1)[0]}/*`, '*/*'].map((range) => weights.get(range))
-  return (ranges.find((weight) => weight !== undefined) ?? 0) > 0
-}

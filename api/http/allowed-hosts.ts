@@ -1,15 +1,15 @@
 /**
- * By what names the API may be asked. A browser can be lured to a page that calls services on its user's machine or
- * network. So a request from a foreign page (`Origin`) is refused, and so is one by a foreign name that was made to
- * point here (`Host`, DNS rebinding).
+ * Checks the names by which the API is addressed. A malicious page can make a browser call services on its user's
+ * machine or network. So requests from other pages (`Origin`) are refused, and requests by other names that resolve to
+ * this address (`Host`, DNS rebinding).
  */
 import { Problem } from '../../shared/platform/problem.ts'
 
 export type HostCheck = (headers: { host?: string | undefined; origin?: string | undefined }) => void
 
-/** Allows any name; then only the Origin is checked. */
+/** Allows any name, so that only the Origin is checked. */
 const anyHost = '*'
-/** Addresses to listen on that nobody can ask for. */
+/** Addresses to listen on that are not names of a host. */
 const unspecified = ['0.0.0.0', '::', '']
 
 /**
@@ -33,7 +33,6 @@ export function makeHostCheck(allowed: readonly string[], own: string): HostChec
   }
 }
 
-/** @param host a name or address, such as HOST */
 export const isLocal = (host: string): boolean =>
   host === 'localhost' ||
   host.endsWith('.localhost') ||
@@ -47,7 +46,7 @@ interface Host {
   whole: string
 }
 
-/** @returns undefined for what is no host, such as text with a user or a path in it */
+/** Returns undefined for text that is not a host, for example because it contains a user or a path. */
 function readHost(text: string): Host | undefined {
   const isPlain = /^(\[[\da-f:.]{2,50}\]|[\w.-]{1,255})(:\d{1,5})?$/i.test(text)
   if (!isPlain || !URL.canParse(`http://${text}`)) return undefined

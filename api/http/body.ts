@@ -10,16 +10,14 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { wrongEncoding } from './understood.ts'
 import { whyNoText } from './utf8.ts'
 
-/** At least this many bytes must come in each such time, or the rest of the body. Any line that carries megabytes is faster. */
-const pace = { ms: 10_000, bytes: 64 * 1024 }
-/** Milliseconds for a whole body, however steady its pace. */
-const wholeMs = 120_000
-/** A body of more bytes may be at most this many times as large as what was sent. Text has a tenth of that ratio. */
+/** Milliseconds in which a whole body must arrive. */
+const deadlineMs = (maxBytes: number): number => (maxBytes > limits.usualBodyBytes ? 30_000 : 10_000)
+/** A larger body may have at most this many times the bytes that were sent. Text has a tenth of that ratio. */
 const anyRatioBytes = 256 * 1024
-const mostRatio = 100
-/** More values than any request needs. A body of nothing but brackets would take twenty times its size, and seconds. */
-const mostValues = 100_000
-/** Memory of the object that holds a chunk, measured on Node 24: a body of small chunks takes more than its bytes. */
+const maxRatio = 100
+/** More values than any request needs. 1 MiB of brackets would take a third of a second, and 20 MiB of memory. */
+const maxValues = 100_000
+/** Memory of a chunk beyond its bytes, measured on Node 24. */
 const chunkObjectBytes = 128
 
 /**
@@ -33,20 +31,23 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holdin
   if (koa.request.is('application/json') === false) {
     throw new Problem('unsupported_media_type', 'Send the body as JSON, with Content-Type: application/json.')
   }
-  const most = endpoint.bodyBytes ?? limits.usualBodyBytes
+  const most = maxBytesOf(endpoint)
   const unpack = unpackerOf(koa.req)
-  if (!unpack && (koa.request.length ?? 0) > most) throw tooLarge(most)
+  if (!unpack && (koa.request.length ?? 0) > most) throw tooLarge(endpoint, most)
   try {
-    const bytes = await gather(koa.req, unpack, most, held)
+    const bytes = await gather(koa.req, unpack, endpoint, held)
     if (bytes.length === 0) return undefined
-    mustBeUtf8(bytes)
+    const why = whyNoText(bytes)
+    if (why !== undefined) throw refused(why)
     return parse(bytes.toString())
   } catch (error) {
-    // The rest of the body is not waited for.
+    // Otherwise the connection would wait for the rest of the body.
     if (error instanceof Problem && error.code === 'body_too_slow') koa.res.shouldKeepAlive = false
     throw error
   }
 }
+
+const maxBytesOf = ({ bodyBytes = limits.usualBodyBytes }: Endpoint): number => bodyBytes
 
 type Unpacker = ReturnType<typeof createGunzip>
 
@@ -60,21 +61,22 @@ function unpackerOf({ headers }: IncomingMessage): Unpacker | undefined {
 async function gather(
   request: IncomingMessage,
   unpack: Unpacker | undefined,
-  most: number,
+  endpoint: Endpoint,
   held: Holding,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const chunks: Buffer[] = []
+  const most = maxBytesOf(endpoint)
   let size = 0
-  let came = 0
+  let received = 0
   const count = (chunk: Buffer) => {
-    came += chunk.length
+    received += chunk.length
   }
   const take = (chunk: Buffer) => {
     size += chunk.length
     try {
-      if (size > most) throw tooLarge(most)
-      if (unpack && size > anyRatioBytes && size > came * mostRatio) throw tooPacked()
+      if (size > most) throw tooLarge(endpoint, most)
+      if (unpack && size > anyRatioBytes && size > received * maxRatio) throw tooPacked()
       held.add(chunk.length + chunkObjectBytes)
       chunks.push(chunk)
     } catch (error) {
@@ -90,42 +92,18 @@ async function gather(
   request.on('error', brokeOff).on('close', brokeOff)
   if (unpack) request.on('data', count)
   source.on('data', take).on('end', whole)
-  const stop = keepPace(request, reject)
+  // After an event-loop stall, the bytes that have arrived are read first.
+  const ms = deadlineMs(most)
+  const timer = setTimeout(() => setImmediate(() => reject(tooSlow(ms))), ms)
   try {
     return await promise
   } finally {
-    stop()
+    clearTimeout(timer)
     request.off('error', brokeOff).off('close', brokeOff)
     source.off('data', take).off('end', whole)
     if (unpack) request.off('data', count).unpipe(unpack)
     unpack?.destroy()
   }
-}
-
-/** @returns what stops the watch */
-function keepPace(request: IncomingMessage, fail: (error: Problem) => void): () => void {
-  const startedAt = performance.now()
-  let came = 0
-  const count = (chunk: Buffer) => {
-    came += chunk.length
-  }
-  const look = () => {
-    const late = performance.now() - startedAt > wholeMs
-    if (late || came < pace.bytes) fail(tooSlow())
-    came = 0
-  }
-  request.on('data', count)
-  // What came while this process stood still is read first.
-  const timer = setInterval(() => setImmediate(look), pace.ms)
-  return () => {
-    clearInterval(timer)
-    request.off('data', count)
-  }
-}
-
-function mustBeUtf8(bytes: Buffer): void {
-  const why = whyNoText(bytes)
-  if (why !== undefined) throw refused(why)
 }
 
 function parse(text: string): unknown {
@@ -140,20 +118,20 @@ function parse(text: string): unknown {
   return value
 }
 
-/** Counts the characters that begin or separate values, before any value is made. */
+/** Counts the characters that begin or separate values before any value is created. */
 function mustHaveFewValues(text: string): void {
   // Each value takes at least one character.
-  if (text.length <= mostValues) return
+  if (text.length <= maxValues) return
   let count = 0
   for (let at = 0; at < text.length; at++) {
     const character = text[at]
     if (character === '"') at = endOfText(text, at + 1)
     else if (character === ',' || character === '[' || character === '{') count++
-    if (count > mostValues) throw tooManyValues()
+    if (count > maxValues) throw tooManyValues()
   }
 }
 
-/** @returns the index of the quote that ends the string which begins here */
+/** Returns the index of the quote that ends the string. */
 function endOfText(text: string, start: number): number {
   for (let from = start; ; ) {
     const quote = text.indexOf('"', from)
@@ -165,7 +143,7 @@ function endOfText(text: string, start: number): number {
   }
 }
 
-/** A field of this name would change the prototype of an object that it is copied into. */
+/** A field of this name would change the prototype of an object into which it is copied. */
 const poison = '__proto__'
 
 function mustBePlain(value: unknown): void {
@@ -178,28 +156,23 @@ function mustBePlain(value: unknown): void {
   }
 }
 
-const tooLarge = (most: number) =>
+const tooLarge = ({ forLargerBody }: Endpoint, most: number) =>
   new Problem(
     'body_too_large',
-    `The body of this route may have at most ${most} bytes.${most === limits.bodyBytes ? ` ${forMore}` : ''}`,
+    `The body of this route may have at most ${most} bytes.${forLargerBody ? ` ${forLargerBody}` : ''}`,
   )
-
-const forMore = 'Send a larger file with PUT files/raw, and larger stdin with POST exec/:exec_id/stdin.'
 
 const tooPacked = () =>
   new Problem(
     'body_too_large',
-    `A compressed body of more than ${anyRatioBytes} bytes may be at most ${mostRatio} times as large as what is sent. Send it plain.`,
+    `A compressed body of more than ${anyRatioBytes} bytes may be at most ${maxRatio} times as large as what is sent. Send it plain.`,
   )
 
-const tooSlow = () =>
-  new Problem(
-    'body_too_slow',
-    `A JSON body has ${wholeMs / 1000} s, and must bring ${pace.bytes} bytes or its rest in each ${pace.ms / 1000} s.`,
-  )
+const tooSlow = (ms: number) =>
+  new Problem('body_too_slow', `The JSON body of this route must arrive within ${ms / 1000} s.`)
 
 const notJson = () => refused('is not valid JSON')
-const tooManyValues = () => refused(`has more than ${mostValues} values`)
+const tooManyValues = () => refused(`has more than ${maxValues} values`)
 
 const refused = (message: string) =>
   new Problem('invalid_request', `The body ${message}.`, { members: { errors: [{ path: '', message }] } })

@@ -1,4 +1,4 @@
-/** Wraps every request: its id, its log line, its metrics, and the one shape of all errors. */
+/** Wraps every request: its id, log line, metrics and errors. */
 import type { Context as KoaContext, Middleware } from 'koa'
 import { errors } from '../../shared/contract/errors.ts'
 import { newRequestId } from '../../shared/data/ids.ts'
@@ -11,15 +11,14 @@ import { type Upgrade, upgradeOf } from './websocket.ts'
 export interface RequestState {
   requestId: string
   log: Logger
-  /** Aborts when the client leaves, or when the process stops and cannot wait any longer. */
+  /** Aborts when the client leaves, or when the process has to stop. */
   signal: AbortSignal
-  /** The route's pattern, once it is known. */
+  /** The route's pattern, once it has matched. */
   route?: string
-  /** Of a request that asks for a WebSocket. */
   upgrade?: Upgrade | undefined
 }
 
-/** The status in the log of a request whose client did not wait for the answer. */
+/** The logged status of a request whose client left. */
 const clientLeft = 499
 
 export function aroundRequest({ log, metrics }: Context, requests: OpenRequests): Middleware {
@@ -55,7 +54,7 @@ function openState(koa: KoaContext, log: Logger, requests: OpenRequests): Reques
   })
 }
 
-/** @returns what the client is told about anything that was thrown. The rest goes to the log */
+/** Returns the error that the client sees. Details are only logged. */
 export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'log' | 'signal'>): Problem {
   if (error instanceof Problem) {
     if (error.cause) log.warn({ code: error.code, reason: reasonOf(error.cause) }, error.message)
@@ -67,12 +66,12 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
     log.warn({ reason: reasonOf(error) }, 'a part of the service is away')
     return unavailable('A part of the service is away. Try again in a moment.')
   }
-  // An error because the client left is nobody's fault.
+  // Errors after the client left are expected.
   if (!signal.aborted) log.error({ err: error }, 'a request failed')
   return new Problem('internal_error', 'Something went wrong on our side. Tell us the request id.')
 }
 
-/** The message without the stack: while a part is away, every request logs such a line. */
+/** Without the stack, because during an outage every request logs such a line. */
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message.split('\n')[0] : String(error))
 
 function answerWith(koa: KoaContext, problem: Problem, requestId: string) {

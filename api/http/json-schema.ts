@@ -1,4 +1,4 @@
-/** What zod leaves out of a JSON Schema. */
+/** Adds a keyword that zod omits from a JSON Schema. */
 import type * as z from 'zod'
 
 export interface Described {
@@ -6,7 +6,7 @@ export interface Described {
   jsonSchema: z.core.JSONSchema.BaseSchema
 }
 
-/** Of a field that is read from text, such as a number in a query. */
+/** The default of a field that is read from text, such as a number in a query. */
 export function tellDefault({ zodSchema, jsonSchema }: Described): void {
   const { def } = zodSchema._zod
   if (def.type === 'default') jsonSchema.default ??= def.defaultValue as never

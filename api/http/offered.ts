@@ -1,4 +1,4 @@
-/** What this installation offers for a sandbox, as JSON Schema: the contract does not know it. */
+/** Images and lifetimes that this installation offers, as JSON Schema. */
 import type { Settings } from '../../shared/platform/settings.ts'
 
 /** @param mostSeconds the longest life of a sandbox of the account that asks */

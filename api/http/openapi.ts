@@ -1,4 +1,4 @@
-/** The description of the API in OpenAPI 3.1, made of the same schemas that validate. */
+/** The description of the API in OpenAPI 3.1, generated from the schemas that validate requests. */
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { families } from '../../shared/contract/index.ts'
@@ -17,21 +17,8 @@ export interface ApiDescription extends Json {
   paths: Record<string, Record<string, Json>>
 }
 
-const made = new WeakMap<object, ApiDescription>()
-/** Stands for the settings where there are none. */
-const anywhere = {}
-
-/**
- * Made at the first call.
- * @param settings whose images and longest life are described; without, those that any installation may offer
- */
+/** @param settings whose images and longest TTL are described; without, those that any installation may offer */
 export function describeApi(settings?: Settings): ApiDescription {
-  const key = settings ?? anywhere
-  if (!made.has(key)) made.set(key, makeDescription(settings))
-  return made.get(key)!
-}
-
-function makeDescription(settings?: Settings): ApiDescription {
   const components = new Map<string, Json>()
   const paths: ApiDescription['paths'] = {}
   for (const [tag, { endpoints }] of Object.entries(families)) {
@@ -109,7 +96,7 @@ function offerIn({ properties = {} }: Schema, { sandbox }: Settings) {
   for (const [name, facts] of Object.entries(offered(sandbox))) Object.assign(properties[name]!, facts)
 }
 
-/** What OpenAPI has other places for. */
+/** Headers that OpenAPI describes elsewhere. */
 const elsewhere = ['accept']
 
 function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[] {
@@ -147,7 +134,7 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[
   ]
 }
 
-/** Fields of which one is taken. For parameters OpenAPI can say that only of the properties of one. */
+/** Fields of which only one is accepted. OpenAPI can express that only for the properties of one parameter. */
 function choiceIn({ oneOf, not }: Schema): { names: string[]; isNeeded: boolean } | undefined {
   if (oneOf) return { names: oneOf.flatMap(({ required = [] }) => required), isNeeded: true }
   return not?.required && { names: not.required, isNeeded: false }
@@ -168,7 +155,7 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Map<str
   return described
 }
 
-/** Leaves out what tells a reader nothing, or would forbid a reply to have new fields. */
+/** Omits redundant keywords, and those that would forbid new fields in a reply. */
 function plainer({ zodSchema, jsonSchema }: Described, io: 'input' | 'output') {
   tellDefault({ zodSchema, jsonSchema })
   if (io === 'input') return

@@ -1,10 +1,10 @@
-/** Reads the query of a request. */
+/** Parses the query of a request. */
 import { parse } from 'node:querystring'
 import { invalid } from '../errors/invalid.ts'
 import { whyNoText } from './utf8.ts'
 
 /**
- * @param text as it came; Node refuses requests in which it is not ASCII
+ * @param text ASCII, as Node requires
  * @returns each parameter; a list for one that was given again
  * @throws {Problem} `invalid_request` for one that is not UTF-8
  */
@@ -19,7 +19,7 @@ export function readQuery(text: string): Record<string, string | string[]> {
   )
 }
 
-/** Still one character for each byte. */
+/** Returns one character for each byte. */
 const decode = (text: string): string =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 

@@ -1,4 +1,4 @@
-/** The answers of an operation in OpenAPI 3.1: each status that it gives, with its media types and headers. */
+/** The responses of an operation in OpenAPI 3.1: each status with its media types and headers. */
 import type * as z from 'zod'
 import { type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
@@ -33,7 +33,6 @@ const references = (names: HeaderName[]) =>
 
 type SchemaOf = (schema: z.ZodType, io: 'input' | 'output') => Json
 
-/** @param schemaOf describes a schema, and remembers its components */
 export function describeResponses(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   return {
     ...describeSuccess(endpoint, schemaOf),
@@ -64,7 +63,6 @@ function describeSuccess(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   }
 }
 
-/** Whether an answer may be sent in pieces, at the client's pace. */
 const isStreamed = ({ rawReply, alsoReply }: Endpoint): boolean =>
   [rawReply, alsoReply].some((type) => type !== undefined && type !== 'text/html')
 
@@ -87,7 +85,6 @@ function contentOf({ reply, rawReply, alsoReply }: Endpoint, schemaOf: SchemaOf)
   return { content: { ...json, ...(alsoReply ? content({}, alsoReply).content : {}) } }
 }
 
-/** One response for each status, which names the codes it may carry. */
 function describeProblems(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   const { refusals = {}, reply } = endpoint
   const problem = content(schemaOf(ProblemDetails, 'output'), 'application/problem+json').content
@@ -118,7 +115,7 @@ function describeProblems(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   return Object.fromEntries(described)
 }
 
-/** The endpoint's own codes, and those of the steps that every such endpoint passes. */
+/** The endpoint's own codes and those of the steps that it shares with others. */
 export function codesOf(endpoint: Endpoint): ErrorCode[] {
   const { credential, body, params } = endpoint
   // Every route has a bucket, checks `Host` and `Origin`, and refuses unknown query parameters.

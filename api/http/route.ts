@@ -13,7 +13,6 @@ import { onceClosed } from '../../shared/platform/sockets.ts'
 import type { App } from '../app.ts'
 import { authenticate, type Caller, mustHaveScope } from '../auth/authenticate.ts'
 import { endOnRevocation } from '../auth/revocation.ts'
-import { replyWithJson } from './answer.ts'
 import { readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
 import { readQuery } from './query.ts'
@@ -22,7 +21,7 @@ import { mustBeUnderstood } from './understood.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
-/** What a handler gets: each part of the request, as its schema parsed it. */
+/** The parts of a request, as their schemas parsed them. */
 export interface Call<E extends Endpoint> {
   account: E['credential'] extends 'none' ? undefined : Caller
   params: Input<E['params']>
@@ -31,16 +30,15 @@ export interface Call<E extends Endpoint> {
   headers: Input<E['headers']>
   /** The request itself, for a route that reads its body as a stream. */
   request: IncomingMessage
-  /** The client's connection, when it asked for a WebSocket. */
+  /** The client's connection, if it asked for a WebSocket. */
   upgrade: Upgrade | undefined
   requestId: string
-  /** Carries the ids of the request, the account and the sandbox. */
   log: Logger
-  /** Aborts when the client leaves, or when the process stops and cannot wait any longer. */
+  /** Aborts when the client leaves, or when the process has to stop. */
   signal: AbortSignal
 }
 
-/** An answer with another status than the endpoint's, or with headers of its own. */
+/** An answer with its own status or headers. */
 export class JsonReply<T> {
   readonly reply: T
   readonly status: number | undefined
@@ -59,7 +57,7 @@ export class StreamReply {
   readonly status: number
   readonly headers: Record<string, string>
 
-  /** @param answer a worker's; headers about its connection are left out */
+  /** Takes a worker's answer, without the headers of its connection. */
   constructor({ body, status, headers }: { body: Readable; status: number; headers: IncomingHttpHeaders }) {
     this.body = body
     this.status = status
@@ -73,17 +71,17 @@ export class StreamReply {
 
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'trailer', 'upgrade'])
 
-/** The handler has answered by itself, on the client's connection. */
+/** Returned by a handler that has answered on the client's connection. */
 export const answered = Symbol('answered')
 
 export interface ServedRoute {
   endpoint: Endpoint
   serve(app: App, koa: KoaContext): Promise<void>
-  /** Runs the route within this process for a caller who is authenticated: bucket, schemas, handler. */
+  /** Runs the route within this process for an authenticated caller: bucket, schemas, handler. */
   invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
-/** A request that did not come over HTTP by itself. Its parts are not validated yet. */
+/** A request that is part of another one, such as a tool call. Its parts are not validated yet. */
 export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | 'signal'> {
   account: Caller
   params?: unknown
@@ -91,6 +89,12 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
   headers?: unknown
   body?: unknown
 }
+
+/**
+ * Requests of one account that this process serves at the same time: far more than its sandboxes need. Streams, terminals
+ * and waits last long, and a rate limit bounds only how many begin.
+ */
+const maxOpenRequests = 1_000
 
 type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['reply']> : undefined
 
@@ -106,20 +110,23 @@ export function route<E extends Endpoint>(
     async serve(app, koa) {
       const state = koa.state as RequestState
       const caller = await identify(app, endpoint, koa)
+      const { ledger } = app.context
+      const sent = caller
+        ? ledger.openLimited(caller.id, 'requests', maxOpenRequests)
+        : ledger.open(undefined, 'requests')
+      const unread = ledger.open(caller?.id, 'answers')
+      onceClosed(koa.res, () => {
+        sent.free()
+        unread.free()
+      })
       await takeToken(app, endpoint, koa, caller)
       mustBeUnderstood(endpoint, koa.headers)
       // Otherwise the body of a client that has left would be waited for.
       state.signal.throwIfAborted()
       // A client that sent `Expect: 100-continue` learns of a refusal before it sends the body.
       if ((endpoint.body || endpoint.rawBody) && koa.headers.expect) koa.res.writeContinue()
-      const { ledger } = app.context
-      const [sent, unread] = [ledger.open(caller?.id, 'requests'), ledger.open(caller?.id, 'answers')]
-      onceClosed(koa.res, () => {
-        sent.free()
-        unread.free()
-      })
       const body = endpoint.body ? await readBody(koa, endpoint, sent) : undefined
-      // A body takes time to arrive. The key may have been revoked meanwhile.
+      // A body takes time to arrive. The key may have been revoked in the meantime.
       const account = endpoint.body ? await caller?.again() : caller
       if (account) endOnRevocation(app, account, koa.res)
       const given = await validate(endpoint, {
@@ -142,7 +149,7 @@ export function route<E extends Endpoint>(
       const answer = await handle(call as unknown as Call<E>, app)
       if (answer === answered) return leaveAlone(koa)
       if (answer instanceof StreamReply) return replyWith(koa, answer)
-      await reply(koa, endpoint, answer instanceof JsonReply ? answer : new JsonReply(answer, {}), unread)
+      reply(koa, endpoint, answer instanceof JsonReply ? answer : new JsonReply(answer, {}), unread)
     },
     async invoke(app, { account, requestId, log, signal, ...parts }) {
       mustHaveScope(account, endpoint)
@@ -166,7 +173,6 @@ async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<
     app.clientAddress(koa.req),
   )
   mustHaveScope(account, endpoint)
-  app.running.enter(account.id, koa.res)
   const state = koa.state as RequestState
   state.log = state.log.child({ account_id: account.id })
   return account
@@ -190,21 +196,25 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
   if (upgrade) Object.assign(upgrade.headers, headers, { 'X-Request-Id': requestId })
 }
 
-async function reply(
+/** @throws {Problem} when the account has too many unread answers */
+function reply(
   koa: KoaContext,
   endpoint: Endpoint,
   { reply, status, headers }: JsonReply<unknown>,
-  held: Holding,
-): Promise<void> {
+  unread: Holding,
+): void {
   koa.status = status ?? endpoint.status
   koa.set(headers)
-  if (isPlain(reply)) return replyWithJson(koa, reply, endpoint.credential === 'none' ? undefined : held)
-  koa.body = reply ?? null
+  if (typeof reply !== 'object' || !reply || reply instanceof Readable || reply instanceof Uint8Array) {
+    koa.body = reply ?? null
+    return
+  }
+  const json = Buffer.from(JSON.stringify(reply))
+  // Answers to unauthenticated requests are small or rare, and not counted.
+  if (endpoint.credential !== 'none') unread.add(json.length)
+  koa.type = 'application/json'
+  koa.body = json
 }
-
-/** Whether a reply is sent as JSON: it is not text, bytes or a stream. */
-const isPlain = (reply: unknown): reply is object =>
-  typeof reply === 'object' && reply !== null && !(reply instanceof Readable || reply instanceof Uint8Array)
 
 function replyWith(koa: KoaContext, { body, status, headers }: StreamReply) {
   koa.status = status

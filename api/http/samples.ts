@@ -1,4 +1,4 @@
-/** Requests to try, made of the contract's examples. */
+/** Code samples, generated from the contract's examples. */
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { quote } from '../../shared/contract/shell-words.ts'
 
@@ -8,7 +8,7 @@ export interface Sample {
   source: string
 }
 
-/** Shell variables that stand for what only the reader knows. */
+/** Shell variables that the reader sets. */
 const variables: Record<string, string> = { id: '$SANDBOX_ID', exec_id: '$EXEC_ID', key_id: '$KEY_ID' }
 const credentials = { none: undefined, key: '$SANDLOT_API_KEY', token: '$TOKEN' }
 

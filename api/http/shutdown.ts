@@ -1,14 +1,14 @@
 /**
- * The requests that run when the process is told to stop. Those that end in time are answered as ever. The others are
- * told to try again, rather than cut off.
+ * Requests that are open when the process stops. Those that finish in time are answered. The others get an error that
+ * they may be retried.
  */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Each layer that a request passes waits once for its end, some also for its cancellation. Node warns from 11 listeners on. */
+/** Several layers listen for the end of a request. Node warns from 11 listeners on. */
 const mostListeners = 20
-/** Less than a command's default grace: a client that tries again by then finds its command running. */
+/** Less than the default grace of a command, so a client that retries finds its command running. */
 const retrySeconds = 1
 
 const stopping = new Problem(
@@ -18,7 +18,7 @@ const stopping = new Problem(
   { retryAfterSeconds: retrySeconds },
 )
 
-/** What the client of an aborted request is told, when it was aborted because this process stops. */
+/** Returns the error for a request that was aborted because this process stops. */
 export const stoppingOf = ({ reason }: AbortSignal): Problem | undefined =>
   reason === stopping ? stopping : undefined
 
@@ -46,20 +46,20 @@ export class OpenRequests {
     return gone.signal
   }
 
-  /** From now on every connection is closed after its answer. */
+  /** From now on, connections are closed after their answer. */
   closeBehind(): void {
     this.isClosing = true
     for (const response of this.open.keys()) response.shouldKeepAlive = false
   }
 
-  /** Aborts the requests that still wait. To a worker it looks as if the client had left, so commands get their grace. */
+  /** Aborts the remaining requests. Workers see that the client has left, and give commands their grace. */
   giveUp(): void {
     this.hasGivenUp = true
     for (const gone of this.open.values()) gone.abort(stopping)
   }
 }
 
-/** @returns what closes connections over which nothing ever came; Node does not count those as idle */
+/** Returns a function that closes connections which never received a byte. Node does not count those as idle. */
 export function trackUnused(server: Server): () => void {
   const open = new Set<Socket>()
   server.on('connection', (socket: Socket) => {

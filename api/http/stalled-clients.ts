@@ -16,7 +16,7 @@ import { onceClosed } from '../../shared/platform/sockets.ts'
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()
 
-/** Allows the connection of a command's events to stall longer, until the answer has ended. */
+/** Lets the connection of a command's events stall longer until the answer has ended. */
 export function allowLongStall(response: ServerResponse): void {
   const { socket } = response.req
   eventStreams.add(socket)
@@ -40,7 +40,6 @@ export class StalledClients {
     this.log = log
   }
 
-  /** Watches all connections of a server until it is closed. */
   watchAll(server: Server, stallSeconds: number): void {
     const timer = setInterval(() => void this.check(), (stallSeconds * 1000) / checksPerStall)
     server.on('connection', (socket: Socket) => this.watch(socket))

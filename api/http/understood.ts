@@ -1,4 +1,4 @@
-/** Headers that change what a request means. A route that does not know one refuses it, and never ignores it. */
+/** Headers that change the meaning of a request. A route refuses those that it does not support. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -21,7 +21,6 @@ export function mustBeUnderstood(endpoint: Endpoint, sent: IncomingHttpHeaders):
   }
 }
 
-/** @param taken those that the route decodes, which the answer names */
 export const wrongEncoding = (detail: string, taken: string[]) =>
   new Problem('unsupported_media_type', detail, { members: { encodings: taken } })
 

@@ -1,7 +1,7 @@
-/** Text that clients send. Bytes that are not UTF-8 would become other ones in silence, so they are refused. */
+/** Bytes that are not UTF-8 are refused: decoding would silently change them. */
 import { isUtf8 } from 'node:buffer'
 
-/** @returns why these bytes are no text, as the end of a sentence; undefined where they are */
+/** Returns why the bytes are not text, as the end of a sentence, or undefined. */
 export function whyNoText(bytes: Buffer): string | undefined {
   if (isUtf8(bytes)) return undefined
   const at = invalidAt(bytes)
@@ -10,7 +10,7 @@ export function whyNoText(bytes: Buffer): string | undefined {
 
 const replacement = Buffer.from('\ufffd')
 
-/** The offset of the first byte that becomes a replacement character and is none. */
+/** The offset of the first byte that does not begin a character. */
 function invalidAt(bytes: Buffer): number {
   const text = bytes.toString('utf8')
   let at = 0

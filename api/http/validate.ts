@@ -1,4 +1,4 @@
-/** Validates what a client sent against an endpoint's schemas, and names everything that does not fit. */
+/** Validates a request against its endpoint's schemas, and names all errors. */
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -30,7 +30,7 @@ export async function validate(endpoint: Endpoint, given: RequestParts): Promise
   throw invalid(...errors)
 }
 
-/** What a schema says in code; what it says in words stays. */
+/** Words for zod's codes. Messages of our own schemas are kept. */
 const inWords: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
@@ -78,7 +78,7 @@ function describe(issue: z.core.$ZodIssue): FieldError[] {
       message: 'is not known here',
     }))
   }
-  // Shows what the key's own schema says, rather than that the key is wrong.
+  // Shows the message of the key's own schema.
   if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => ({ path, message }))
   return [{ path, message: issue.message }]
 }

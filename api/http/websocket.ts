@@ -1,14 +1,14 @@
-/** Requests for a WebSocket. They take the way of every other request; their socket is kept beside it. */
+/** Requests for a WebSocket, which pass the same steps as every other request. */
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endSoon } from '../../shared/platform/sockets.ts'
 import { invalid } from '../errors/invalid.ts'
 
-/** The client's side of a WebSocket, not answered yet. */
+/** The client's side of a WebSocket before the answer. */
 export interface Upgrade {
   socket: Duplex
   head: Buffer
-  /** Of the answer, beside those of the handshake. */
+  /** Added to those of the handshake. */
   headers: Record<string, string>
 }
 
@@ -16,20 +16,19 @@ const upgrades = new WeakMap<IncomingMessage, Upgrade>()
 
 export const upgradeOf = (request: IncomingMessage): Upgrade | undefined => upgrades.get(request)
 
-/** @throws {Problem} `invalid_request` when a call did not ask for a WebSocket */
 export function mustUpgrade({ upgrade }: { upgrade: Upgrade | undefined }): Upgrade {
   if (upgrade) return upgrade
   throw invalid({ path: 'upgrade', message: 'this route speaks WebSocket alone' })
 }
 
-/** Whether a request asks for a WebSocket. One that asks for another protocol does not get it. */
+/** Upgrades to other protocols are ignored. */
 export const shouldUpgradeCallback = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 /**
- * Serves requests for a WebSocket like any other: with the same credentials, limits and errors, and a plain answer when
- * one is refused. A socket that leaves Node's server needs a listener for its errors, or a reset ends the process.
- * @returns what closes the open ones
+ * Serves requests for a WebSocket like all others, with the same credentials, limits and errors. A socket that leaves
+ * Node's server needs an error listener, or a reset would end the process.
+ * @returns a function that closes the open sockets
  */
 export function serveUpgrades(server: Server, serve: RequestListener): () => void {
   const open = new Set<Duplex>()

@@ -1,24 +1,24 @@
 /**
- * Rate limits: a token bucket for each account (or address) and kind of request, refilled steadily. Buckets live in
- * Redis, on its clock, so all API processes share them; one script takes a token. Those of `reads` and `changes` live
- * in the process, so that a key can be revoked while Redis is away.
+ * Rate limits: a token bucket for each account (or address) and kind of request, refilled steadily. Buckets are stored
+ * in Redis, on its clock, so all API processes share them; one script takes a token. Those of `reads` and `changes` are
+ * counted in the process, so that a key can be revoked while Redis is unavailable.
  */
 import type { Redis } from 'ioredis'
 import type { Bucket } from '../../shared/contract/endpoint.ts'
+import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
-import { LocalBuckets } from './local-buckets.ts'
 
 export interface BucketState {
-  /** Tokens a minute, which is also how many a full bucket holds. */
+  /** Tokens per minute, which is also how many a full bucket holds. */
   limit: number
   /** Whole tokens left. */
   remaining: number
 }
 
-// The state is what is missing from a full bucket. A token has 60,000,000 units, and each microsecond gives back as
-// many units as the bucket has tokens a minute. All of it is whole numbers, so nothing is rounded.
+// The state is what a full bucket lacks. A token has 60,000,000 units, and each microsecond gives back as many units as
+// the bucket has tokens per minute. All of it is whole numbers, so nothing is rounded.
 const takeScript = `
   local limit, token = tonumber(ARGV[1]), 60000000
   local full = limit * token
@@ -32,12 +32,12 @@ const takeScript = `
   if stored then
     local space = string.find(stored, ' ', 1, true)
     at = tonumber(string.sub(stored, space + 1))
-    -- The limit may have been lowered since: no more is missing than a full bucket.
+    -- The limit may have been lowered since then.
     missing = math.min(full, tonumber(string.sub(stored, 1, space - 1)))
     missing = math.max(0, missing - math.max(0, now - at) * limit)
   end
   if missing + token > full then
-    -- The clock went back: what comes back is counted from now on, not from when it is there again.
+    -- After the clock went back, tokens are earned from now on, not from the stored time.
     if at > now then keep() end
     return {0, 0, math.ceil((missing + token - full) / limit)}
   end
@@ -50,10 +50,14 @@ type TakeResult = [number, number, number]
 
 type BucketRedis = Redis & { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
 
-const countedHere: readonly Bucket[] = ['reads', 'changes']
+/** API keys per minute and address. A client has one or a few, and many clients may share an address. */
+const unknownKeysPerMinute = 300
+
+const perMinute = (limit: number) => new TokenBuckets({ perSecond: limit / 60, burst: limit })
 
 export class Buckets {
-  private readonly local = new LocalBuckets()
+  private readonly local: Partial<Record<Bucket, TokenBuckets>>
+  private readonly unknownKeys = perMinute(unknownKeysPerMinute)
   private readonly rates: Settings['rates']
   private readonly redis: BucketRedis
 
@@ -61,19 +65,20 @@ export class Buckets {
     redis.defineCommand('sandlotTakeToken', { numberOfKeys: 1, lua: takeScript })
     this.redis = redis as BucketRedis
     this.rates = settings.rates
+    this.local = { reads: perMinute(settings.rates.reads), changes: perMinute(settings.rates.changes) }
   }
 
   /**
    * Takes one token.
    * @param owner an account's id, or an address
-   * @param ownLimit tokens a minute that an operator has set for this owner, in place of the setting
+   * @param ownLimit tokens per minute that an operator has set for this owner, of a bucket in Redis
    * @throws {Problem} `rate_limited`, with the time until the next token
-   * @throws when the bucket is in Redis and Redis is away: nobody passes uncounted
+   * @throws when the bucket is in Redis and Redis is unavailable
    */
   async take(bucket: Bucket, owner: string, ownLimit?: number): Promise<BucketState> {
     const limit = ownLimit ?? this.rates[bucket]
-    if (countedHere.includes(bucket)) {
-      const taken = this.local.take(`${bucket} ${owner}`, limit)
+    const taken = this.local[bucket]?.take(owner)
+    if (taken) {
       if ('waitMs' in taken) throw tooMany(bucket, limit, taken.waitMs)
       return { limit, ...taken }
     }
@@ -81,6 +86,20 @@ export class Buckets {
     const [allowed, remaining, waitUs] = await this.redis.sandlotTakeToken(key, limit)
     if (allowed === 1) return { limit, remaining }
     throw tooMany(bucket, limit, waitUs / 1000)
+  }
+
+  /**
+   * Takes a token for an API key that was not valid lately: each costs this process a query.
+   * @throws {Problem} `rate_limited`
+   */
+  takeUnknownKey(address: string): void {
+    const taken = this.unknownKeys.take(address)
+    if (!('waitMs' in taken)) return
+    throw new Problem(
+      'rate_limited',
+      `At most ${unknownKeysPerMinute} API keys a minute that were not used here before may come from one address.`,
+      { retryAfterSeconds: Math.max(1, Math.ceil(taken.waitMs / 1000)) },
+    )
   }
 }
 

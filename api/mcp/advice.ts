@@ -1,4 +1,4 @@
-/** What an agent can do about an error: one sentence for each code. */
+/** Advice for agents: one sentence for each error code. */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 
 const steps: { [C in ErrorCode]?: string } = {
@@ -33,7 +33,6 @@ const steps: { [C in ErrorCode]?: string } = {
   internal_error: 'Try once more; if it fails again, tell the user the request_id.',
 }
 
-/** For codes without a sentence of their own. */
 const otherwise = 'Tell the user what detail says.'
 
 /** For a tool that changes something: the call may have done its work before the service became unavailable. */

@@ -1,10 +1,4 @@
-/**
- * What a message to the tools may hold. Its names are said back, in progress again and again, so they are short; and it
- * may be as large as a request to the route behind its tool.
- */
-import { limits } from '../../shared/contract/limits.ts'
-import { type Tool, tools } from '../../shared/contract/mcp.ts'
-import { Problem } from '../../shared/platform/problem.ts'
+/** Limits and types of a message to the tools. Answers and progress repeat its names, so they are short. */
 import { invalid } from '../errors/invalid.ts'
 
 /** Characters of an id, a method, the name of a tool, a progress token. */
@@ -17,7 +11,7 @@ interface Message {
   params?: { name?: unknown; _meta?: { progressToken?: unknown } }
 }
 
-/** @throws {Problem} `invalid_request` for a name that is too long, `body_too_large` */
+/** @throws {Problem} `invalid_request` for a name that is too long */
 export function mustBeBounded(message: Message): void {
   const { id, method, params } = message
   const names = {
@@ -30,17 +24,6 @@ export function mustBeBounded(message: Message): void {
     if (typeof value !== 'string' || value.length <= mostNamed) continue
     throw invalid({ path, message: `must have at most ${mostNamed} characters` })
   }
-  const most = mostBytesOf(message)
-  if (isLargerThan(most, message)) {
-    const of = method === 'tools/call' ? `A call of ${params?.name}` : 'This message'
-    throw new Problem('body_too_large', `${of} may have at most ${most} bytes.`)
-  }
-}
-
-function mostBytesOf({ method, params }: Message): number {
-  const name = method === 'tools/call' ? String(params?.name) : ''
-  const tool: Tool | undefined = Object.hasOwn(tools, name) ? tools[name as keyof typeof tools] : undefined
-  return tool?.endpoint.bodyBytes ?? limits.usualBodyBytes
 }
 
 /**
@@ -80,21 +63,4 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 function presentIn(value: unknown, path: string): Record<string, unknown> {
   if (!isObject(value)) throw invalid({ path, message: 'must be an object' })
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null))
-}
-
-/** Counts the texts, names and values of a message; it is not made into JSON again. */
-function isLargerThan(most: number, message: object): boolean {
-  let count = 0
-  const open: unknown[] = [message]
-  while (open.length > 0 && count <= most) {
-    const at = open.pop()
-    if (typeof at === 'string') count += at.length
-    else if (typeof at === 'object' && at !== null) {
-      for (const name of Array.isArray(at) ? [] : Object.keys(at)) count += name.length
-      open.push(...Object.values(at))
-    }
-    // A value takes at least a character, and one that separates it.
-    count += 2
-  }
-  return count > most
 }

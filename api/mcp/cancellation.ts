@@ -1,16 +1,16 @@
 /**
- * Cancels a tool call, whichever API process runs it: a mark in Redis that lasts some seconds, and a notification that
- * wakes the call. The call also looks for the mark by itself. So a lost notification costs only time, and a mark that
- * comes before its call is found too.
+ * Cancels a tool call in any API process: a key in Redis lasts some seconds, and a notification wakes the call. The
+ * call also polls the key, so a lost notification only costs time, and a cancellation that arrives before its call
+ * works too.
  */
 import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'
 import { notify } from '../../shared/platform/notify.ts'
 
-/** The client whose request is meant. Each client counts its request ids for itself. */
+/** The client of a request. Request ids are unique only within a client. */
 export interface McpClient {
   accountId: string
-  /** Its `Mcp-Session-Id`; undefined for a client that does not send back what it was given. */
+  /** Its `Mcp-Session-Id`; undefined for a client that does not send it. */
   session: string | undefined
 }
 
@@ -33,12 +33,12 @@ export async function whenCancelled(
   ended: AbortSignal,
 ): Promise<boolean> {
   const name = nameOf(client, requestId)
-  // Without a session the same id comes again and again, so the mark of an earlier request is removed.
+  // Without a session, clients reuse ids, so the cancellation of an earlier request is removed.
   if (client.session === undefined) await context.redis.del(name).catch(() => {})
   while (!ended.aborted) {
-    // Listens before it looks, so that no notification falls between the two.
+    // Subscribes before it reads, so that no notification is missed.
     const change = context.notifications.next('cancellation', name, lookAgainMs, ended)
-    // Redis is away: the next look may find it.
+    // While Redis is unavailable, the next read may find it.
     const mark = await context.redis.get(name).catch(() => null)
     if (mark !== null) return !ended.aborted
     await change
@@ -46,6 +46,6 @@ export async function whenCancelled(
   return false
 }
 
-/** Hashed, because an id is as long as its client likes. The rate limit of messages bounds how many there are. */
+/** Hashed, because clients choose the length of an id. */
 const nameOf = ({ accountId, session }: McpClient, requestId: RequestId): string =>
   `sandlot:mcp-cancelled:${hash('sha256', JSON.stringify([accountId, session ?? null, requestId]))}`

@@ -1,18 +1,17 @@
-/** Cuts the answer of a route to what a model can take, and says what it cut. */
+/** Truncates the answer of a route for a model, and notes what was cut. */
 import { toolLimits } from '../../shared/contract/mcp.ts'
 
 export interface CutResult {
   result: Record<string, unknown>
-  /** What was cut and how to get the rest, in words. */
+  /** Sentences about what was cut and how to get the rest. */
   notes: string[]
 }
 
-/** Fields that hold the output of a command. */
 const streams = ['stdout', 'stderr']
-/** Lists that name `truncated` beside them. */
+/** Lists with a `truncated` field. */
 const lists = ['entries', 'paths', 'matches', 'skipped_binary']
 
-/** @param reply as the route's schema describes it, which the result still fits */
+/** The result still matches the route's schema. */
 export function cutToSize(reply: object): CutResult {
   const fitted: CutResult = { result: { ...reply }, notes: [] }
   const { result, notes } = fitted
@@ -54,7 +53,6 @@ function cutContent(result: CutResult['result'], text: string, notes: string[]):
   )
 }
 
-/** Makes the page shorter; the next page begins where it ends. */
 function cutPage(result: CutResult['result'], data: { id: string }[], notes: string[]): void {
   const end = Math.max(1, howManyFit(data))
   if (end >= data.length) return

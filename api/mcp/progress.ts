@@ -1,10 +1,10 @@
-/** Progress messages to a client while its call runs: clients give up after some silence. */
+/** Progress messages during a call: clients time out without them. */
 import type { ServerContext } from '@modelcontextprotocol/server'
 import type { Outbox } from './outbox.ts'
 
 const everyMs = 1_000
 
-/** Sends messages until it is disposed of, to clients that asked for them. `progress` is in seconds, more than `from`. */
+/** Sends messages until disposed, if the client asked for them. `progress` is in seconds. */
 export function reportProgress(
   { _meta, notify }: ServerContext['mcpReq'],
   outbox: Outbox,
@@ -15,7 +15,7 @@ export function reportProgress(
   let seconds = from
   const timer = setInterval(() => {
     seconds += everyMs / 1000
-    // A client that does not read gets none, and the next one tells the same.
+    // A client that does not read gets none: the next one replaces it.
     if (!outbox.isTaken) return
     const params = { progressToken, progress: seconds, message: `Running for ${seconds} s` }
     // A client that is gone needs none.

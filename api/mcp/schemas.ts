@@ -21,15 +21,14 @@ export interface ObjectSchema extends Json {
 
 let made: DescribedTool[] | undefined
 
-/** Made at the first call. */
 export function describedTools(): DescribedTool[] {
   made ??= Object.entries(tools).map(([name, tool]) => describe(name as ToolName, tool))
   return made
 }
 
 /**
- * With what holds here: the images, the longest life, and the network.
- * @param mostSeconds the longest life of a sandbox of the account that asks
+ * The tools with this installation's images, longest TTL and network.
+ * @param mostSeconds the longest TTL for this account
  */
 export function toolsFor(
   { sandbox, driver }: Pick<Settings, 'sandbox' | 'driver'>,
@@ -88,7 +87,7 @@ function inputOf({ endpoint, without = [], required: always = [], inputs = {}, d
   } satisfies ObjectSchema
 }
 
-/** JSON Schema of the draft that all clients read, without references: some clients do not follow them. */
+/** JSON Schema of the draft that all clients support, without references. */
 function toObjectSchema(schema: z.ZodType): ObjectSchema {
   const {
     $schema,
@@ -115,12 +114,12 @@ function inline(value: unknown, definitions: Record<string, Json>): unknown {
   return Object.fromEntries(Object.entries(rest).map(([key, inner]) => [key, inline(inner, definitions)]))
 }
 
-/** Leaves out what tells a model nothing. */
+/** Omits keywords that do not help a model. */
 function plainer({ zodSchema, jsonSchema }: Described): void {
   tellDefault({ zodSchema, jsonSchema })
   const described: Json = jsonSchema
   delete described['x-max-bytes']
-  // What is no text is refused, and a text that begins with it says that well enough.
+  // The pattern takes many characters, and the refusal explains it.
   if (described.pattern === withoutNul) delete described.pattern
   for (const rule of ['allOf', 'oneOf', 'not', 'if', 'then', 'propertyNames']) delete described[rule]
   if (described.maximum === Number.MAX_SAFE_INTEGER) delete described.maximum
@@ -131,5 +130,5 @@ function plainer({ zodSchema, jsonSchema }: Described): void {
   }
 }
 
-/** Whether it is a query parameter of `true` or `false`; an agent sends a boolean. */
+/** Whether it is a query parameter of `true` or `false`, for which an agent sends a boolean. */
 const isSwitch = ({ enum: values }: Json): boolean => Array.isArray(values) && values.join() === 'true,false'

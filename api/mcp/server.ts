@@ -1,4 +1,4 @@
-/** One message of a client, answered by the official SDK with a server that lives as long as the answer. */
+/** Answers one message with the official SDK. The server object lives as long as the answer. */
 import { randomUUID } from 'node:crypto'
 import { addAbortListener } from 'node:events'
 import {
@@ -30,15 +30,13 @@ export interface McpMessage {
   headers: Record<string, string | undefined>
   requestId: string
   log: Logger
-  /** Sends the answer. */
   outbox: Outbox
-  /** Aborts when the client hangs up, or when the process stops and cannot wait any longer. */
+  /** Aborts when the client leaves, or when the process has to stop. */
   signal: AbortSignal
-  /** Of a call that was made before: the client is back for its answer. */
+  /** Set when the client reconnected for the answer of an earlier call. */
   resumed?: { ticket: Ticket; next: number }
 }
 
-/** Milliseconds to end a command whose call was cancelled. */
 const stopMs = 20_000
 
 const instructions = `Sandlot gives you short-lived Linux sandboxes, called sessions. Call session_create once, \
@@ -66,7 +64,7 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
   const ticket = resumed?.ticket ?? ticketFor(message, headers)
   const client = { accountId: incoming.account.id, session: headers['mcp-session-id'] }
   const server = makeServer(app, routes, incoming, { client, ticket })
-  // It comes by itself, and may come to another process than the call.
+  // It is a separate request, and may reach another process than the call.
   server.setNotificationHandler('notifications/cancelled', async ({ params }) => {
     if (params.requestId !== undefined) await cancel(app.context, client, params.requestId)
   })
@@ -75,13 +73,13 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
     ...(ticket && { eventStore: numberEvents(ticket, resumed?.next), retryInterval: resumption.retryMs }),
   })
   await server.connect(transport)
-  // When the process stops, a client that can take up its command goes to another one. Others are told by the tool.
+  // When the process stops, a client that can resume its command continues at another one. Others get an error.
   const end = () => (ticket?.command || hasLeft(signal)) && void server.close()
   addAbortListener(signal, end)
   return transport.handleRequest(request, { parsedBody: message })
 }
 
-/** In this version a client that hangs up has cancelled its call, and no stream is taken up. */
+/** In this version, a client that disconnects cancels its call, and streams cannot be resumed. */
 function answerStateless(app: App, routes: ServedRoute[], incoming: McpMessage, request: Request) {
   const { message, headers } = incoming
   const mode = accepts(headers.accept, events) ? 'auto' : 'json'
@@ -92,14 +90,13 @@ function answerStateless(app: App, routes: ServedRoute[], incoming: McpMessage, 
   return handler.fetch(request, { parsedBody: message })
 }
 
-/** A tool call is answered by events, where the client accepts them. */
 const wantsEvents = ({ message, headers }: McpMessage): boolean =>
   hasCall(message) && accepts(headers.accept, events)
 
 const json = 'application/json'
 const events = 'text/event-stream'
 
-/** The SDK looks only for the names of both types. It gets both where the client accepts one, and none otherwise. */
+/** The SDK requires both types. It gets both if the client accepts one of them. */
 const acceptFor = (accept: string | undefined): string =>
   accepts(accept, json) || accepts(accept, events) ? `${json}, ${events}` : '*/*;q=0'
 
@@ -119,7 +116,7 @@ function requestFor({ headers, signal }: McpMessage): Request {
   })
 }
 
-/** @returns undefined when the client could not use it */
+/** Returns undefined if the client cannot resume streams. */
 function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | undefined {
   const { method, id, params } = message as {
     method?: unknown
@@ -144,7 +141,7 @@ function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | u
   }
 }
 
-/** @param earlier of a client that can cancel a call by a message, and maybe take up its stream */
+/** @param earlier set for a client that can cancel a call by a message */
 function makeServer(
   app: App,
   routes: ServedRoute[],
@@ -185,7 +182,6 @@ function makeServer(
   return server
 }
 
-/** Ends a command that outlives its client for a while. */
 async function stop(app: App, { account, requestId, log }: McpMessage, command: CommandKey): Promise<void> {
   const asked = { ...command, accountId: account.id, requestId, signal: AbortSignal.timeout(stopMs) }
   await stopUnderKey(app, asked).catch((error) =>

@@ -9,7 +9,7 @@ import { parseJson } from '../../shared/contract/json.ts'
 import { mcpEventId, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { invalid } from '../errors/invalid.ts'
 
-/** The version of the protocol whose clients can take a stream up before anything came over it. */
+/** The protocol version whose clients can resume a stream before its first event. */
 export const resumable = '2025-11-25'
 
 const Name = z.union([z.string(), z.number()])
@@ -25,10 +25,9 @@ const Ticket = z.object({
   at: z.int().min(0),
 })
 
-/** It opens nothing: whoever brings it sees what the account of his key may see. */
+/** It grants no access: the key of the request decides. */
 export type Ticket = z.infer<typeof Ticket>
 
-/** @param from the number of the first event */
 export function numberEvents(ticket: Ticket, from = 0): EventStore {
   const name = Buffer.from(JSON.stringify(ticket)).toString('base64url')
   let next = from

@@ -12,7 +12,7 @@ import { cutToSize } from './output.ts'
 import { describedTools, sessionInput } from './schemas.ts'
 import type { Ticket } from './ticket.ts'
 
-/** Of the command that a tool call runs: how a client finds it whose connection broke. */
+/** Identifies the command of a tool call for a client whose connection broke. */
 export interface CommandKey {
   sandboxId: string
   key: string
@@ -28,8 +28,8 @@ type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
  * Runs a tool call.
- * @param command for one that can be found again: it outlives its client by its grace
- * @returns what the route answers, cut to what a model can take; a refusal is a result too
+ * @param command of a client that can resume: its command outlives the connection by its grace
+ * @returns the route's answer, truncated for a model; a refusal is a result too
  * @throws {ProtocolError} for an unknown tool
  */
 export async function runTool(
@@ -55,7 +55,7 @@ export async function runTool(
   })
 }
 
-/** The result of a call that was made before, and whose client has come back for it. */
+/** The result of an earlier call whose client reconnected. */
 export const rejoinTool = (app: App, { tool, command }: Ticket, caller: ToolCaller): Promise<ToolResult> =>
   toResult(app, tool, caller, () => {
     if (!command) throw notKept(tool)
@@ -85,7 +85,7 @@ async function toResult(
   }
 }
 
-/** Only what commands print is kept for a client who comes back. */
+/** Only the output of commands is kept for a client that reconnects. */
 function notKept(name: ToolName): Problem {
   const next = tools[name].readOnly
     ? 'Make the same call again.'
@@ -101,7 +101,6 @@ const unknownTool = (name: string) =>
     `There is no tool ${name}. tools/list names those there are.`,
   )
 
-/** Splits a tool's flat arguments into the parts of the route's request. */
 function partsOf(name: ToolName, { endpoint, always, defaults }: Tool, given: Record<string, unknown>) {
   const { inputSchema } = describedTools().find((tool) => tool.name === name)!
   const unknown = Object.keys(given).filter((key) => !Object.hasOwn(inputSchema.properties, key))
@@ -121,7 +120,7 @@ const asInQuery = (value: unknown) => (typeof value === 'boolean' ? String(value
 const mapValues = (record: Record<string, unknown>, map: (value: unknown) => unknown) =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
 
-/** A refusal is text, so that nobody takes it for a result. */
+/** A refusal has no structured content, so that it cannot be mistaken for a result. */
 function refusal(tool: Tool, problem: Problem, requestId: string): ToolResult {
   const { code, status, message, retryAfterSeconds, members } = problem
   const told = {

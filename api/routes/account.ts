@@ -62,7 +62,7 @@ export const getUsage = route(
   },
 )
 
-/** The cursor carries the moment up to which the first page was computed, so that all pages add up to one figure. */
+/** The cursor contains the time of the first page, so that all pages add up. */
 const usageCursor = (asOf: Date, id: string) => `${asOf.getTime()}-${id}`
 
 function readUsageCursor(cursor: string | undefined) {

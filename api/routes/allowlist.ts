@@ -34,7 +34,7 @@ export const checkAllowlist = route(
   },
 )
 
-/** Writes the list, and resolves when every API process has forgotten the one before. */
+/** Resolves when no API process remembers the previous list. */
 async function write(db: Database, accountId: string, commands: string[] | null): Promise<void> {
   if (!(await writeAllowlist(db.share(accountId), accountId, commands))) throw gone()
   await sleep(rememberMs)

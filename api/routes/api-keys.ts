@@ -62,7 +62,7 @@ export const revokeApiKey = route(
   async ({ account, params: { key_id } }, { context: { db, redis } }) => {
     const isRevoked = await revokeKey(db.share(account.id), { id: key_id, accountId: account.id })
     if (!isRevoked) throw unknownKey()
-    // Wakes whoever serves something long under it; without that they look a little later.
+    // Ends long requests with this key; without it, they end a little later.
     void notify(redis, 'key', key_id).catch(() => {})
     return undefined
   },
@@ -87,7 +87,6 @@ async function makeRoom(db: Queries, accountId: string): Promise<void> {
   )
 }
 
-/** @returns undefined when the key would have expired already */
 async function insert(
   db: Queries,
   accountId: string,

@@ -41,8 +41,8 @@ export const logIn = route(auth.logIn, async ({ body: { email, password }, reque
   const owner = JSON.stringify(isKnown ? ['known', email, address] : ['new', email])
   await app.buckets.take('login_account', digest('sha256', owner))
   const waiter = { group: networkOf(address), isKnown, signal }
-  const decoy = await app.decoys.of(email)
-  const matches = await app.passwords.matches(password, account?.password_hash ?? decoy, waiter)
+  const dummyHash = await app.dummyHashOf(email)
+  const matches = await app.passwords.matches(password, account?.password_hash ?? dummyHash, waiter)
   if (!account || !matches) {
     throw new Problem('invalid_credentials', 'The email address or the password is wrong.')
   }
@@ -93,7 +93,7 @@ async function findOwner(app: App, id: string, password: string, waiter: Waiter)
   throw new Problem('invalid_credentials', 'The current password is wrong.')
 }
 
-/** Hashes at today's cost. Where that must wait for too long, a later login does it. */
+/** Replaces a hash of another cost. If the queue is full, a later login does it. */
 async function hashAgain(app: App, account: KnownAccount, password: string, waiter: Waiter) {
   const hash = await app.passwords.hash(password, waiter).catch(() => undefined)
   if (hash) await replacePasswordHash(app.context.db.share(account.id), account, hash)

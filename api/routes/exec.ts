@@ -5,6 +5,7 @@ import { countRefused, mustBeAllowed } from '../exec/allowlist.ts'
 import { findEnd, preferRow, withoutOutput } from '../exec/ends.ts'
 import { findInRunning, findKnown, marginMs, summarize, unlessForgotten } from '../exec/known.ts'
 import { followOne, runToEvents, runToResult } from '../exec/start.ts'
+import { prefersEvents } from '../http/accept.ts'
 import { takePage } from '../http/page.ts'
 import { answered, JsonReply, route, StreamReply } from '../http/route.ts'
 import { mustUpgrade } from '../http/websocket.ts'
@@ -25,7 +26,7 @@ export const execCommand = route(
     const start = { ...sandbox, requestId, request: body, isListed, key, leftMs, signal }
     const isBackground = body.background || body.tty
     const count = countRefused(app, account)
-    if (!isBackground && wantsEvents(headers.accept)) return runToEvents(app, start).catch(count)
+    if (!isBackground && prefersEvents(headers.accept)) return runToEvents(app, start).catch(count)
     const result = await runToResult(app, start, isBackground ? 'background' : 'json').catch(count)
     if (result.status !== 'running') return result
     const Location = `/v1/sandboxes/${params.id}/exec/${result.id}`
@@ -109,17 +110,3 @@ function refuse(code: 'exec_finished' | 'exec_not_found', words: string): never 
 }
 
 const saySilent = (words: string) => sayLost(`The command's worker does not answer. ${words}`)
-
-/** Whether the header names events, and prefers no JSON to them. */
-function wantsEvents(accept = ''): boolean {
-  const weights = new Map(
-    accept.split(',').map((range) => {
-      const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
-      const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1'
-      return [type, Number(weight) || 0]
-    }),
-  )
-  const events = weights.get('text/event-stream') ?? 0
-  const json = ['application/json', 'application/*', '*/*'].map((type) => weights.get(type))
-  return events > 0 && events >= (json.find((weight) => weight !== undefined) ?? 0)
-}

@@ -64,7 +64,7 @@ function conditionsOf({ request, headers }: Pick<Call<typeof contract.readRawFil
 export const writeRawFile = route(contract.writeRawFile, (asked, app) => {
   const { path, path_base64 = Buffer.from(path!).toString('base64'), mode, overwrite } = asked.query
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = asked.headers
-  // The arguments travel in a header. A path is short in base64, whatever is in it.
+  // The arguments travel in a header. Base64 keeps every path short.
   const args = {
     ...{ path_base64, mode, overwrite: overwrite !== 'false' },
     ifMatch: readTags(ifMatch, false),
@@ -73,7 +73,6 @@ export const writeRawFile = route(contract.writeRawFile, (asked, app) => {
   return stream(app, 'writeRaw', asked, args, { lost: notWritten, upload: asked.request })
 })
 
-/** What every call about files needs of a request. */
 interface FileRequest {
   account: { id: string }
   params: { id: string }
@@ -81,7 +80,6 @@ interface FileRequest {
   signal: AbortSignal
 }
 
-/** Asks the sandbox's worker, once the sandbox runs. */
 async function call<N extends CallName>(
   app: App,
   name: N,
@@ -103,7 +101,7 @@ async function stream<N extends StreamCallName>(
 ): Promise<StreamReply> {
   const { sandbox, signal, leftMs } = await enter(app, asked)
   const all = { ...args, ...sandbox } as Streams[N]['args']
-  // An upload is answered when all of it has come, which may take as long as the sandbox lives.
+  // An upload is answered when it is complete, which may take as long as the sandbox lives.
   const options = upload ? { signal, upload, timeoutMs: leftMs + timeoutMs } : { signal, timeoutMs }
   return new StreamReply(await app.workers.stream(name, all, options).catch(sayLost(lost)))
 }

@@ -1,4 +1,4 @@
-/** Every route that is served; the contract's table says what each takes and gives. */
+/** All routes. */
 import type { ServedRoute } from '../http/route.ts'
 import * as account from './account.ts'
 import * as allowlist from './allowlist.ts'

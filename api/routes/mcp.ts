@@ -1,4 +1,4 @@
-/** `/v1/mcp`. Nothing is remembered between requests, so any API process may take each. */
+/** `/v1/mcp`. It is stateless, so any API process may serve each request. */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { mcp as contract } from '../../shared/contract/mcp.ts'
@@ -10,7 +10,6 @@ import { Outbox } from '../mcp/outbox.ts'
 import type { McpMessage } from '../mcp/server.ts'
 import { readEventId, resumable } from '../mcp/ticket.ts'
 
-/** @param routes those that the tools are made of */
 export const callMcp = (routes: ServedRoute[]) =>
   route(contract.callMcp, async ({ body, headers, ...call }, app) => {
     for (const message of [body].flat()) mustBeBounded(message)
@@ -73,7 +72,7 @@ async function answer(
   }
 }
 
-/** Koa makes an empty body a 204; a notification is answered with 202. */
+/** An empty string keeps 202 for a notification: Koa answers a missing body with 204. */
 function bodyOf({ body, headers }: Response, outbox: Outbox) {
   if (!body) return ''
   const isStream = headers.get('content-type')?.startsWith('text/event-stream')

@@ -18,7 +18,7 @@ export const getDocs = route(contract.getDocs, async (_, { context }) =>
 const document = (bytes: Buffer, type: string) =>
   new JsonReply(bytes as never, { headers: { 'content-type': type } })
 
-/** All answers share the same bytes. They need no credential, and one that is not read must not cost memory. */
+/** All answers share the same bytes, so an unread answer to an unauthenticated request takes no memory. */
 function encodeOnce(make: (settings: Settings) => string): (settings: Settings) => Buffer {
   const made = new WeakMap<Settings, Buffer>()
   return (settings) => {

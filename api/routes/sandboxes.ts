@@ -91,7 +91,7 @@ function countClaim({ context: { metrics, settings } }: App, image: string, pod:
 const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
-/** 201 when the sandbox runs, 202 when it still starts; an error when it was ended meanwhile. */
+/** 201 when the sandbox runs, 202 while it starts, an error if it has ended. */
 function answerCreated(row: ShownSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'

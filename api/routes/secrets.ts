@@ -73,7 +73,7 @@ const present = (row: ShownSecret): Secret => ({
   created_at: row.created_at.toISOString(),
 })
 
-/** Locks an active sandbox, so that it is destroyed only after the secret is there, and the secret with it. */
+/** Locks an active sandbox, so that its destruction also removes the secret. */
 async function mustBeActive(db: Queries, accountId: string, id: string): Promise<void> {
   if (!(await lockActive(db, { id, accountId }))) refuseDestroyed(await findOwn(db, accountId, id))
 }

@@ -1,7 +1,7 @@
 /**
- * Admission: whether an account may have one more sandbox, and the sandbox's row, in one transaction. It locks the
- * account's row, so no two requests can both take the last place in a quota. Its statements stay apart, because each
- * must see what is true after the lock.
+ * Admission: checks the quotas of an account and inserts the sandbox's row in one transaction. It locks the account's
+ * row, so no two requests can both take the last place in a quota. Its statements are separate, because each must see
+ * the state after the lock.
  */
 import type * as z from 'zod'
 import type { sandboxes } from '../../shared/contract/sandboxes.ts'
@@ -24,22 +24,22 @@ export type CreateRequest = z.output<typeof sandboxes.createSandbox.body>
 
 export interface Admission {
   sandboxId: string
-  /** Whether the Idempotency-Key was known; then this is the sandbox that it stands for. */
+  /** Whether the Idempotency-Key was known and this is its sandbox. */
   replayed: boolean
-  /** `claimed`: it runs already in a warm pod. `cold`: its pod is still to be made. Undefined when it was replayed. */
+  /** `claimed`: it runs in a warm pod. `cold`: its pod is to be created. Undefined for a replay. */
   pod?: 'claimed' | 'cold'
-  /** Milliseconds until its cap. */
+  /** Milliseconds until it expires. */
   lifeMs: number
-  /** Ids of sandboxes that were past their cap and were ended here. Their pods are to be deleted. */
+  /** Ids of expired sandboxes that this admission ended. Their pods are to be deleted. */
   expired: string[]
 }
 
 type Order = ReturnType<typeof readOrder>
 
 /**
- * Fills in the defaults. `seconds` is how long it may live.
- * @param mostSeconds the longest life that an operator has set for this account
- * @throws {Problem} `invalid_request` for what this installation does not offer
+ * Fills in the defaults. `seconds` is the sandbox's TTL.
+ * @param mostSeconds the longest TTL for this account
+ * @throws {Problem} `invalid_request` for an image or a TTL that this installation does not offer
  */
 export function readOrder(
   { sandbox }: Settings,
@@ -175,9 +175,8 @@ function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: nu
 }
 
 /**
- * Refuses when the month's hours are used up, not when they might become so: an account may pass its limit by what its
- * sandboxes still run at that moment.
- * @returns the time at which it was within the limit
+ * Refuses when the month's hours are used up. Sandboxes that run at that moment may exceed them.
+ * @returns the time of the check
  */
 async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {
   const { milliseconds, month, month_end: monthEnd, now } = await readUsage(db, accountId)

@@ -1,6 +1,6 @@
 /**
- * Jobs for the workers whose row has changed. Without one the sweep finds the row a little later, so a
- * queue that is away is logged and fails no request: what was asked for is in the database.
+ * Adds jobs for workers after a row has changed. If the queue is unavailable, that is logged and no request fails: the
+ * reconciler finds the row a little later.
  */
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -12,10 +12,10 @@ interface Of {
   log: Logger
 }
 
-/** Milliseconds until a claimed pod is told whose it is: the first command, which follows at once, goes first. */
+/** Milliseconds until a claimed pod is assigned, so that the first command does not wait for it. */
 const assignAfterMs = 500
 
-/** For an admitted sandbox: its pod (or telling its warm pod), and its end at its cap. */
+/** For an admitted sandbox: creates or assigns its pod, and expires it. */
 export async function enqueueCreate(context: Context, admission: Admission, of: Of): Promise<void> {
   const { sandboxId, replayed, pod, lifeMs, expired } = admission
   if (replayed) return
@@ -28,7 +28,7 @@ export async function enqueueCreate(context: Context, admission: Admission, of: 
   ])
 }
 
-/** For destroyed sandboxes: the deletion of their pods. */
+/** Deletes the pods of destroyed sandboxes. */
 export async function enqueueDestroy(context: Context, ids: string[], of: Of): Promise<void> {
   await allOf(
     of,

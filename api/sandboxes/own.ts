@@ -1,4 +1,4 @@
-/** Sandboxes as their owner sees them: found, waited for, shown. Every query names the account. */
+/** Finds, awaits and presents sandboxes for their owner. Every query names the account. */
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Queries } from '../../shared/data/database.ts'
@@ -11,18 +11,17 @@ export async function findOwn(db: Queries, accountId: string, id: string): Promi
   return (await findOwnSandbox(db, { id, accountId })) ?? refuseMissing()
 }
 
-/** A notification tells of a change. In case it is lost, the row is read again this often. */
+/** Milliseconds until the row is read again in case a notification was lost. */
 const lookAgainMs = 1_000
 
 export interface WaitOptions {
   accountId: string
   sandboxId: string
   mostMs: number
-  /** Ends the wait early. */
   signal: AbortSignal
 }
 
-/** Resolves with the sandbox when it is ready or destroyed, or as it is when the time is up. */
+/** Resolves when the sandbox is ready or destroyed, or after `mostMs`. */
 export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<OwnSandbox> {
   const end = performance.now() + wait.mostMs
   let change: Promise<void> | undefined
@@ -51,7 +50,6 @@ export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'mostMs'>) 
   return { sandbox, leftMs }
 }
 
-/** What a client sees of a sandbox. */
 export const present = (row: ShownSandbox): Sandbox => ({
   id: row.id,
   state: row.destroyed_at ? 'destroyed' : 'active',

@@ -1,6 +1,7 @@
-/** The workers that a call is offered to. */
+/** Selects the workers to which a call is offered. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { noWorker } from '../../shared/data/execs.ts'
+import { cacheFor } from '../../shared/lib/cache-for.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { stoodStill } from '../../shared/platform/standstill.ts'
 import {
@@ -14,18 +15,18 @@ import type { WorkerHealth } from './health.ts'
 
 const directoryMs = 500
 const lookEveryMs = 250
-/** How long a missing worker is remembered. By then its commands are written down as lost. */
+/** How long a missing worker is remembered. By then, its commands are marked as lost. */
 const rememberMs = 10 * 60_000
 
 export class Candidates {
-  /** The workers that are listed, as of half a second ago at most. */
+  /** The registered workers, at most half a second old. */
   private readonly list: () => Promise<ListedWorker[]>
   private readonly listNow: () => Promise<ListedWorker[]>
   private readonly lastEntry: (workerId: string) => Promise<ListedWorker | undefined>
   private readonly health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>
-  /** A worker that is not listed for this many milliseconds is gone. */
+  /** A worker that is not registered for this many milliseconds is gone. */
   private readonly goneMs: number
-  /** Workers that are not listed, and the wait for each: all callers share one. */
+  /** Workers that are not registered, and the wait for each, which all callers share. */
   private readonly missing = new Map<string, Promise<ListedWorker[]>>()
 
   constructor(context: Context, health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>) {
@@ -36,7 +37,7 @@ export class Candidates {
     this.goneMs = context.settings.silence.missing
   }
 
-  /** The remembered list if it will do, else the present one: a worker may have come since. */
+  /** Returns the cached list if it is acceptable, else a new one. */
   async listed(willDo: (workers: ListedWorker[]) => boolean): Promise<ListedWorker[]> {
     const remembered = await this.list()
     return willDo(remembered) ? remembered : await this.listNow()
@@ -85,22 +86,7 @@ export class Candidates {
       const list = await this.listNow().catch(() => [])
       if (list.some(({ id }) => id === workerId)) return list
     }
-    // A wait does not count while this process stood still.
+    // A wait with an event-loop stall does not count.
     return stoodStill(from) ? await this.waitFor(workerId) : []
-  }
-}
-
-/** Asks at most once in `ms`; all who ask meanwhile get that answer. */
-function cacheFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
-  let last: { answer: Promise<T>; at: number } | undefined
-  return () => {
-    const now = performance.now()
-    if (last && now - last.at < ms) return last.answer
-    const asked = { answer: ask(), at: now }
-    last = asked
-    asked.answer.catch(() => {
-      if (last === asked) last = undefined
-    })
-    return asked.answer
   }
 }

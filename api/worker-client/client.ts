@@ -41,27 +41,26 @@ import { openTunnel, type Tunnel } from './tunnel.ts'
 export { CallLost, sayLost }
 
 export interface CallOptions {
-  /** Aborting it ends the call: its client left. */
+  /** Aborts when the client leaves. */
   signal: AbortSignal
   /** Milliseconds from the hand-over to the answer. A later answer counts as lost. */
   timeoutMs: number
-  /** The worker that must take it. Without one any may, the sandbox's slot owner first. */
+  /** The worker that must take it; by default any, the sandbox's slot owner first. */
   workerId?: string | undefined
 }
 
 export interface StreamOptions extends CallOptions {
-  /** The client's body, for streams that take one. */
+  /** The client's body. */
   upload?: Readable
 }
 
-/** A worker's answer, whose body is streamed. */
 export interface StreamAnswer {
   status: number
   headers: IncomingHttpHeaders
   body: IncomingMessage
 }
 
-/** The worker that must take the call is not there any more. */
+/** The worker that must take the call is gone. */
 export class WorkerGone extends Error {
   override name = 'WorkerGone'
   override message = 'the worker is not there'
@@ -82,7 +81,7 @@ export class ExecOnAnotherWorker extends Error {
 
 type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'handOverMs' | 'watch'>
 
-/** How long the body of an answer may be silent, once its head is there. */
+/** Milliseconds in which the body of an answer must arrive after its head. */
 const bodyMs = 10_000
 
 export class Workers {
@@ -100,7 +99,7 @@ export class Workers {
     this.candidates = new Candidates(context, this.health)
   }
 
-  /** @throws {Problem} `unavailable` when no worker is there, or none can make sandboxes */
+  /** @throws {Problem} `unavailable` when no worker can create sandboxes */
   async mustBeThere(): Promise<void> {
     const canMake = (worker: ListedWorker) => takesCalls(worker) && worker.driverProblem === null
     const workers = (await this.candidates.listed((listed) => listed.some(canMake))).filter(takesCalls)
@@ -120,9 +119,9 @@ export class Workers {
   }
 
   /**
-   * @throws {Problem} what the worker refused with, or `unavailable` when no worker took the call
-   * @throws {WorkerGone} when the worker that must take it is not there
-   * @throws {CallLost} when it was handed over and no answer came: what it did is not known
+   * @throws {Problem} the worker's refusal, or `unavailable` when no worker took the call
+   * @throws {WorkerGone} when the worker that must take it is gone
+   * @throws {CallLost} when it was handed over and no answer arrived, so its effect is unknown
    * @throws {ExecOnAnotherWorker} when another worker has the command of this Idempotency-Key
    */
   async call<N extends CallName>(
@@ -219,7 +218,7 @@ export class Workers {
     throw id === undefined || isThere ? nobodyTakes() : new WorkerGone()
   }
 
-  /** @returns the answer, undefined when the call was not handed over */
+  /** Returns undefined when the call was not handed over. */
   private async offer(worker: ListedWorker, path: string, asked: WorkerRequest) {
     const { answer, handOver: handOverMs, longer } = this.health.silence
     const target: Omit<HandOver, 'agent'> = {
@@ -232,7 +231,7 @@ export class Workers {
       watch: (onSilence, bytesMoved) => this.health.follow(worker, onSilence, bytesMoved),
     }
     const first: HandedOver = await handOver({ ...target, agent: this.agent })
-    // A kept connection may have been closed meanwhile, which says nothing of the worker.
+    // A kept connection may have been closed, which does not mean that the worker is dead.
     const sent = 'stale' in first ? await handOver({ ...target, agent: this.freshAgent }) : first
     if ('response' in sent) return sent.response
     const why = 'notTaken' in sent ? sent.notTaken : undefined
@@ -246,7 +245,6 @@ function encodeArgs(args: InSandbox): Pick<HandOver, 'headers' | 'body'> {
   return { headers, body: Buffer.from(JSON.stringify(args)) }
 }
 
-/** The body is the client's own. */
 function encodeBeside(body: Readable, args: InSandbox): Pick<HandOver, 'headers' | 'body'> {
   const json = Buffer.from(JSON.stringify(args))
   return { headers: { [argsHeader]: json.toString('base64url'), [accountHeader]: args.accountId }, body }

@@ -1,6 +1,6 @@
 /**
- * Hands one call over to one worker, in two steps: the body is sent only when the worker has said that it is there.
- * Before that any failure is harmless. After it, what the worker did is not known until it answers.
+ * Hands one call over to one worker in two steps: the body is sent only after `100 Continue`. A failure before that is
+ * harmless. After it, the effect is unknown until the worker answers.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -12,7 +12,7 @@ import { bytesOver } from './health.ts'
 
 export interface HandOver {
   url: URL
-  /** The worker, which alone can take the call. */
+  /** The worker that can take the call. */
   callee: Callee
   headers: Record<string, string>
   /** Bytes, or a client's own body, streamed. */
@@ -31,17 +31,17 @@ export interface HandOver {
 /** The answer's head, its body yet to be read; or why the worker did not take it. */
 export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
 
-/** The call was handed over and no answer came: what it did is not known. */
+/** The call was handed over and no answer arrived, so its effect is unknown. */
 export class CallLost extends Error {
   override name = 'CallLost'
 }
 
-/** For a call that fails: tells its client in these words that the worker was lost. @throws any other failure as it is */
+/** Rethrows an error of a call. A lost worker becomes `unavailable` with these words. */
 export const sayLost = (words: string) => (error: unknown) => {
   throw error instanceof CallLost ? unavailable(words, error) : error
 }
 
-/** A worker that is there refuses the account: it holds too much memory. */
+/** A worker refuses the account because it holds too much memory. */
 const refusedStatus = 429
 
 /** @throws {CallLost} */
@@ -62,7 +62,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     headers: { ...headers, ...length, expect: '100-continue' },
     signal,
   })
-  /** Reads the rest of a client's body and drops it. */
+  /** Drops the rest of a client's body. */
   const dropRest = () => {
     if (!isStreamed(body)) return
     stopSending()
@@ -92,7 +92,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
       return request.destroy(new Error(`answered ${response.statusCode} instead of taking it`))
     }
     answer = response
-    // An answer that comes before the end of a client's body leaves the rest of the body unread.
+    // An answer before the end of a client's body leaves the rest unread.
     response.on('end', () => (handedOver ? dropRest() : request.destroy()))
     resolve({ response })
   })
@@ -100,7 +100,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   request.on('close', () => {
     stopWaiting()
     unwatch()
-    // What was not handed over goes to the next worker, so not a byte of it may be read.
+    // Otherwise the call goes to the next worker, so its body must stay unread.
     if (handedOver) dropRest()
     reject(new Error('the connection was closed'))
   })

@@ -1,9 +1,7 @@
 /**
- * Whether the workers that have our calls still live. A process that is frozen, or a machine that is cut off, leaves
- * its connections open, so only an unanswered question tells. While calls are there, each worker is asked once a
- * second, however many the calls are.
+ * Liveness of the workers that serve our calls. A frozen process or an unreachable machine leaves its connections
+ * open, so only an unanswered check shows it. While calls are open, each worker is checked once a second.
  */
-import type { Agent } from 'node:https'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -14,7 +12,7 @@ import { openCallAgent } from '../../shared/rpc/channel.ts'
 import type { ListedWorker } from '../../shared/rpc/directory.ts'
 
 const askEveryMs = 1_000
-/** How often a silent worker is asked without a call being there. The list of workers forgets it, not this. */
+/** How often a silent worker is checked without a call. Until then, nothing is sent to it. */
 const lastQuestions = 60
 
 export class WorkerHealth {
@@ -23,26 +21,29 @@ export class WorkerHealth {
   readonly log: Logger
   readonly silence: Silence
 
-  /** With the pause before the question, silence is noticed a second after `silence.answer` at most. */
   constructor(log: Logger, silence: Silence) {
     this.log = log
     this.silence = silence
   }
 
   /**
-   * Watches a worker while a call is there.
+   * Watches a worker during a call.
    * @param onSilence called at most once, when the worker no longer answers
    * @param bytesMoved over the call's connection so far
-   * @returns what stops the watch
+   * @returns a function that stops watching
    */
   follow(worker: ListedWorker, onSilence: () => void, bytesMoved: () => number): () => void {
-    const end = () => this.watched.delete(worker.id)
-    const watch = this.watched.get(worker.id) ?? new Watch(worker, this, end)
+    const watch = this.watched.get(worker.id) ?? new Watch(worker, this)
     this.watched.set(worker.id, watch)
     return watch.add(onSilence, bytesMoved)
   }
 
-  /** Whether the worker left the last question unanswered. Nothing new should be sent to it. */
+  /** Called by a watch that ends. */
+  forget(workerId: string): void {
+    this.watched.delete(workerId)
+  }
+
+  /** Whether the worker did not answer the last check. Nothing should be sent to it. */
   isSilent(workerId: string): boolean {
     return this.watched.get(workerId)?.isSilent ?? false
   }
@@ -57,32 +58,22 @@ export class WorkerHealth {
   }
 }
 
-/** Bytes that went over a connection, both ways. For a frozen worker the kernel fills its buffer once, and no more. */
+/** Bytes that went over a connection, both ways. For a frozen worker, only the kernel's buffer fills. */
 export const bytesOver = (socket: Socket | null | undefined): number =>
   !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
 
-/** Asks one worker until no call is there and it has answered. */
+/** Checks one worker until there is no call and it has answered. */
 class Watch {
   isSilent = false
   private readonly calls = new Map<() => void, () => number>()
   private readonly worker: ListedWorker
-  private readonly agent: Agent
-  private readonly log: Logger
-  private readonly silence: Silence
-  private readonly onEnd: () => void
+  private readonly health: WorkerHealth
   private timer: NodeJS.Timeout | undefined
   private questionsLeft = lastQuestions
 
-  constructor(
-    worker: ListedWorker,
-    { agent, log, silence }: Pick<WorkerHealth, 'agent' | 'log' | 'silence'>,
-    onEnd: () => void,
-  ) {
-    this.log = log.child({ worker: worker.id })
+  constructor(worker: ListedWorker, health: WorkerHealth) {
     this.worker = worker
-    this.agent = agent
-    this.silence = silence
-    this.onEnd = onEnd
+    this.health = health
     this.askLater()
   }
 
@@ -95,7 +86,7 @@ class Watch {
   stop(): void {
     clearTimeout(this.timer)
     this.calls.clear()
-    this.onEnd()
+    this.health.forget(this.worker.id)
   }
 
   private askLater(): void {
@@ -107,12 +98,12 @@ class Watch {
     const isWanted = this.calls.size > 0 || (this.isSilent && this.questionsLeft-- > 0)
     if (!isWanted) return this.stop()
     const askedAt = performance.now()
-    const { answer: answerMs, last } = this.silence
+    const { answer: answerMs, last } = this.health.silence
     const before = sleep(answerMs - last, undefined, { ref: false }).then(() => this.bytesOfCalls())
-    // A connection that is refused or breaks is no silence: the calls fail by themselves.
-    const answer = await askWhetherAlive(this.worker, this.agent, answerMs)
+    // A refused or broken connection fails the calls without this.
+    const answer = await askWhetherAlive(this.worker, this.health.agent, answerMs)
     const isSilent = answer === 'silent' && !this.hasMovedSince(await before)
-    // A wait does not count while this process stood still: it asks anew.
+    // A wait with an event-loop stall does not count.
     if (isSilent && stoodStill(askedAt)) return this.askLater()
     this.isSilent = isSilent
     if (isSilent) this.tellAll()
@@ -130,7 +121,10 @@ class Watch {
 
   private tellAll(): void {
     if (this.calls.size > 0)
-      this.log.warn({ calls: this.calls.size }, 'a worker went silent: its calls are lost')
+      this.health.log.warn(
+        { worker: this.worker.id, calls: this.calls.size },
+        'a worker went silent: its calls are lost',
+      )
     for (const call of this.calls.keys()) call()
     this.calls.clear()
   }

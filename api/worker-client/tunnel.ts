@@ -1,4 +1,4 @@
-/** A WebSocket between a client and a worker. The API opens it, then passes bytes both ways without reading the frames. */
+/** A WebSocket between a client and a worker. The API passes its bytes on without parsing the frames. */
 import { addAbortListener } from 'node:events'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -8,12 +8,10 @@ import { CallLost } from './hand-over.ts'
 
 export interface TunnelOptions {
   url: URL
-  /** The worker, which alone can take it. */
   callee: Callee
   agent: Agent
-  /** Headers of the API. */
   own: Record<string, string>
-  /** Headers of the client; those of the WebSocket handshake go along. */
+  /** The client's headers, of which those of the handshake are sent. */
   headers: IncomingHttpHeaders
   signal: AbortSignal
 }
@@ -22,13 +20,13 @@ export interface TunnelOptions {
 export interface Tunnel {
   response: IncomingMessage
   socket: Duplex
-  /** Bytes that came right after the head of the answer. */
+  /** Bytes that arrived with the head of the answer. */
   head: Buffer
 }
 
 /** Milliseconds that a worker may take to answer. */
 const openMs = 10_000
-/** Milliseconds that bytes may take to reach one side after the other has closed. */
+/** Milliseconds in which bytes may reach one side after the other has closed. */
 const lingerMs = 5_000
 
 /** @throws {CallLost} when there is no answer */
@@ -61,7 +59,7 @@ export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { ref
   }
 }
 
-/** Answers the client as the worker did, then passes bytes both ways. */
+/** Sends the worker's answer to the client, then passes bytes both ways. */
 export function join(
   client: { socket: Duplex; head: Buffer; headers: Record<string, string> },
   worker: Tunnel,
@@ -90,7 +88,7 @@ function headOf({ rawHeaders }: IncomingMessage, more: Record<string, string>): 
   return `${lines.join('\r\n')}\r\n\r\n`
 }
 
-/** Closes the socket after what was written to it has left, or cannot leave. */
+/** Closes the socket after its pending bytes were sent. */
 function closeSoon(socket: Duplex) {
   if (socket.destroyed) return
   const timer = setTimeout(() => socket.destroy(), lingerMs)

@@ -63,6 +63,8 @@ interface Declared {
   body?: z.ZodType
   /** Bytes of the largest JSON body, uncompressed; by default `limits.usualBodyBytes`. */
   bodyBytes?: number
+  /** What a client can do instead of sending a larger body: the end of that refusal. */
+  forLargerBody?: string
   /** Request headers that the route reads, in lower case. */
   headers?: z.ZodObject
   reply?: z.ZodType

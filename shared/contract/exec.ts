@@ -162,6 +162,7 @@ export const exec = family({
       accept: z.string().optional().meta({ description: '`text/event-stream` for events as they come' }),
     }),
     bodyBytes: limits.bodyBytes,
+    forLargerBody: 'Send more stdin with POST exec/:exec_id/stdin, and a script with PUT files/raw.',
     body: ExecRequest,
     reply: ExecResult,
     alsoReply: 'text/event-stream',

@@ -145,6 +145,7 @@ export const files = family({
     status: 201,
     params: ById,
     bodyBytes: limits.bodyBytes,
+    forLargerBody: 'Write a larger file with PUT files/raw.',
     body: aboutFile({
       content: Content,
       encoding: z.enum(['utf-8', 'base64']).default('utf-8'),
@@ -171,6 +172,7 @@ export const files = family({
     ...inside,
     params: ById,
     bodyBytes: limits.bodyBytes,
+    forLargerBody: 'Replace more text with GET and PUT files/raw.',
     body: aboutFile({
       old: Content.min(1).meta({
         description:

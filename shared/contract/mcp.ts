@@ -207,6 +207,7 @@ export const mcp = family({
       ...ofSession,
     }),
     bodyBytes: limits.bodyBytes,
+    forLargerBody: 'Write a larger file in parts, with exec.',
     body: z.union(
       [Message, z.array(Message).min(1).max(limits.mcpMessages)],
       `must be a JSON-RPC 2.0 message, or a list of at most ${limits.mcpMessages}`,

@@ -1,12 +1,9 @@
 /** Server-sent events, as this service writes them and its client reads them: one line of data in each. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 
-/** Characters that JSON leaves as they are and some readers take for the end of a line: NEL, LS and PS. */
-const lineEnds = /[\u0085\u2028\u2029]/g
-
-/** The same JSON without a character that any reader takes for the end of a line. */
+/** Escapes NEL, LS and PS, which JSON leaves unescaped and some readers take for the end of a line. */
 export const inOneLine = (json: string): string =>
-  json.replace(lineEnds, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  json.replaceAll('\u0085', '\\u0085').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 
 /** @param id the offset at which a client that comes back goes on */
 export const formatEvent = (id: string, name: string, data: object): string =>

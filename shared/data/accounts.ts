@@ -9,10 +9,8 @@ import { done, first, hasRow, statement } from './statement.ts'
 
 type AccountRow = RowOf<typeof Account>
 
-/** What a session token is made of. */
 export type AccountOfSession = Pick<AccountRow, 'id' | 'email' | 'created_at' | 'session_generation'>
 
-/** What a login is weighed against. */
 export type KnownAccount = AccountOfSession &
   Pick<AccountRow, 'password_hash' | 'suspended_at' | 'login_addresses'>
 
@@ -66,7 +64,7 @@ const withSandboxes = statement<{ id: string }>()('account with sandboxes', (db,
     .where('id', '=', id),
 )
 
-/** An account as its owner sees it, with how many of its sandboxes are active. */
+/** An account with the number of its active sandboxes. */
 export const findAccountWithSandboxes = (db: Queries, id: string) => first(db.run(withSandboxes, { id }))
 
 const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
@@ -78,13 +76,13 @@ const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
 )
 
 /**
- * Locks the account until the transaction ends, so that no two requests pass one of its bounds, or quotas, together.
- * Every later statement sees what is true after this lock: under read committed each takes a new snapshot.
- * @returns undefined when there is no such account any more
+ * Locks the account until the transaction ends, so that no two requests exceed one of its limits together. Every later
+ * statement sees the state after this lock: under read committed, each takes a new snapshot.
+ * @returns undefined when the account is gone
  */
 export const lockAccount = (transaction: Queries, id: string) => first(transaction.run(locked, { id }))
 
-/** The generation of the session that asks for a change; undefined, which no row has, for a caller without one. */
+/** The generation of the session that requests a change; undefined, which no row has, for a caller without one. */
 type Generation = number | undefined
 const isOf = (generation: Generation) => sql<boolean>`session_generation = ${generation}::int`
 
@@ -110,9 +108,8 @@ const setPassword = statement<PasswordChange & { addresses: string }>()(
 )
 
 /**
- * Sets the password, and ends all logins. A password that was set meanwhile stays: its sender also knew the former
- * one.
- * @returns undefined when the session that asks for it was ended meanwhile: then nothing is changed
+ * Sets the password, and ends all logins.
+ * @returns undefined when the requesting session has ended; then nothing is changed
  */
 export const changePassword = (db: Queries, { address, ...change }: PasswordChange & { address: string }) =>
   first(db.run(setPassword, { ...change, addresses: JSON.stringify([address]) }))
@@ -128,7 +125,7 @@ const resetHash = statement<{ id: string; hash: Buffer }>()('reset password', (d
     .where('id', '=', id),
 )
 
-/** Sets a password, ends all logins, and forgets from where the owner has logged in. */
+/** Sets a password, ends all logins, and deletes the remembered addresses. */
 export const resetPassword = (db: Queries, id: string, hash: Buffer) => done(db.run(resetHash, { id, hash }))
 
 const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
@@ -141,11 +138,10 @@ const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
       .where('password_hash', '=', former),
 )
 
-/** Stores another hash of the same password. */
 export const replacePasswordHash = (db: Queries, { id, password_hash }: KnownAccount, hash: Buffer) =>
   done(db.run(replaceHash, { id, former: password_hash, hash }))
 
-/** How many addresses of earlier logins are remembered. Guesses from elsewhere do not slow logins from those. */
+/** How many addresses of earlier logins are remembered. Logins from them have their own rate limit. */
 const mostAddresses = 8
 
 const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>()(
@@ -167,7 +163,7 @@ const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>
       .where('password_hash', '=', hash),
 )
 
-/** Beside other logins. A new password has forgotten those that logged in with the former one. */
+/** Safe beside other logins. Does nothing if the password was changed. */
 export const rememberAddress = (db: Queries, { id, password_hash: hash }: KnownAccount, address: string) =>
   done(db.run(putAddressFirst, { id, hash, address }))
 
@@ -175,7 +171,6 @@ const sessionOf = statement<{ id: string }>()('session of account', (db, { id })
   db.selectFrom('account').select(['suspended_at', 'session_generation']).where('id', '=', id),
 )
 
-/** What makes a session token valid or not. */
 export const findSession = (db: Queries, id: string) => first(db.run(sessionOf, { id }))
 
 const endAll = statement<{ id: string }>()('end all sessions', (db, { id }) =>
@@ -185,7 +180,7 @@ const endAll = statement<{ id: string }>()('end all sessions', (db, { id }) =>
     .where('id', '=', id),
 )
 
-/** Ends all sessions of an account: each request with a session token looks at this row. */
+/** Ends all sessions of an account: each request with a session token reads this row. */
 export const endSessions = (db: Queries, id: string) => done(db.run(endAll, { id }))
 
 const endOwn = statement<{ id: string; generation: Generation }>()(
@@ -199,7 +194,7 @@ const endOwn = statement<{ id: string; generation: Generation }>()(
       .returning('id'),
 )
 
-/** The same for the owner. @returns false when the session that asks for it was ended meanwhile */
+/** The same for the owner. Returns false when the requesting session has ended. */
 export const endOwnSessions = (db: Queries, of: { id: string; generation: Generation }) =>
   hasRow(db.run(endOwn, of))
 
@@ -213,7 +208,7 @@ const setAllowlist = statement<{ id: string; commands: string | null }>()(
       .returning('id'),
 )
 
-/** @param commands null lets everything run. @returns false when there is no such account any more */
+/** @param commands null allows every command. Returns false when the account is gone. */
 export const writeAllowlist = (db: Queries, id: string, commands: string[] | null) =>
   hasRow(db.run(setAllowlist, { id, commands: commands && JSON.stringify(commands) }))
 
@@ -224,7 +219,7 @@ const allowlistOf = statement<{ id: string }>()('allowlist of account', (db, { i
 export const readAllowlist = async (db: Queries, id: string) =>
   (await first(db.run(allowlistOf, { id })))?.allowlist ?? null
 
-/** Figures that an operator has set in place of the settings. */
+/** Limits that an operator has set instead of the settings. */
 const overrideColumns = [
   'concurrent_limit',
   'hours_limit',
@@ -241,7 +236,6 @@ const setOverride = (column: OverrideColumn) =>
   )
 const settersOfOverrides = new Map(overrideColumns.map((column) => [column, setOverride(column)]))
 
-/** All of them, or none. */
 export const changeOverrides = (db: Transactions, id: string, changes: Partial<Overrides>): Promise<void> =>
   db.transaction(async (db) => {
     for (const [column, setter] of settersOfOverrides) {
@@ -318,7 +312,7 @@ const removeDone = statement()('remove deleted accounts', (db) =>
     .returning('id'),
 )
 
-/** Removes deleted accounts, with all that is theirs, once their last pod is gone. @returns their ids */
+/** Removes deleted accounts with all their data once their last pod is gone. Returns their ids. */
 export async function removeDeletedAccounts(db: Queries): Promise<string[]> {
   return (await db.run(removeDone)).map(({ id }) => id)
 }

@@ -10,7 +10,6 @@ import { done, first, hasRow, only, statement } from './statement.ts'
 
 const shown = ['id', 'name', 'scope', 'last_four', 'created_at', 'expires_at', 'last_used_at'] as const
 
-/** What its owner sees of a key. */
 export type ApiKeyRow = Pick<RowOf<typeof ApiKey>, (typeof shown)[number]>
 
 const key = expressionBuilder<Tables, 'api_key'>()
@@ -21,7 +20,7 @@ const isLive = key.and([
   key.or([key('expires_at', 'is', null), key('expires_at', '>', now)]),
 ])
 
-/** How long a key was to live when it was made; null for ever. */
+/** The lifetime with which a key was created; null for unlimited. */
 const firstLifetime = sql<string | null>`case when is_replaced then lifetime else expires_at - created_at end`
 
 const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =>
@@ -42,7 +41,7 @@ const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =
     .where(isLive),
 )
 
-/** A live key, with what every request needs to know of its account: one query reads all of it. */
+/** A live key with those facts about its account that every request needs. */
 export const findApiKey = (db: Queries, hash: Buffer) => first(db.run(byHash, { hash }))
 
 const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) =>
@@ -55,7 +54,7 @@ const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) 
     ),
 )
 
-/** Writes that these keys were used just now, of each at most once a minute. */
+/** Stores that these keys were just used, at most once a minute each. */
 export const markUsed = (db: Queries, ids: string[]) => done(db.run(used, { ids }))
 
 interface MadeKey {
@@ -80,7 +79,7 @@ const insert = statement<MadeKey>()('insert api key', (db, made) =>
     .returning(shown),
 )
 
-/** @returns undefined when it would have expired already */
+/** Returns undefined when it would have expired already. */
 export const insertApiKey = (db: Queries, made: MadeKey) => first(db.run(insert, made))
 
 const toRotate = statement<{ id: string; accountId: string }>()(
@@ -94,7 +93,7 @@ const toRotate = statement<{ id: string; accountId: string }>()(
       .where(isLive),
 )
 
-/** A live key of the account, and when one that lives as long as it was to live expires. */
+/** A live key of the account, and the expiry of a replacement with the same lifetime. */
 export const findApiKeyToRotate = (db: Queries, of: { id: string; accountId: string }) =>
   first(db.run(toRotate, of))
 
@@ -111,7 +110,7 @@ const replace = statement<{ id: string; overlapSeconds: number }>()(
       .where('id', '=', id),
 )
 
-/** Lets a key expire soon, since another takes its place. */
+/** Lets a replaced key expire soon. */
 export const expireReplaced = (db: Queries, id: string, overlapSeconds: number) =>
   done(db.run(replace, { id, overlapSeconds }))
 
@@ -142,7 +141,7 @@ const revoke = statement<{ id: string; accountId: string }>()('revoke api key', 
     .returning('id'),
 )
 
-/** @returns false when the account has no such key any more */
+/** Returns false when the account has no such key. */
 export const revokeApiKey = (db: Queries, of: { id: string; accountId: string }) => hasRow(db.run(revoke, of))
 
 const count = statement<{ accountId: string }>()('count api keys', (db, { accountId }) =>

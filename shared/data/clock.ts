@@ -8,11 +8,11 @@ const read = statement()('clock', () => sql<{ now: Date }>`select ${now} as now`
 
 export const readClock = async (db: Queries) => (await only(db.run(read))).now
 
-/** The clock, which this process counts on by itself. It is behind the real one rather than ahead. */
+/** PostgreSQL's clock, extrapolated by this process. It is never ahead. */
 export interface DatabaseClock {
   /** Milliseconds since 1970, when PostgreSQL was asked. */
   ms: number
-  /** When the answer came, in `performance.now()`. */
+  /** When the answer arrived, in `performance.now()`. */
   readAt: number
 }
 

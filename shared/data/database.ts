@@ -15,7 +15,7 @@ export interface Queries {
     statement: Statement<Values, Result>,
     ...values: keyof Values extends never ? [] : [Values]
   ): Promise<Result[]>
-  /** Runs plain SQL, with `?` for each parameter, for tests and benchmarks: nothing holds the type of its rows to it. */
+  /** Runs plain SQL with `?` for each parameter, for tests and benchmarks. The type of its rows is not checked. */
   query<T extends Row = Row>(sql: string, parameters?: unknown[]): Promise<T[]>
 }
 
@@ -26,8 +26,8 @@ export interface Transactions extends Queries {
 
 export interface Database extends Transactions {
   /**
-   * The same database, for what may wait for a lock of one account's rows. All that an account does here takes a few of
-   * the pool's connections at most, so that a row that somebody has locked costs no other account anything.
+   * The same database, for statements that may wait for a lock of an account's rows. An account uses only a few
+   * connections of the pool through it, so a locked row delays no other account.
    */
   share(accountId: string): Transactions
   close(): Promise<void>
@@ -35,7 +35,7 @@ export interface Database extends Transactions {
 
 /** How long a connection waits, in milliseconds; 0 is for ever. */
 export interface Bounds {
-  /** Until there is a connection: a new one, or one of the pool that is free. */
+  /** For a connection: a new one, or a free one of the pool. */
   connection: number
   /** For the answer to a statement. */
   answer: number
@@ -46,8 +46,8 @@ export interface Bounds {
 }
 
 /**
- * PostgreSQL gives up a lock and a statement before its client does: a statement whose client was told that it failed is
- * not done later. A process that freezes in a transaction loses its locks, so that nobody waits for it.
+ * PostgreSQL cancels a statement before its client times out, so a statement that was reported as failed is not
+ * executed later. A process that freezes in a transaction loses its locks.
  */
 export const ofRequests: Bounds = {
   connection: 5_000,
@@ -57,7 +57,7 @@ export const ofRequests: Bounds = {
   idle: 10_000,
 }
 
-/** Connections that one account has at most of the pool of a process, through `share`. */
+/** Connections of the pool that one account may use through `share`. */
 const shareOfAccount = 3
 
 function numbered(sql: string): string {
@@ -65,7 +65,7 @@ function numbered(sql: string): string {
   return sql.replaceAll('?', () => `$${++count}`)
 }
 
-/** Connects lazily: a database that is away fails each query, and the next one tries again. */
+/** Connects lazily: while the database is unavailable each query fails, and the next one tries again. */
 export function openDatabase(url: string, { connections = 10, bounds = ofRequests } = {}): Database {
   const orm = makeOrm(url, { pool: { min: 0, max: connections } }, bounds)
   const connection = orm.em.getConnection() as PostgreSqlConnection
@@ -110,7 +110,7 @@ async function transact<T>(
     await noting(client.query('commit'))
     return result
   } catch (error) {
-    // The first error is the one that tells what went wrong. A rollback would wait behind a statement without answer.
+    // The first error is the cause. A rollback would wait behind a statement without answer.
     if (isUsable) await noting(client.query('rollback')).catch(ignore)
     throw error
   } finally {
@@ -119,7 +119,7 @@ async function transact<T>(
   }
 }
 
-/** Whether PostgreSQL answered, and not as a primary that was demoted: its connections stay read-only (25006). */
+/** Whether PostgreSQL answered, and is not a demoted primary, whose connections stay read-only (25006). */
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'
 
@@ -140,7 +140,7 @@ const queriesOf = (builder: Builder, send: Send): Queries => ({
     (await send({ text: numbered(sql), values })).rows as T[],
 })
 
-/** What we use of `pg`, which the ORM brings along. */
+/** The part of `pg` that is used here. */
 interface Pool {
   query: Send
   connect(): Promise<PoolClient>
@@ -155,8 +155,8 @@ interface PoolClient {
 }
 
 /**
- * A primary that is demoted has to start anew, which ends its connections. So it is enough to look at new ones.
- * @throws for a server that follows another: what it answers may be old
+ * Demoting a primary restarts it and ends its connections, so it is enough to check new ones.
+ * @throws for a standby, whose data may be old
  */
 async function refuseStandby(client: PoolClient, boundMs: number): Promise<void> {
   const { rows } = await client.query({
@@ -176,7 +176,7 @@ interface TypeParsers {
   setTypeParser(oid: number, parse: (text: string) => unknown): void
 }
 
-/** What the entities say: a `timestamptz` is a Date, and a `bigint` a number. We store none above 2^53. */
+/** As in the entities, a `timestamptz` is a Date, and a `bigint` a number: none is above 2^53. */
 function parseTypes(types: TypeParsers): void {
   types.setTypeParser(1184, (text) => new Date(text))
   types.setTypeParser(20, Number)

@@ -1,4 +1,4 @@
-/** Every statement that changes the table `exec`: a command starts, ends, is lost, is taken back, is forgotten. */
+/** Every statement that changes the table `exec`. */
 import { type RawBuilder, sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type ExecEnding, noWorker, type ShownExec, shownColumns, workerLost } from './execs.ts'
@@ -15,7 +15,7 @@ export interface StartedExec {
   sealedCommand: Buffer
   background: boolean
   tty: boolean
-  /** PostgreSQL's time, in milliseconds since 1970, from which on the insert does nothing. */
+  /** PostgreSQL's time, in milliseconds since 1970, after which the insert does nothing. */
   endsMs: number
 }
 
@@ -29,7 +29,7 @@ const insertBy = (way: RawBuilder<unknown>, it: StartedExec) => sql<{ id: string
   on conflict do nothing
   returning id`
 
-/** Does not wait for PostgreSQL's disk. A crash of PostgreSQL may forget what was written in its last moments. */
+/** Does not wait for PostgreSQL's disk: a crash of PostgreSQL may lose the last moments. */
 const quick = sql`select set_config('synchronous_commit', 'off', true)`
 
 /** A crash of PostgreSQL may lose the row of a command without an Idempotency-Key, which then is not listed. */
@@ -39,7 +39,7 @@ const insertWithKey = statement<StartedExec>()('command with a key starts', (_, 
   insertBy(sql`select 1`, it),
 )
 
-/** @returns false when there is such a row, or one with its Idempotency-Key, or its time is over */
+/** Returns false when there is such a row, or one with its Idempotency-Key, or `endsMs` has passed. */
 export const insertExec = (db: Queries, started: StartedExec) =>
   hasRow(db.run(started.idempotencyKey === null ? insert : insertWithKey, started))
 
@@ -51,7 +51,7 @@ interface Ended extends ExecEnding {
   duration_ms: number
 }
 
-/** What is told of a command with a key stands, whatever crashes right behind. */
+/** The reported exit status of a command with a key survives a crash. */
 const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>`
   with way as (
     select set_config('synchronous_commit',
@@ -71,10 +71,10 @@ const end = statement<Ended>()('command ends', (_, it) =>
 )
 const endAnyhow = statement<Ended>()('command ends whatever its sandbox does', (_, it) => endBy(it, sql``))
 
-/** @returns false when another end stands there, or its sandbox was destroyed */
+/** Returns false when the row has another exit status, or its sandbox was destroyed. */
 export const writeEnd = (db: Queries, ended: Ended) => hasRow(db.run(end, ended))
 
-/** Also in a sandbox that was destroyed. @returns false when another end stands there */
+/** Also in a destroyed sandbox. Returns false when the row has another exit status. */
 export const writeEndAnyhow = (db: Queries, ended: Ended) => hasRow(db.run(endAnyhow, ended))
 
 const settle = statement<{ id: string; isLost: boolean }>()('command has ended', (db, { id, isLost }) =>
@@ -86,9 +86,9 @@ const settle = statement<{ id: string; isLost: boolean }>()('command has ended',
 )
 
 /**
- * The sweep need not end a command that has ended.
+ * Records that no process of a command is left.
  * @param isLost whether it may still run
- * @returns the end that stands in its row
+ * @returns the exit status in its row
  */
 export const settleEnd = (db: Queries, id: string, isLost: boolean) => first(db.run(settle, { id, isLost }))
 
@@ -96,7 +96,7 @@ const pid = statement<{ id: string; pid: number }>()('pid of command', (db, { id
   db.updateTable('exec').set({ pid }).where('id', '=', id),
 )
 
-/** Writes the pid of a process that is known only later: a terminal's, or that of a slot that replaces another. */
+/** Stores a pid that is known only later: a terminal's, or that of a replacing slot. */
 export const recordPid = (db: Queries, id: string, of: number) => done(db.run(pid, { id, pid: of }))
 
 interface LostExec {
@@ -129,9 +129,9 @@ const insertLost = statement<LostExec>()('command is lost', (db, it) =>
 )
 
 /**
- * Inserts the row of a command that was handed over and has none, as lost. The worker inserts its own row before it
- * starts the command, and cannot once this one is there: so no command runs after a client was told that it is lost.
- * Does nothing where the worker was quicker.
+ * Inserts a lost row for a command that was handed over and has none. The worker inserts its row before it starts the
+ * command, and fails if this one exists: so no command starts after it was reported as lost. Does nothing if the
+ * worker was quicker.
  */
 export const insertLostExec = (db: Queries, lost: LostExec) => done(db.run(insertLost, lost))
 
@@ -140,13 +140,13 @@ interface UnknownEnd {
   sandboxId: string
 }
 
-/** How long a command has run until now, or until its sandbox ended, in milliseconds. */
+/** Milliseconds from the start until now, or until its sandbox ended. */
 const durationMs = sql`greatest(0, round(1000 * extract(epoch from
   least(${now}, (select destroyed_at from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
 
 /**
- * Ends a command of which nobody knows how it ended. It is lost, or, once its sandbox is destroyed, killed, as clients are
- * told from that moment on: the sandbox's row is held, so that nobody destroys it meanwhile.
+ * Ends a command with an unknown exit status: `lost`, or `killed` if its sandbox is destroyed. The sandbox's row is
+ * locked, so that it is not destroyed in between.
  */
 const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) => sql<ShownExec>`
   with home as (select destroyed_at, destroy_reason from sandbox where id = ${sandboxId} for share)
@@ -159,7 +159,7 @@ const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) =>
 
 const loseOrphan = statement<UnknownEnd>()('orphan is lost', (_, it) => endUnknown(it, sql``))
 
-/** Of a command that no worker follows. Its output is gone with its worker. */
+/** Marks a command as lost that no worker follows. */
 export const markOrphanLost = (db: Queries, orphan: UnknownEnd) => done(db.run(loseOrphan, orphan))
 
 const lose = statement<UnknownEnd & { stdout: number; stderr: number }>()(
@@ -183,7 +183,7 @@ const unleave = statement<{ id: string }>()('orphan has ended', (db, { id }) =>
   db.updateTable('exec').set({ is_left: false }).where('id', '=', id),
 )
 
-/** Nothing of it is left to end. */
+/** No process of it is left. */
 export const markEnded = (db: Queries, id: string) => done(db.run(unleave, { id }))
 
 const takeBack = statement<{ ids: string[] }>()(
@@ -195,9 +195,8 @@ const takeBack = statement<{ ids: string[] }>()(
 )
 
 /**
- * Removes the rows of commands that did not run after all, and their Idempotency-Keys with them. A row that says
- * `lost`, because clients were told so, stays; nothing is left to end.
- * @returns PostgreSQL's clock, in milliseconds since 1970: no row was there any more that it had before
+ * Removes the rows of commands that did not run, with their Idempotency-Keys. A row that was reported as `lost` stays.
+ * @returns PostgreSQL's clock, in milliseconds since 1970, of a moment without these rows
  */
 export const takeBackExecs = async (db: Queries, ids: string[]) =>
   (await only(db.run(takeBack, { ids }))).clock_ms

@@ -1,7 +1,4 @@
-/**
- * The table `exec`: what each command was and how it ended, for when its worker is gone. This file reads it, and only
- * `exec-writes.ts` writes to it.
- */
+/** The table `exec`: commands and their exit status. This file reads it, and only `exec-writes.ts` writes to it. */
 import { type NotNull, sql } from 'kysely'
 import { posixWord } from '../contract/shell-words.ts'
 import type { Queries } from './database.ts'
@@ -12,12 +9,12 @@ import { first, statement } from './statement.ts'
 
 export type { ExecRow }
 
-/** What a command's line is sealed for. */
+/** The seal context of a command line. */
 export const commandSealContext = (execId: string) => `exec-command ${execId}`
 
 const lineCharacters = 300
 
-/** A command as a line for people: quoted where a shell would need it, cut. */
+/** A command as one readable line: quoted where needed, and cut. */
 export function oneLine(command: string | string[]): string {
   const text = typeof command === 'string' ? command : command.map(posixWord).join(' ')
   const line = text.replaceAll(/\s*\n\s*/g, ' ⏎ ')
@@ -41,16 +38,14 @@ export const shownColumns = [
   'duration_ms',
 ] as const satisfies (keyof Tables['exec'])[]
 
-/** What may be told of a command. */
 export type ShownExec = Pick<ExecRow, (typeof shownColumns)[number]>
 
-/** How it ended, as clients are told. */
 export type ExecEnding = Pick<ExecRow, 'status' | 'exit_code' | 'signal' | 'reason'>
 
 /** The reason of a lost command whose worker is gone or silent. */
 export const workerLost = 'the worker that ran it was lost'
 
-/** Stands in place of a worker's id for a command that no worker has started. */
+/** The worker id of a command that no worker has started. */
 export const noWorker = ''
 
 const endOfHome = statement<{ id: string }>()('end of sandbox of running command', (db, { id }) =>
@@ -63,7 +58,7 @@ const endOfHome = statement<{ id: string }>()('end of sandbox of running command
     .where('destroyed_at', 'is not', null),
 )
 
-/** Why the sandbox of a command ended whose row says that it runs. @returns undefined when neither is so */
+/** Why the sandbox of a running command ended. Returns undefined if the command or the sandbox is in another state. */
 export const findEndOfHome = (db: Queries, id: string) => first(db.run(endOfHome, { id }))
 
 const byKey = statement<{ sandboxId: string; key: string | null }>()(
@@ -78,7 +73,6 @@ const byKey = statement<{ sandboxId: string; key: string | null }>()(
       .$narrowType<{ request_hash: NotNull }>(),
 )
 
-/** The command that an Idempotency-Key stands for in a sandbox. */
 export const findExecByKey = (db: Queries, of: { sandboxId: string; key: string | null }) =>
   first(db.run(byKey, of))
 
@@ -100,7 +94,7 @@ const started = statement<{ sandboxId: string; execId: string; key: string | nul
       .where(({ or, eb }) => or([eb('id', '=', execId), eb('idempotency_key', '=', key)])),
 )
 
-/** The command that a request asked for: under its own id, or the one that runs under its Idempotency-Key. */
+/** The command of a request: with its id, or with its Idempotency-Key. */
 export const findStarted = (
   db: Queries,
   { key, ...of }: { sandboxId: string; execId: string; key: string | undefined },
@@ -122,7 +116,6 @@ const ofSandbox = statement<Page & { sandboxId: string }>()(
 export const listExecs = (db: Queries, page: Page & { sandboxId: string }): Promise<ShownExec[]> =>
   db.run(ofSandbox, page)
 
-/** In a list of ids as JSON. */
 const listed = (ids: string) => sql<string>`(select jsonb_array_elements_text(${ids}::jsonb))`
 
 const missing = statement<{ live: string }>()('missing workers', (db, { live }) => {
@@ -132,7 +125,7 @@ const missing = statement<{ live: string }>()('missing workers', (db, { live }) 
     .union(workers.where('is_left', '=', sql.lit(true)).where('pid', 'is', null))
 })
 
-/** Ids of workers that have commands which run, or of which something may be left, and are not among these. */
+/** Ids of workers that are not among these and have running commands, or commands whose processes may remain. */
 export async function findMissingWorkers(db: Queries, live: string[]): Promise<string[]> {
   return (await db.run(missing, { live: JSON.stringify(live) })).map(({ worker_id }) => worker_id)
 }
@@ -163,7 +156,7 @@ const orphans = statement<OrphanPage & { gone: string }>()('orphans', (db, { gon
     .limit(limit),
 )
 
-/** Commands that no worker follows any more: those of the workers that are gone, and those that were told as lost. */
+/** Orphans: commands of workers that are gone, and commands that were reported as lost. */
 export const findOrphans = (db: Queries, gone: string[], page: OrphanPage) =>
   db.run(orphans, { gone: JSON.stringify(gone), ...page })
 export type Orphan = Awaited<ReturnType<typeof findOrphans>>[number]
@@ -176,7 +169,7 @@ const running = statement<{ ids: string[] }>()('ends that were lost', (db, { ids
     .where('status', '=', 'running'),
 )
 
-/** Which of these run, as their rows say. */
+/** Which of these run according to their rows. */
 export async function findRunning(db: Queries, ids: string[]): Promise<Set<string>> {
   return new Set((await db.run(running, { ids })).map(({ id }) => id))
 }

@@ -16,7 +16,7 @@ const honoured = statement<{ accountId: string; key: string }>()(
       .where('created_at', '>', sql<Date>`${now} - ${sql.lit(limits.idempotencyHours)} * interval '1 hour'`),
 )
 
-/** The create that a key stands for, unless it has expired. */
+/** The create that used this key, unless it has expired. */
 export const findIdempotencyKey = (db: Queries, of: { accountId: string; key: string }) =>
   first(db.run(honoured, of))
 

@@ -1,10 +1,10 @@
-/** Ids sort by the time they were made, and their prefix says what they are of. */
+/** Ids sort by creation time, and their prefix names their kind. */
 import { randomUUID } from 'node:crypto'
 import { ulid as freshUlid, monotonicFactory } from 'ulid'
 
 const ulid = monotonicFactory()
 
-/** Lower case, so that a pod can be named after its sandbox. */
+/** Lower case, as names of pods must be. */
 const idOf = (prefix: string) => `${prefix}_${ulid().toLowerCase()}`
 
 export const newAccountId = () => idOf('acc')
@@ -16,7 +16,7 @@ export const newExecId = () => idOf('exec')
 export const newRequestId = () => `req_${randomUUID()}`
 export const newWorkerId = () => idOf('wrk')
 
-/** The name of a pod that is made for a sandbox: derived from its id, so that 409 and 404 mean "done". */
+/** The name of a pod that is created for a sandbox: derived from its id, so that 409 and 404 mean "done". */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
 
 /** The part of an id that is hashed to find its slot owner (shared/rpc/directory.ts). */

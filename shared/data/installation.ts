@@ -5,7 +5,7 @@ import { first, hasRow, statement } from './statement.ts'
 
 const only = statement()('installation', (db) => db.selectFrom('installation').select('id'))
 
-/** What this installation's pods are labelled with. @returns undefined before the migrations ran */
+/** The id with which pods are labelled. Returns undefined before the migrations ran. */
 export const readInstallation = async (db: Queries) => (await first(db.run(only)))?.id
 
 /** Not `sandlot_now()`: a sweep is due by the real time. */
@@ -24,8 +24,8 @@ const take = statement<{ seconds: number }>()('take the sweep', (db, { seconds }
 )
 
 /**
- * Takes the next sweep, as one of all workers.
- * @param seconds that have passed since somebody took the last one
- * @returns false when somebody took it less long ago
+ * Takes the next pass, for one of all workers.
+ * @param seconds since the last pass was taken
+ * @returns false when it was taken more recently
  */
 export const takeSweep = (db: Queries, seconds: number) => hasRow(db.run(take, { seconds }))

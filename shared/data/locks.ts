@@ -1,9 +1,8 @@
-/** What only one worker does at a time. */
+/** Advisory locks for work that only one worker does at a time. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { only, statement } from './statement.ts'
 
-/** The numbers that we use for PostgreSQL's advisory locks. */
 export const advisoryLocks = { migrations: 7_263_001, pool: 7_263_003 } as const
 
 const lock = statement<{ number: number }>()(
@@ -11,6 +10,6 @@ const lock = statement<{ number: number }>()(
   (_, { number }) => sql<{ locked: boolean }>`select pg_try_advisory_xact_lock(${number}::bigint) as locked`,
 )
 
-/** Takes the lock until the transaction ends. @returns false when another worker has it */
+/** Takes the lock until the transaction ends. Returns false when another worker has it. */
 export const tryLock = async (transaction: Queries, name: keyof typeof advisoryLocks) =>
   (await only(transaction.run(lock, { number: advisoryLocks[name] }))).locked

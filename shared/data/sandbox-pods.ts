@@ -1,7 +1,7 @@
-/** What workers read of sandboxes and their pods. */
+/** Queries of workers about sandboxes and their pods. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
-import { findSandbox, podOf, type SandboxRow, sandboxColumns } from './sandboxes.ts'
+import { type SandboxRow, sandboxColumns } from './sandboxes.ts'
 import { now } from './sql.ts'
 import { first, only, statement } from './statement.ts'
 
@@ -10,16 +10,8 @@ const byPod = statement<{ name: string }>()('sandbox by pod', (db, { name }) =>
 )
 
 /** The sandbox that owns a pod, if any. */
-export async function findByPod(
-  db: Queries,
-  pod: { name: string; sandboxId?: string | undefined },
-): Promise<SandboxRow | undefined> {
-  const [row] = await db.run(byPod, { name: pod.name })
-  if (row) return row
-  // A row of the previous version does not name its pod.
-  const sandbox = pod.sandboxId === undefined ? undefined : await findSandbox(db, pod.sandboxId)
-  return sandbox && podOf(sandbox).name === pod.name ? sandbox : undefined
-}
+export const findByPod = (db: Queries, pod: { name: string }): Promise<SandboxRow | undefined> =>
+  first(db.run(byPod, { name: pod.name }))
 
 const unreaped = statement()('unreaped sandboxes', (db) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('reaped_at', 'is', null).orderBy('expires_at'),
@@ -36,7 +28,6 @@ const starting = statement()('starting sandboxes', (db) =>
     .where('destroyed_at', 'is', null),
 )
 
-/** How many sandboxes are starting. */
 export const countStarting = async (db: Queries) => (await only(db.run(starting))).count
 
 const states = statement()('states of sandboxes', (db) =>
@@ -53,7 +44,7 @@ const states = statement()('states of sandboxes', (db) =>
     .groupBy('state'),
 )
 
-/** How many sandboxes have or may have a pod, by what becomes of it. */
+/** How many sandboxes have or may have a pod, by state. */
 export const countByState = (db: Queries) => db.run(states)
 
 const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id }) =>
@@ -67,7 +58,7 @@ const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id
     .where('id', '=', id),
 )
 
-/** A sandbox, how many milliseconds are left until its cap, and PostgreSQL's clock in milliseconds since 1970. */
+/** A sandbox, the milliseconds until it expires, and PostgreSQL's clock in milliseconds since 1970. */
 export const findWithTimeLeft = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
 
 const owned = statement<{ name: string; uid: string | null }>()(

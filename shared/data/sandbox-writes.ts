@@ -1,6 +1,6 @@
 /**
- * Every statement that changes the table `sandbox`: its admission, its end, what is deleted, and the steps of its pod. Only
- * workers take those; each does nothing once the sandbox was destroyed.
+ * Every statement that changes the table `sandbox`: admission, end, deletion, and the steps of its pod. Only workers
+ * take those steps, which do nothing for a destroyed sandbox.
  */
 import { type RawBuilder, sql } from 'kysely'
 import type { DestroyReason } from '../contract/sandboxes.ts'
@@ -21,7 +21,7 @@ export interface NewSandbox {
   createdAt: Date
   expiresAt: Date
   podName: string
-  /** Of the warm pod that it gets; null for one whose pod is still to be made. */
+  /** Of its warm pod; null if its pod is to be created. */
   podUid: string | null
   podSince: Date | null
 }
@@ -43,10 +43,10 @@ const insert = statement<NewSandbox>()(
     from row, clock, round(extract(epoch from now - created_at) * 1000) as ms`,
 )
 
-/** One with a warm pod is ready at once. */
+/** A sandbox with a warm pod is ready immediately. */
 export const insertSandbox = (db: Queries, sandbox: NewSandbox) => done(db.run(insert, sandbox))
 
-/** Never before it began, whatever the clock of PostgreSQL did meanwhile. */
+/** Never before its start, even after PostgreSQL's clock went back. */
 const endedNow = sql<Date>`greatest(${now}, coalesce(ready_at, created_at))`
 
 const end = statement<{ id: string; reason: DestroyReason; detail: string | null }>()(
@@ -69,9 +69,9 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
 )
 
 /**
- * Ends a sandbox: it no longer counts against the quota, and its pod is to be deleted. A pod that fails before the
- * sandbox was ready has failed to start; if the sandbox has become ready meanwhile, it has not.
- * @returns the row if this call ended it, undefined if it was ended before or never was
+ * Ends a sandbox, which then no longer counts against the quota; its pod is to be deleted. A pod that fails before the
+ * sandbox is ready means `start_failed`, which does nothing to a sandbox that has become ready.
+ * @returns the row if this call ended it
  */
 export const endSandbox = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
   first(db.run(end, { id, reason, detail }))
@@ -86,7 +86,7 @@ const endAllExpired = statement<{ accountId: string }>()('end expired sandboxes'
     .returning('id'),
 )
 
-/** Ends an account's sandboxes that are past their cap. @returns their ids */
+/** Ends an account's expired sandboxes. Returns their ids. */
 export async function endExpired(db: Queries, accountId: string): Promise<string[]> {
   return (await db.run(endAllExpired, { accountId })).map(({ id }) => id)
 }
@@ -113,8 +113,8 @@ const adopt = statement<OnePod>()('adopt pod', (db, { id, podUid }) =>
 )
 
 /**
- * Writes which pod is the sandbox's own.
- * @returns false when the sandbox was destroyed meanwhile, or is ready in another pod
+ * Stores the pod of a sandbox.
+ * @returns false when the sandbox was destroyed, or is ready in another pod
  */
 export const adoptPod = (db: Queries, id: string, podUid: string) => hasRow(db.run(adopt, { id, podUid }))
 
@@ -133,7 +133,7 @@ const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
 
 /**
  * Marks the sandbox ready. Billed time starts here.
- * @returns the row, or undefined when the sandbox was destroyed meanwhile or has another pod
+ * @returns the row, or undefined when the sandbox was destroyed or has another pod
  */
 export const markReady = (db: Queries, id: string, podUid: string) => first(db.run(ready, { id, podUid }))
 
@@ -145,7 +145,7 @@ const assigned = statement<{ id: string }>()('warm pod is assigned', (db, { id }
     .where(sql<boolean>`timings -> 'assigned_ms' is null`),
 )
 
-/** Writes that its warm pod was told whose it is. */
+/** Stores that its warm pod was assigned. */
 export const markAssigned = (db: Queries, id: string) => done(db.run(assigned, { id }))
 
 const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>
@@ -185,8 +185,8 @@ const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { i
 )
 
 /**
- * Takes a warm pod in which nothing has run from a sandbox, which then gets a new one. Its start begins anew. The time
- * in its first pod stays billed: it was told already, and its month may be over.
+ * Removes an unused warm pod from a sandbox, which then gets a new one and starts again. The time in its first pod
+ * stays billed: it was already shown, and its month may be over.
  * @returns false when something has run, another worker did this, or the sandbox was destroyed
  */
 export const dropWarmPod = (db: Queries, id: string, podUid: string) =>
@@ -201,7 +201,7 @@ const reaped = statement<{ id: string }>()('pod is gone', (db, { id }) =>
     .where('reaped_at', 'is', null),
 )
 
-/** The pod of a destroyed sandbox was seen to be gone: nothing is left to do. */
+/** The pod of a destroyed sandbox is gone. */
 export const markReaped = (db: Queries, id: string) => done(db.run(reaped, { id }))
 
 const forget = statement<{ before: string; limit: number }>()('forget metadata', (db, { before, limit }) =>
@@ -220,14 +220,14 @@ const forget = statement<{ before: string; limit: number }>()('forget metadata',
     ),
 )
 
-/** The rest of a sandbox's row stays for long: its usage is computed from it. @param of.before an id */
+/** The rest of a sandbox's row is kept to compute usage. @param of.before an id */
 export const forgetMetadata = (db: Queries, of: { before: string; limit: number }) => done(db.run(forget, of))
 
-/** For a `with` of the statement that adds up their usage. */
+/** A CTE for the statement that adds up their usage. */
 export const deleteSandboxes = (ids: string[]) => sql`(
   delete from sandbox where id = any(${ids}::text[])
   returning account_id, ready_at, destroyed_at, expires_at, first_ready_at, first_ended_at)`
 
-/** For a `with` of the statement that deletes the accounts. @param ids a query for theirs */
+/** A CTE for the statement that deletes accounts. @param ids a query for their ids */
 export const deleteSandboxesOf = (ids: RawBuilder<unknown>) =>
   sql<Record<string, never>>`(delete from sandbox where account_id in (${ids}))`

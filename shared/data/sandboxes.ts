@@ -15,16 +15,15 @@ export type { SandboxRow }
 /** All columns, as statements must name them. */
 export const sandboxColumns = Object.keys(Sandbox.meta.properties) as (keyof Tables['sandbox'])[]
 
-/** Where a sandbox's environment is sealed for. */
+/** The seal context of a sandbox's environment. */
 export const envSealContext = (sandboxId: string) => `sandbox-env ${sandboxId}`
 
-/** The pod of a sandbox, as its row says. */
 export const podOf = (sandbox: Pick<SandboxRow, 'pod_name' | 'pod_uid'>) => ({
   name: sandbox.pod_name,
   uid: sandbox.pod_uid ?? undefined,
 })
 
-/** When the start of its pod began. For a sandbox that is not ready, or was not before. */
+/** When the start of its current pod began. */
 export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
   claim === 'replaced' && pod_since ? pod_since : created_at
 
@@ -49,7 +48,7 @@ const active = statement<{ accountId: string }>()('active sandboxes', (db, { acc
     .orderBy('expires_at'),
 )
 
-/** What counts against the quota of an account, with the seconds until its cap, the next to end first. */
+/** The active sandboxes of an account with the seconds until they expire, the next to expire first. */
 export const findActive = (db: Queries, accountId: string) => db.run(active, { accountId })
 
 const lockOneActive = statement<{ id: string; accountId: string }>()(
@@ -64,14 +63,14 @@ const lockOneActive = statement<{ id: string; accountId: string }>()(
       .forShare(),
 )
 
-/** Nobody ends it until the transaction ends. @returns false when the account has no such active sandbox */
+/** Keeps it from ending until the transaction ends. Returns false when the account has no such active sandbox. */
 export const lockActive = (transaction: Queries, of: { id: string; accountId: string }) =>
   hasRow(transaction.run(lockOneActive, of))
 
 const everSince = sql<Date>`'-infinity'::timestamptz`
 const clockNow = sql<Date>`clock.now`
 
-/** What the API needs of a sandbox: neither its pod nor its environment, which may be long. */
+/** Columns for the API, without the pod and the environment, which may be long. */
 const shownColumns = [
   'id',
   'name',
@@ -86,9 +85,8 @@ const shownColumns = [
   'timings',
 ] as const satisfies (keyof Tables['sandbox'])[]
 
-/** With what was billed for it over its whole life, in whichever months. */
+/** With the time billed over its whole life. */
 export type ShownSandbox = Pick<SandboxRow, (typeof shownColumns)[number]> & { billed_ms: number }
-/** With the time of that. */
 export type OwnSandbox = ShownSandbox & { now: Date }
 
 const selectShown = (db: Builder) =>
@@ -105,7 +103,7 @@ const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, {
   selectShown(db).select('clock.now').where('id', '=', id).where('account_id', '=', accountId),
 )
 
-/** @returns undefined also for a sandbox of another account */
+/** Returns undefined also for a sandbox of another account. */
 export const findOwnSandbox = (db: Queries, of: { id: string; accountId: string }) => first(db.run(own, of))
 
 /** A statement for each state, so that each of them is served by an index. */

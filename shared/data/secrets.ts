@@ -8,10 +8,10 @@ import { hasRow, only, statement } from './statement.ts'
 
 type Row = RowOf<typeof Secret>
 
-/** What a secret's value is sealed for. */
+/** The seal context of a secret's value. */
 export const secretSealContext = (secretId: string) => `secret ${secretId}`
 
-/** Never the value: only a worker can open it. */
+/** Without the value, which only workers can open. */
 const shown = ['id', 'name', 'sandbox_id', 'created_at'] as const
 export type ShownSecret = Pick<Row, (typeof shown)[number]>
 
@@ -36,7 +36,7 @@ export const insertSecret = (db: Queries, secret: NewSecret) => only(db.run(inse
 
 interface SecretPage extends Page {
   accountId: string
-  /** Null for all of the account's, whichever sandbox they belong to. */
+  /** Null for those of all sandboxes. */
   sandboxId: string | null
 }
 
@@ -67,7 +67,7 @@ const ofSandbox = statement<{ accountId: string; sandboxId: string }>()(
       .orderBy('sandbox_id', (order) => order.asc().nullsFirst()),
 )
 
-/** The secrets for a command in a sandbox: first the account's, then the sandbox's own, which win. */
+/** The secrets for a command in a sandbox: the account's, then the sandbox's own, which take precedence. */
 export const readSecretsOf = (db: Queries, of: { accountId: string; sandboxId: string }) =>
   db.run(ofSandbox, of)
 
@@ -86,7 +86,6 @@ const remove = statement<SecretName>()('remove secret', (db, { accountId, name, 
     .returning('id'),
 )
 
-/** @returns false when there is none */
 export const removeSecret = (db: Queries, secret: SecretName) => hasRow(db.run(remove, secret))
 
 const sums = statement<{ accountId: string }>()('size of secrets', (db, { accountId }) =>
@@ -96,5 +95,5 @@ const sums = statement<{ accountId: string }>()('size of secrets', (db, { accoun
     .where('account_id', '=', accountId),
 )
 
-/** How many an account has, and what they take in an environment. */
+/** How many an account has, and their bytes in an environment. */
 export const measureSecrets = (db: Queries, accountId: string) => only(db.run(sums, { accountId }))

@@ -2,7 +2,7 @@
 import { expressionBuilder, type RawBuilder, sql } from 'kysely'
 import type { Tables } from './entities/index.ts'
 
-/** The one clock. Read after a lock it is the time after the lock. */
+/** The one clock. It is read when the statement reaches it, for example after a lock. */
 export const now = sql<Date>`sandlot_now()`
 
 /** PostgreSQL reads a volatile function for every row, and then cannot use an index. A subquery is read once. */
@@ -23,7 +23,7 @@ export interface Page {
 export const isOlder = (before: Page['before']) =>
   listed.or([sql<boolean>`${before}::text is null`, listed('id', '<', before)])
 
-/** Milliseconds that a row is billed within [since, until): in its pod, and in a warm one that died unused before that. */
+/** Milliseconds that a row is billed within [since, until), including a warm pod that died unused before its own. */
 export const billedMs = (since: RawBuilder<Date>, until: RawBuilder<Date>): RawBuilder<number> =>
   sql<number>`(billed_ms(ready_at, destroyed_at, expires_at, ${since}, ${until}) +
     billed_ms(first_ready_at, first_ended_at, expires_at, ${since}, ${until}))`

@@ -24,11 +24,9 @@ export interface Compiled<Values, Row> {
   readonly text: string
   /** In the order of the statement's parameters. */
   bind(values: Values): unknown[]
-  /** Only for its type. */
   readonly row?: Row
 }
 
-/** What Kysely's builders and its `sql` templates have in common. */
 interface Buildable<Row> {
   compile(executor: QueryExecutorProvider): CompiledQuery<Row>
 }
@@ -44,9 +42,9 @@ class Marker {
 
 /**
  * Makes a statement, as in `statement<{ id: string }>()('sandbox by id', (db, { id }) => db.selectFrom('sandbox')…)`.
- * It names its columns: a plan for `selectAll` fails once a migration has added one. What it does with a value it says
- * in SQL, for it sees only the value's marker.
- * @param name unique among all statements: PostgreSQL knows it by that
+ * It names its columns, because a plan for `selectAll` fails after a migration adds one. It sees only markers of its
+ * values, so it can use them only in SQL.
+ * @param name unique among all statements, because PostgreSQL caches its plan under it
  */
 export const statement =
   <Values = Record<never, never>>() =>
@@ -88,10 +86,10 @@ function compile<Values, Row>(built: Buildable<Row>, builder: Builder): Compiled
   }
 }
 
-/** The row of a statement that has one at most. */
+/** The row of a statement that returns at most one. */
 export const first = async <Row>(rows: Promise<Row[]>): Promise<Row | undefined> => (await rows)[0]
 
-/** The row of a statement that always has one. */
+/** The row of a statement that always returns one. */
 export const only = async <Row>(rows: Promise<Row[]>): Promise<Row> => (await rows)[0]!
 
 /** Whether a statement found its row. */

@@ -1,4 +1,4 @@
-/** Takes an account everything that acts for it: its sandboxes end, and its keys and logins are refused. */
+/** Suspends an account: its sandboxes end, and its keys and logins are refused. */
 import { lockAccount, markSuspended } from './accounts.ts'
 import type { Transactions } from './database.ts'
 import { endSandbox } from './sandbox-writes.ts'

@@ -1,6 +1,6 @@
 /**
- * What accounts have used: the billed intervals of their sandboxes, and, of sandboxes whose rows are deleted, the sums by
- * UTC day in the table `usage_day`. Only this file writes to that.
+ * Usage of accounts: the billed intervals of their sandboxes, and sums by UTC day in the table `usage_day` for deleted
+ * rows. Only this file writes to that table.
  */
 import { sql } from 'kysely'
 import type { OverrideColumn } from './accounts.ts'
@@ -11,17 +11,15 @@ import { deleteSandboxes } from './sandbox-writes.ts'
 import { billedMs, now, type Page } from './sql.ts'
 import { only, statement } from './statement.ts'
 
-/** What accounts are shown, and what their quota is of. */
 export const toHours = (milliseconds: number): number => milliseconds / 3_600_000
 
-/** When its bill began. */
 const billedSince = sql<Date>`coalesce(first_ready_at, ready_at)`
 
 interface Month {
   accountId: string
-  /** Counts up to this moment instead of now. */
+  /** Counts up to this time instead of now. */
   asOf: Date | null
-  /** In UTC, such as 2026-11; null for the one of that moment. */
+  /** In UTC, such as 2026-11; null for the month of `asOf`. */
   month: string | null
 }
 
@@ -29,7 +27,7 @@ export interface UsageOfMonth {
   /** UTC, such as 2026-11. */
   month: string
   milliseconds: number
-  /** The time at which it was read. */
+  /** The time of the query. */
   now: Date
   /** When the next month begins. */
   month_end: Date
@@ -75,7 +73,7 @@ export interface SandboxUsage {
 }
 
 interface UsagePage extends Page {
-  /** Counts up to this moment instead of now, so that the pages of a list add up. */
+  /** Counts up to this time instead of now, so that the pages of a list add up. */
   asOf: Date | null
 }
 

@@ -47,14 +47,14 @@ const markReady = statement<{ name: string; uid: string }>()('warm pod is ready'
     .returning('name'),
 )
 
-/** From here on the pod can be claimed. @returns false when its row was deleted meanwhile */
+/** From now on, the pod can be claimed. Returns false when its row is gone. */
 export const markWarm = (db: Queries, name: string, uid: string) => hasRow(db.run(markReady, { name, uid }))
 
 const remove = statement<{ name: string }>()('remove warm pod', (db, { name }) =>
   db.deleteFrom('warm_pod').where('name', '=', name).returning('name'),
 )
 
-/** @returns whether this call deleted the row: then the pod is nobody's, and must be deleted */
+/** Returns whether this call deleted the row. Then the caller must delete the pod. */
 export const removeWarmPod = (db: Queries, name: string) => hasRow(db.run(remove, { name }))
 
 const claim = statement<{ image: string; at: Date; until: Date }>()(
@@ -83,8 +83,8 @@ const claim = statement<{ image: string; at: Date; until: Date }>()(
 )
 
 /**
- * Takes the oldest warm pod out of the pool, if one is ready that lives until a sandbox's cap. When the transaction fails,
- * it stays there. Of two claims at the same time each skips what the other has locked, so no pod is given out twice.
+ * Takes the oldest ready warm pod that lives until the sandbox expires. A failed transaction leaves it in the pool.
+ * Concurrent claims skip each other's locked rows, so no pod is claimed twice.
  */
 export const claimWarmPod = (transaction: Queries, wanted: { image: string; at: Date; until: Date }) =>
   first(transaction.run(claim, wanted))

@@ -6,9 +6,9 @@ interface Line {
 }
 
 /**
- * Limits how many pieces of work under each key run at the same time. The others wait, in order of arrival.
- * @param waitMs milliseconds that a piece of work may wait; without it, there is no limit
- * @returns a function that runs work under a key. It throws what the work throws, or that the wait took too long
+ * Limits how many pieces of work with the same key run at the same time. The others wait in order of arrival.
+ * @param waitMs milliseconds that a piece of work may wait; by default no limit
+ * @returns a function that runs work with a key. It throws when the wait takes too long
  */
 export function limitByKey(atOnce = 1, waitMs?: number) {
   const lines = new Map<string, Line>()
@@ -20,7 +20,7 @@ export function limitByKey(atOnce = 1, waitMs?: number) {
       }
       const giveUp = () => {
         waiting.delete(begin)
-        reject(new Error('timeout exceeded while others of this account wait for the database'))
+        reject(new Error('timeout exceeded while other work of the same key runs'))
       }
       const timer = waitMs === undefined ? undefined : setTimeout(giveUp, waitMs)
       waiting.add(begin)

@@ -1,4 +1,4 @@
-/** The context of a process: opened once in its entry, and passed to everything else as one argument. */
+/** The context of a process: opened once at its start, and passed to everything else as one argument. */
 import type { Redis } from 'ioredis'
 import { openDatabase } from '../data/database.ts'
 import { openQueue } from './jobs.ts'
@@ -12,7 +12,7 @@ import type { Settings } from './settings.ts'
 
 export type Context = ReturnType<typeof openContext>
 
-/** Connects lazily: PostgreSQL and Redis may be away now and come later. */
+/** Connects lazily: PostgreSQL and Redis may become available later. */
 export function openContext(role: 'api' | 'worker', settings: Settings) {
   const log = openLog(role, settings.logLevel)
   const redis = connectRedis(settings.redisUrl, 'impatient', log)
@@ -27,12 +27,11 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
     metrics: openMetrics(role, ledger),
     ledger,
     db,
-    /** Fails at once when Redis is away. */
+    /** Fails immediately while Redis is unavailable. */
     redis,
     jobs,
     notifications: new Notifications(subscriber),
     sealer: makeSealer(settings.secretsPublicKey),
-    /** Seals and opens the lines of commands. */
     lines: makeBox(settings.callsKeys),
     async close(): Promise<void> {
       endWatch()
@@ -44,15 +43,15 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
   }
 }
 
-/** Milliseconds. Somebody may change it while Redis runs. */
+/** Milliseconds. The policy may be changed while Redis runs. */
 const lookEveryMs = 10_000
-/** As for settings that are wrong: another start would meet the same. */
+/** The exit code for wrong settings, with which a restart would not help. */
 const wrongSettings = 2
 
 /**
- * Ends the process when the first Redis that it reaches may evict jobs. Later that is logged, once each time, and
- * /readyz says so: what runs goes on, and the sweep finds what a lost job has not done.
- * @returns what ends it
+ * Ends the process if the first Redis that it reaches may evict jobs. Later, that is logged and shown by /readyz,
+ * because the reconciler replaces lost jobs.
+ * @returns a function that stops watching
  */
 function watchEvictionPolicy(redis: Redis, log: Logger): () => void {
   let before: string | undefined

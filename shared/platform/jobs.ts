@@ -8,13 +8,13 @@ import type { Redis } from 'ioredis'
 import { unavailable } from './problem.ts'
 
 export interface Jobs {
-  /** Gives an admitted sandbox its pod. */
+  /** Creates the pod of an admitted sandbox. */
   createPod: { sandboxId: string; requestId: string }
-  /** Tells a claimed warm pod whose it is. */
+  /** Labels and limits a claimed warm pod for its sandbox. */
   assignPod: { sandboxId: string; requestId: string }
   /** Deletes the pod of a destroyed sandbox. */
   deletePod: { sandboxId: string; requestId: string }
-  /** Ends a sandbox at its cap; delayed until then. */
+  /** Ends an expired sandbox; delayed until `expires_at`. */
   expire: { sandboxId: string }
 }
 export type JobName = keyof Jobs
@@ -37,7 +37,7 @@ export interface JobQueue {
   close(): Promise<void>
 }
 
-/** @param redis fails at once when Redis is away, and so does every method here */
+/** @param redis fails immediately while Redis is unavailable, and so does every method here */
 export function openQueue(redis: Redis): JobQueue {
   let opening: Promise<Queue> | undefined
   // Opened at the first use, and again after a failure: BullMQ asks for Redis' version once, and a queue for which that

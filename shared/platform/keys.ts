@@ -1,4 +1,4 @@
-/** Which keys each kind of process gets: those that it needs, so that an attacker in one has not all of them. */
+/** Each kind of process gets only the keys that it needs, so an attacker in one does not have all of them. */
 import { callsKeyOf, publicKeyOf } from './seal.ts'
 
 /** As in the environment: SECRETS_KEY and CALLS_KEY may be comma-separated lists; the first is used. */
@@ -8,7 +8,7 @@ export interface Keys {
   CALLS_KEY?: string | undefined
 }
 
-/** What the API is given in place of SECRETS_KEY. */
+/** Keys that the API gets instead of SECRETS_KEY. */
 export function keysOfApi({ SECRETS_KEY, CALLS_KEY }: Pick<Keys, 'SECRETS_KEY' | 'CALLS_KEY'>) {
   const secrets = SECRETS_KEY.split(',')
     .map((text) => text.trim())

@@ -1,7 +1,7 @@
 /**
- * The memory that a process holds for its clients, counted in one place: bytes by account and by kind. Bytes are taken
- * from the ledger before they are allocated, and given back when they go. One account has a bound, and all together.
- * Kept output is only summed up here: it is dropped, and nobody is refused for it (workers/exec/registry.ts).
+ * The memory budget of a process: the bytes that it holds for clients, by account and by kind. Bytes are reserved before
+ * they are allocated. Each account has a limit, and so have all accounts together. Kept output is only added up here:
+ * workers drop it instead of refusing requests (workers/exec/registry.ts).
  */
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
@@ -16,7 +16,9 @@ export const heldKinds = [
   'output',
 ] as const
 export type HeldKind = (typeof heldKinds)[number]
-export type StreamKind = 'streams' | 'uploads'
+type StreamKind = 'streams' | 'uploads'
+/** Kinds of which an account may have only so many open. */
+type LimitedKind = StreamKind | 'requests'
 
 /** Bytes. */
 export interface LedgerBounds {
@@ -26,17 +28,17 @@ export interface LedgerBounds {
 
 /** Buffers of one streamed answer or upload in this process, in bytes. */
 const streamBytes = 128 * 1024
-/** The share of an account's bound that all who are not authenticated have together. A sign-up takes a few KiB. */
-const strangersShare = 1 / 4
-/** Beyond the bound of all, an account that does not hold most may take as much again as this share of the bound. */
+/** The share of an account's limit for all unauthenticated requests together. A sign-up takes a few KiB. */
+const unauthenticatedShare = 1 / 4
+/** Above the limit of all accounts, those that do not hold most may use this share of it. */
 const reserveShare = 1 / 4
-/** Milliseconds between two lines of the log about the same account. */
-const tellEveryMs = 10_000
+/** Milliseconds between two log lines about the same account. */
+const logEveryMs = 10_000
 
 interface Held {
   bytes: number
   open: Map<HeldKind, number>
-  toldAt: number
+  loggedAt: number
 }
 
 export class Ledger {
@@ -54,28 +56,32 @@ export class Ledger {
 
   /**
    * Opens a holding without bytes.
-   * @param accountId undefined for a stranger
+   * @param accountId undefined for an unauthenticated request
    */
   open(accountId: string | undefined, kind: HeldKind): Holding {
     const owner = this.ofOwner.get(accountId) ?? {
       bytes: 0,
       open: new Map(),
-      toldAt: Number.NEGATIVE_INFINITY,
+      loggedAt: Number.NEGATIVE_INFINITY,
     }
     owner.open.set(kind, (owner.open.get(kind) ?? 0) + 1)
     this.ofOwner.set(accountId, owner)
     return new Holding(this, accountId, owner, kind)
   }
 
-  /**
-   * Opens a holding for the buffers of a stream.
-   * @param maxOpen how many of this kind the account may have open
-   * @throws {Problem} `rate_limited` when it has too many, or holds too much; `unavailable`
-   */
-  openStream(accountId: string, kind: StreamKind, maxOpen = Number.POSITIVE_INFINITY): Holding {
+  /** @throws {Problem} `rate_limited` when the account has `maxOpen` of this kind open */
+  openLimited(accountId: string, kind: LimitedKind, maxOpen: number): Holding {
     const openCount = this.ofOwner.get(accountId)?.open.get(kind) ?? 0
     if (openCount >= maxOpen) throw tooManyOpen(kind, maxOpen)
-    const holding = this.open(accountId, kind)
+    return this.open(accountId, kind)
+  }
+
+  /**
+   * Opens a holding for the buffers of a stream.
+   * @throws {Problem} `rate_limited` when the account has too many open, or holds too much; `unavailable`
+   */
+  openStream(accountId: string, kind: StreamKind, maxOpen = Number.POSITIVE_INFINITY): Holding {
+    const holding = this.openLimited(accountId, kind, maxOpen)
     try {
       holding.add(streamBytes)
       return holding
@@ -85,10 +91,10 @@ export class Ledger {
     }
   }
 
-  /** Called by holdings only, as are the two below. */
+  /** Called only by holdings, as are the two below. */
   take(accountId: string | undefined, owner: Held, kind: HeldKind, bytes: number): void {
     const { ofAccount, ofAll } = this.bounds
-    const most = accountId === undefined ? ofAccount * strangersShare : ofAccount
+    const most = accountId === undefined ? ofAccount * unauthenticatedShare : ofAccount
     const wanted = owner.bytes + bytes
     if (wanted > most) throw this.refusal(accountId, owner, kind, most)
     const over = this.ofAll + bytes - ofAll
@@ -111,17 +117,17 @@ export class Ledger {
     this.sums[kind] += bytes
   }
 
-  /** Whether nobody else would hold more. Asked only when memory is short. */
+  /** Whether no other account would hold more. Called only when memory is short. */
   private holdsMost(owner: Held, wanted: number): boolean {
     for (const other of this.ofOwner.values()) if (other !== owner && other.bytes >= wanted) return false
     return true
   }
 
   private refusal(accountId: string | undefined, owner: Held, kind: HeldKind, most: number | undefined) {
-    if (performance.now() - owner.toldAt > tellEveryMs) {
-      owner.toldAt = performance.now()
+    if (performance.now() - owner.loggedAt > logEveryMs) {
+      owner.loggedAt = performance.now()
       const held = { account_id: accountId, kind, held_bytes: owner.bytes, held_by_all: this.ofAll }
-      this.log.warn(held, 'an account was refused, because of the memory that it holds')
+      this.log.warn(held, 'refused an account that holds too much memory')
     }
     if (accountId === undefined) return shortOfMemory()
     return most === undefined ? holdsMost() : tooMuch(most)
@@ -144,14 +150,14 @@ export class Holding {
     this.kind = kind
   }
 
-  /** @throws {Problem} `rate_limited` when the account's bound is reached, `unavailable` when that of all is */
+  /** @throws {Problem} `rate_limited` for an account above a limit, `unavailable` for an unauthenticated request */
   add(bytes: number): void {
     if (this.isOver) return
     this.ledger.take(this.accountId, this.owner, this.kind, bytes)
     this.bytes += bytes
   }
 
-  /** Adds the bytes if there is room for them. @returns whether there was */
+  /** Adds the bytes if there is room for them. Returns whether there was. */
   tryAdd(bytes: number): boolean {
     try {
       this.add(bytes)
@@ -161,7 +167,7 @@ export class Holding {
     }
   }
 
-  /** Moves some of its bytes into a holding of another kind, which may last longer. */
+  /** Moves bytes into a new holding of another kind, which may last longer. */
   move(kind: HeldKind, bytes: number): Holding {
     const other = this.ledger.open(this.accountId, kind)
     this.give(bytes)
@@ -176,7 +182,7 @@ export class Holding {
     this.ledger.count(this.owner, this.kind, -bytes)
   }
 
-  /** Gives all of it back. Nothing is counted after that. */
+  /** Releases all bytes. Nothing is counted after that. */
   free(): void {
     if (this.isOver) return
     this.isOver = true
@@ -202,11 +208,11 @@ const holdsMost = () =>
 
 const shortOfMemory = () => unavailable('The service is short of memory right now. Try again in a moment.')
 
-const tooManyOpen = (kind: StreamKind, maxOpen: number) =>
-  new Problem(
-    'rate_limited',
-    kind === 'streams'
-      ? `This account has ${maxOpen} streamed answers open at one worker. Read one of them to its end, or close it, then try again.`
-      : `This account has ${maxOpen} uploads open at one worker. Finish or cancel one of them, then try again.`,
-    { retryAfterSeconds: 1 },
-  )
+function tooManyOpen(kind: LimitedKind, maxOpen: number): Problem {
+  const details: Record<LimitedKind, string> = {
+    requests: `This account has ${maxOpen} requests open here. Wait until one of them is over.`,
+    streams: `This account has ${maxOpen} streamed answers open at one worker. Read one of them to its end, or close it, then try again.`,
+    uploads: `This account has ${maxOpen} uploads open at one worker. Finish or cancel one of them, then try again.`,
+  }
+  return new Problem('rate_limited', details[kind], { retryAfterSeconds: 1 })
+}

@@ -18,7 +18,7 @@ export function openLog(role: string, level: string): Logger {
   })
 }
 
-/** Database drivers attach parameters to errors, so only what says what happened is logged. */
+/** Database drivers attach parameters to errors, so only known fields are logged. */
 function describeError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) }
   const { code, sqlState } = error as { code?: unknown; sqlState?: unknown }

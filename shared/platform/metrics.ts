@@ -1,4 +1,4 @@
-/** The metrics for Prometheus: names and buckets once, for the API and the workers. */
+/** The metrics for Prometheus, of API and workers. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { heldKinds, type Ledger } from './ledger.ts'
 
@@ -8,7 +8,6 @@ export type Metrics = ReturnType<typeof openMetrics>
 const fast = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const slow = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 
-/** @param held the bytes of a process' ledger, by kind */
 export function openMetrics(role: string, held?: Pick<Ledger, 'sums'>) {
   const registry = new Registry()
   registry.setDefaultLabels({ role })

@@ -1,6 +1,6 @@
 /**
  * Notifications over Redis pub/sub: something happened to this sandbox, key or call. It wakes those who wait for that.
- * Waiters also look by themselves, so a lost one costs only time.
+ * Waiters also poll, so a lost one costs only time.
  */
 import { addAbortListener } from 'node:events'
 import type { Redis } from 'ioredis'
@@ -21,9 +21,9 @@ export class Notifications {
   private readonly waiting = new Map<string, Set<() => void>>()
   private readonly handlers: ((sandboxId: string) => void)[] = []
 
-  /** @param subscriber a connection of its own: one that subscribes can do nothing else */
+  /** @param subscriber a separate connection: one that subscribes can do nothing else */
   constructor(subscriber: Redis) {
-    // ioredis subscribes again by itself after an outage.
+    // ioredis subscribes again after an outage.
     void subscriber.subscribe(...Object.values(channels)).catch(() => {})
     subscriber.on('message', (channel: string, id: string) => {
       for (const wake of this.waiting.get(`${channel} ${id}`) ?? []) wake()
@@ -31,7 +31,7 @@ export class Notifications {
     })
   }
 
-  /** Calls back at every one about any sandbox. */
+  /** Calls back at every notification about a sandbox. */
   onSandbox(handle: (sandboxId: string) => void): void {
     this.handlers.push(handle)
   }

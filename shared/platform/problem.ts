@@ -1,10 +1,10 @@
-/** An error that a client is to see: a code of the table, and words that say what to do next. */
+/** An error for clients: a code, and a detail with the next step. */
 import { type ErrorCode, errors } from '../contract/errors.ts'
 
 export interface ProblemExtras {
-  /** Becomes `Retry-After`, in whole seconds, rounded up. */
+  /** For `Retry-After`, rounded up to whole seconds. */
   retryAfterSeconds?: number
-  /** Members of the problem document beside the standard ones. */
+  /** Additional members of the problem document. */
   members?: Record<string, unknown>
   cause?: unknown
 }
@@ -27,14 +27,14 @@ export class Problem extends Error {
   }
 }
 
-/** Seconds that a client should wait while a part of the service is away. */
+/** Seconds until a client should retry while a part of the service is unavailable. */
 const retrySeconds = 2
 
 export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
 
 /**
- * Whether an error of a database or queue client means that the other side is away, rather than that it refused the
+ * Whether an error of a database or queue client means that the server is unavailable, rather than that it refused the
  * request. Neither client has one class for it.
  */
 export function meansAway(error: unknown): boolean {

@@ -1,4 +1,4 @@
-/** What Linux tells of a process. Plain JavaScript: the installer needs it, on whatever Node there is. */
+/** Process information of Linux. Plain JavaScript, because the installer runs on older versions of Node. */
 import { readFileSync } from 'node:fs'
 
 /** @param {number} pid */
@@ -6,7 +6,7 @@ export function isThere(pid) {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    // It is somebody else's.
+    // It belongs to another user.
     return error.code === 'EPERM'
   }
 }

@@ -2,20 +2,21 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from './log.ts'
 
-/** Milliseconds without an answer, after which a connection is replaced. No command of ours blocks for as long. */
+/** Milliseconds without an answer after which a connection is replaced. No command blocks as long. */
 const silentMs = 3_000
-/** Each connection is used so often. Silence and a failover are noticed before a request meets them. */
+/** Each connection is used this often, so that an outage or a failover is noticed before a request fails. */
 const beatEveryMs = 1_000
-/** Nobody makes this key. A replica refuses to delete it all the same. */
+/** This key never exists, but a replica refuses to delete it. */
 const beatKey = 'sandlot:beat'
 
 type Patience = 'impatient' | 'patient'
 
 /**
- * A connection that goes when it leads nowhere: within 4 s when the other side is silent, and at once when that is no
- * primary any more. A new one takes its place, and what had no answer is sent again.
+ * A connection that is replaced when the server does not answer for 4 s, and immediately when it is no longer a
+ * primary. Unanswered commands are sent again.
  *
- * `impatient` fails at once while Redis is away, for requests; `patient` waits for it, for the queue's loops.
+ * `impatient` fails immediately while Redis is unavailable, for requests; `patient` waits for it, for the queue's
+ * loops.
  * @param url `redis://…`, `rediss://…`, or `unix:///path` with `?db=N`
  */
 export function connectRedis(url: string, patience: Patience, log: Logger): Redis {
@@ -30,7 +31,7 @@ export function connectRedis(url: string, patience: Patience, log: Logger): Redi
   return open(url.replace(/^unix:\/\//, ''), options, patience, log)
 }
 
-/** As {@link connectRedis}; also for the copy that BullMQ makes, whose loop blocks on it. */
+/** Also opens the duplicate on which BullMQ's loop blocks. */
 function open(url: string, given: RedisOptions, patience: Patience, log: Logger): Redis {
   const options: RedisOptions = { ...given, ...leaveReplicas(() => redis, patience, log) }
   // Replies as in RESP2, so that scripts' answers stay arrays and strings.
@@ -41,12 +42,12 @@ function open(url: string, given: RedisOptions, patience: Patience, log: Logger)
   return redis
 }
 
-/** Error replies of a server that is no primary, or must not act as one. It has done nothing. */
+/** Error replies of a server that is not a primary, or must not act as one. It has not executed the command. */
 const takesNoWrites = /^(READONLY|UNBLOCKED|MASTERDOWN|NOREPLICAS|LOADING)\b/
-/** Milliseconds between two tries, while every connection leads to such a server. */
+/** Milliseconds between two attempts while every connection leads to such a server. */
 const againMs = 1_000
 
-/** Options under which a connection leaves such a server, and takes its commands along to the next one. */
+/** Options with which a connection leaves such a server, and repeats its commands at the next one. */
 function leaveReplicas(get: () => Redis, patience: Patience, log: Logger): RedisOptions {
   const left: { socket: unknown; at: number } = { socket: undefined, at: Number.NEGATIVE_INFINITY }
   let pauseMs = 0
@@ -59,14 +60,14 @@ function leaveReplicas(get: () => Redis, patience: Patience, log: Logger): Redis
     reconnectOnError({ message }) {
       if (!takesNoWrites.test(message)) return false
       const redis = get()
-      // Of many commands that are refused at once, the first decides.
+      // Of several refused commands, the first decides.
       if (redis.stream !== left.socket) {
         const now = performance.now()
         const sinceMs = now - left.at
         const isAgain = sinceMs < 2 * againMs
         if (!isAgain) log.warn({ reply: message }, 'Redis takes no writes: connecting anew')
         else if (patience === 'patient') pauseMs = againMs
-        // A request is told so. The next second's leaves again.
+        // The request fails. One in the next second reconnects again.
         else if (sinceMs < againMs) return false
         Object.assign(left, { socket: redis.stream, at: now })
         // ioredis adds a listener for each command that is refused.
@@ -78,7 +79,7 @@ function leaveReplicas(get: () => Redis, patience: Patience, log: Logger): Redis
   }
 }
 
-/** Commands wait for the next connection for so many milliseconds; then they fail at once again. */
+/** Lets commands wait for the next connection for some time, instead of failing immediately. */
 function queueFor(ms: number, { options }: Redis) {
   options.enableOfflineQueue = true
   setTimeout(() => {
@@ -86,7 +87,6 @@ function queueFor(ms: number, { options }: Redis) {
   }, ms).unref()
 }
 
-/** Uses the connection even when nobody does. */
 function keepBeating(redis: Redis) {
   let timer: NodeJS.Timeout | undefined
   redis.on('ready', () => {
@@ -95,7 +95,7 @@ function keepBeating(redis: Redis) {
   redis.on('close', () => clearInterval(timer))
 }
 
-/** Logs one line when Redis goes away and one when it is back, however often the client retries. */
+/** Logs one line when Redis becomes unavailable and one when it is back. */
 function reportOutage(redis: Redis, log: Logger) {
   let away = false
   redis.on('error', (error: Error) => {
@@ -109,8 +109,8 @@ function reportOutage(redis: Redis, log: Logger) {
 }
 
 /**
- * A Redis that evicts keys would lose jobs in silence.
- * @returns what is wrong, or undefined; a Redis that hides its settings is trusted
+ * Checks that Redis does not evict keys, which would lose jobs.
+ * @returns the problem, or undefined; a Redis that hides its settings is trusted
  */
 export async function wrongEvictionPolicy(redis: Redis): Promise<string | undefined> {
   const answer = await redis.config('GET', 'maxmemory-policy').catch(() => [])

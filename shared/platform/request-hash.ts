@@ -1,11 +1,11 @@
 /**
- * Whether two requests are the same: an Idempotency-Key stands for one of them. A request may hold little but a
- * password, so its hash is keyed: a reader of the database cannot try passwords against it.
+ * Compares requests with the same Idempotency-Key. A request may contain little but a password, so its hash is keyed:
+ * a reader of the database cannot try passwords against it.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'
 
-/** Hashes a request's JSON, whatever the order of its keys. @param secrets CALLS_KEY; the first is used */
+/** Hashes a request's JSON, independent of the order of its keys. @param secrets CALLS_KEY; the first is used */
 export const hashOfRequest = (request: object, [first]: readonly string[]): Buffer =>
   hashUnder(first!, request)
 

@@ -1,4 +1,4 @@
-/** What the API and the workers check of a sandbox before they work in it, in the same words. */
+/** Checks of a sandbox's state, shared by API and workers. */
 import type { SandboxRow } from '../data/sandboxes.ts'
 import { Problem } from './problem.ts'
 
@@ -9,7 +9,7 @@ export function refuseMissing(): never {
   throw new Problem('not_found', 'There is no such sandbox.')
 }
 
-/** @throws {Problem} `sandbox_destroyed`, or `sandbox_starting` while its pod is being made */
+/** @throws {Problem} `sandbox_destroyed`, or `sandbox_starting` while its pod is being created */
 export function mustRun(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at' | 'destroyed_at'>): void {
   if (sandbox.destroyed_at) refuseDestroyed(sandbox)
   if (sandbox.ready_at) return

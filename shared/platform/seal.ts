@@ -1,6 +1,6 @@
 /**
- * Seals what clients entrust to us before PostgreSQL or Redis sees it. Each sealed text is bound to what it belongs to,
- * its context. Secrets and environments are sealed to a public key: the API seals them, and only workers, which have
+ * Seals secrets, environments and command lines before PostgreSQL or Redis sees them. Each sealed text is bound to its
+ * context. Secrets and environments are sealed to a public key: the API seals them, and only workers, which have
  * SECRETS_KEY, can open them (X25519, HKDF, AES-256-GCM; 0.2 ms). Command lines, which the API shows again, are sealed
  * and opened under CALLS_KEY, which both have.
  */
@@ -68,7 +68,7 @@ export function makeOpener(secrets: readonly string[]): Opener {
   }
 }
 
-/** For the lines of commands. @param secrets CALLS_KEY: the first seals, all of them open */
+/** Seals and opens command lines. @param secrets CALLS_KEY: the first seals, all of them open */
 export function makeBox(secrets: readonly string[]): Sealer & Opener {
   const keys = secrets.map((secret) => {
     const key = deriveKey(secret, 'sandlot command lines')
@@ -88,11 +88,11 @@ export function makeBox(secrets: readonly string[]): Sealer & Opener {
   }
 }
 
-/** 32 bytes for one purpose. Those of two purposes reveal nothing of each other. */
+/** Returns 32 bytes for one purpose, which reveal nothing about those for another. */
 export const deriveKey = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
 
-/** The default of CALLS_KEY. It reveals nothing of the SECRETS_KEY that it is made of. */
+/** The default of CALLS_KEY. It reveals nothing about the SECRETS_KEY from which it is derived. */
 export const callsKeyOf = (secretsKey: string): string =>
   deriveKey(secretsKey, 'sandlot calls key').toString('base64url')
 
@@ -100,7 +100,7 @@ export const callsKeyOf = (secretsKey: string): string =>
 export const publicKeyOf = (secretsKey: string): string =>
   rawOf(createPublicKey(privateKeyOf(secretsKey))).toString('base64url')
 
-/** The constant heads of X25519 keys in DER (RFC 8410). */
+/** The constant prefixes of X25519 keys in DER (RFC 8410). */
 const der = {
   private: Buffer.from('302e020100300506032b656e04220420', 'hex'),
   public: Buffer.from('302a300506032b656e032100', 'hex'),
@@ -119,7 +119,7 @@ const publicKeyFrom = (raw: Buffer): KeyObject =>
 const rawOf = (key: KeyObject): Buffer =>
   key.export({ format: 'der', type: 'spki' }).subarray(der.public.length)
 
-/** The key and IV for one text. One side's key pair is made for it alone, so they never repeat. */
+/** Derives key and IV for one text. One side's key pair is generated for it, so they never repeat. */
 function agree(ours: KeyObject, theirs: KeyObject, onceRaw: Buffer, raw: Buffer) {
   const shared = diffieHellman({ privateKey: ours, publicKey: theirs })
   const salt = Buffer.concat([onceRaw, raw])
@@ -135,7 +135,6 @@ function findKey<K extends { id: Buffer }>(keys: K[], id: Buffer): K {
   return found
 }
 
-/** @returns the tag and the text, sealed */
 function encrypt(key: Buffer, iv: Buffer, text: string, context: string): Buffer {
   const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context))
   const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])

@@ -1,7 +1,7 @@
-/** The settings of the warm pools: their names, their values, and what they mean together. */
+/** The settings of the warm pools. */
 import * as z from 'zod'
 
-/** How many warm pods an image has. Between the two figures it follows demand. */
+/** How many warm pods an image has. The number follows demand between the two. */
 export interface PoolSize {
   min: number
   max: number
@@ -31,7 +31,7 @@ export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, de
   return pools
 }
 
-/** @returns what is wrong with the settings together, if anything */
+/** Returns why the settings contradict each other, if they do. */
 export function poolsProblem(
   { WARM_POOL_SIZE, WARM_POOLS }: PoolSettings,
   { image, images }: { image: string; images: readonly string[] },

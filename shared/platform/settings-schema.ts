@@ -1,6 +1,6 @@
 /**
- * Every setting of the service: its name, type, default and purpose. The tables of docs/settings.md are made from here;
- * there, `unset` stands in place of a default.
+ * Every setting of the service: name, type, default and purpose. The tables of docs/settings.md are generated from it;
+ * `unset` is shown there instead of a default.
  */
 import * as z from 'zod'
 import { poolEntry } from './settings-pools.ts'
@@ -300,7 +300,6 @@ const processes = {
     ),
 }
 
-/** By the headings of docs/settings.md. */
 export const settingGroups = {
   Addresses: addresses,
   Databases: databases,

@@ -1,6 +1,6 @@
 /**
  * The settings of a process: read from the environment once, checked once, typed. Nothing else in the services reads
- * `process.env`; the client and the scripts that start things have settings of their own.
+ * `process.env`; the client and the scripts that start things have their own settings.
  */
 import { resolve } from 'node:path'
 import type * as z from 'zod'
@@ -37,7 +37,7 @@ function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValu
   return needed.filter((name) => env[name] === undefined)
 }
 
-/** Only the settings of a driver, by the rules of {@link readSettings}: before there are databases and keys. */
+/** Reads only the settings of a driver, before there are databases and keys. */
 export const readDriverSettings = (environment: Record<string, string | undefined>) =>
   driverSettings(check(Environment.omit({ DATABASE_URL: true, REDIS_URL: true }), environment))
 
@@ -59,11 +59,9 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     production: env.NODE_ENV === 'production',
     logLevel: env.LOG_LEVEL,
     http: { host: env.HOST, port: env.PORT },
-    /** Names that the API answers to, besides its own address and this machine's. */
+    /** Names that the API accepts, besides its own address and this machine's. */
     allowedHosts: env.ALLOWED_HOSTS,
-    /** The address of health and metrics. */
     internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
-    /** The address at which a worker takes calls. */
     calls: { host: env.INTERNAL_HOST, port: env.CALLS_PORT },
     /** Bytes that a process holds for one client, and for all. */
     memory: { ofAccount: env.MEMORY_PER_ACCOUNT_MIB * mib, ofAll: env.MEMORY_FOR_CLIENTS_MIB * mib },
@@ -71,11 +69,10 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     redisUrl: env.REDIS_URL,
     /** The first signs, all verify. */
     jwtSecrets: env.JWT_SECRET ?? [],
-    /** They open what is sealed; an API needs none. */
+    /** They open sealed texts; an API needs none. */
     secretsKeys,
-    /** Secrets and environments are sealed to it. */
     secretsPublicKey: env.SECRETS_PUBLIC_KEY ?? publicKeyOf(secretsKeys[0]!),
-    /** The first seals, all open. API and workers prove themselves to each other by them. */
+    /** The first seals, all open. API and workers authenticate each other with them. */
     callsKeys: env.CALLS_KEY ?? secretsKeys.map(callsKeyOf),
     driver: env.SANDBOX_DRIVER,
     ...driver,
@@ -98,37 +95,36 @@ export function readSettings(environment: Record<string, string | undefined>, ro
       reads: env.RATE_READS_PER_MINUTE,
       changes: env.RATE_CHANGES_PER_MINUTE,
     },
-    /** Addresses and CIDR ranges whose X-Forwarded-For is believed. */
+    /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */
     trustedProxies: env.TRUSTED_PROXIES,
     password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_SCRYPT_AT_ONCE },
     /** Days that rows of ended sandboxes stay. */
     recordDays: env.SANDBOX_RECORD_DAYS,
     sweepSeconds: env.SWEEP_SECONDS,
-    /** How long processes wait for a word of each other. */
+    /** Liveness timeouts between processes. */
     silence: silenceOf(env.WORKER_SILENCE_SECONDS),
-    /** Seconds that a process which stops serves what it holds. */
+    /** Seconds that a stopping process has to finish its work. */
     drainSeconds: env.DRAIN_SECONDS ?? (role === 'api' ? 12 : 20),
-    /** Seconds before those, in which an API still takes requests. */
+    /** Seconds before those, in which an API still accepts requests. */
     leaveSeconds: env.LEAVE_SECONDS,
-    /** Seconds after which a process whose event loop stands still ends itself; 0: never. */
+    /** Seconds of an event-loop stall after which a process ends itself; 0: never. */
     stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
-    /** Seconds after which a connection is closed whose client takes none of the bytes that wait for it. */
+    /** Seconds after which a connection is closed whose client reads nothing while bytes are pending. */
     clientStallSeconds: env.CLIENT_STALL_SECONDS,
   }
 }
 
-/** What runs the sandboxes needs, and what a sandbox may have. */
 function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL'>) {
   return {
     kubernetes: {
       kubeconfig: env.KUBECONFIG,
       namespace: env.SANDBOX_NAMESPACE,
-      /** Names of network policies that may open what they like. */
+      /** Names of network policies that are not checked. */
       policies: env.SANDBOX_NETWORK_POLICIES ?? [],
     },
     sandbox: {
       image: env.SANDBOX_IMAGE,
-      /** What a client may ask for, the default one always included. */
+      /** Images that a client may choose, including the default one. */
       images: [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])],
       /** Kubernetes quantities. */
       limits: { cpu: env.SANDBOX_CPU, memory: env.SANDBOX_MEMORY, disk: env.SANDBOX_DISK },
@@ -138,7 +134,7 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
         disk: env.SANDBOX_DISK_REQUEST,
       },
       pids: env.SANDBOX_PIDS,
-      /** How many files and folders. On Kubernetes the nodes' own settings bound them. */
+      /** Files and folders. On Kubernetes, the nodes' settings limit them. */
       inodes: env.SANDBOX_INODES,
       runtimeClass: env.SANDBOX_RUNTIME_CLASS,
       /** Whether pods share the user ids of their node. */

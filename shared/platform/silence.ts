@@ -3,34 +3,34 @@
  * setting, because each time must be shorter than others: test/silence.test.ts holds their order.
  */
 
-/** WORKER_SILENCE_SECONDS where nobody sets it. */
+/** The default of WORKER_SILENCE_SECONDS. */
 export const usualSeconds = 3
 
 /** Milliseconds. */
 export interface Silence {
-  /** Until a worker says that it is there. Only then a call is handed over to it. */
+  /** Until a worker answers `100 Continue`. Only then is a call handed over to it. */
   handOver: number
-  /** Until a worker that has calls answers whether it lives. Its calls are lost after that. */
+  /** Until a worker with calls answers a liveness check. After that, its calls are lost. */
   answer: number
-  /** The last part of `answer`: a worker whose calls carried bytes in it lives, and is only busy. */
+  /** The last part of `answer`. A worker whose calls carried bytes in it is only busy. */
   last: number
-  /** The list's entry of a worker that died is older than this. One that died a moment ago refuses connections. */
+  /** The lease of a dead worker is older than this. One that has just died refuses connections. */
   stale: number
-  /** A worker that is not listed for this long is asked whether it lives. After Redis was emptied none is for a second. */
+  /** A worker that is not registered for this long gets a liveness check. Emptying Redis removes all for a second. */
   missing: number
-  /** Until it answers that. */
+  /** Until it answers that check. */
   missingAnswer: number
   /** Until the cluster answers a request, or opens a connection to a pod. */
   cluster: number
-  /** Until it answers a worker that asks whether it is there. The worker announces nothing meanwhile. */
+  /** Until the cluster answers a worker's ping, which delays the worker's heartbeat. */
   ping: number
-  /** Between two pings of a connection to a pod. Pinging more often would take a busy API server for a dead one. */
+  /** Between two pings of a connection to a pod. More frequent pings would mistake a busy API server for a dead one. */
   keepAlive: number
-  /** Until a shell in a pod answers. After that it never will: half-open connections swallow writes. */
+  /** Until a shell in a pod answers. After that, the connection is half-open. */
   shell: number
-  /** Until a command whose slot says nothing has another one opened beside it. */
+  /** Until another slot is opened for a command whose slot does not answer. */
   slot: number
-  /** What a call may take longer than its caller says, because pods may be silent for longer than usually. */
+  /** Added to the timeout of a call, for pods that answer more slowly. */
   longer: number
 }
 
@@ -58,7 +58,8 @@ export function silenceOf(seconds: number): Silence {
 }
 
 /**
- * A worker that stood still for so long begins nothing that it was asked for before: its API may have told that it is lost.
+ * After an event-loop stall of this length, a worker starts nothing that was requested before: its API may have
+ * reported it as lost.
  * @param answerMs how long that API waits
  */
 export const stillMs = (answerMs: number): number => answerMs - 100

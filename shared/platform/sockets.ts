@@ -2,9 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { PieceLimit } from '../lib/piece-limit.ts'
+import { TokenBuckets } from '../lib/token-buckets.ts'
 
-/** Node parses every pipelined request of one read in the same turn of the event loop. Clients that pipeline send a few. */
+/** Node parses all pipelined requests of one read in the same turn of the event loop. Clients pipeline only a few. */
 const maxUnanswered = 8
 
 /** Milliseconds until an ended connection is destroyed: the answer needs time to arrive. */
@@ -54,21 +54,31 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || 'content-length' in headers
 
 /**
- * A destroyed socket does not stop Node's parser: it creates a request for each head that the last read contained, which
- * takes 100 ms for 64 KiB on a busy machine. A return value of 2 stands for a protocol upgrade, which ends the parsing.
+ * Node's parser continues after the socket is destroyed: it creates a request for each head of the last read, which
+ * takes 100 ms for 64 KiB on a busy machine. Returning 2 signals a protocol upgrade, which ends the parsing.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } }
   if (parser) parser.onIncoming = () => 2
 }
 
+/**
+ * Returns whether a body has more than 1,024 unpaid chunks, called with the bytes of each: handling a chunk costs more
+ * than its bytes. Every 16 bytes and every 5 ms pay for one, so a person who types stays below the limit.
+ * @param now milliseconds of a monotonic clock
+ */
+export function makePieceLimit(now?: () => number): (bytes: number) => boolean {
+  const pieces = new TokenBuckets({ perSecond: 200, burst: 1_024 }, now)
+  return (bytes) => pieces.spend('', 1 - bytes / 16) > 0
+}
+
 /** Destroys the connection of a body that arrives in too many small chunks, whether or not somebody reads it. */
 function limitPieces(request: IncomingMessage): void {
-  const limit = new PieceLimit()
+  const isExceededBy = makePieceLimit()
   const push = request.push.bind(request)
   // Node's parser hands every chunk to `push`. A 'data' listener would start the stream before its reader does.
   request.push = (chunk: Buffer | null, encoding) => {
-    if (chunk !== null && limit.isExceededBy(chunk.length)) {
+    if (chunk !== null && isExceededBy(chunk.length)) {
       request.socket.destroy()
       return false
     }
@@ -86,7 +96,7 @@ function limitUnreadBody(request: IncomingMessage, response: ServerResponse): vo
     if (!request.complete && mayBeLong(request)) response.shouldKeepAlive = false
     return writeHead(...args)
   }
-  // Before Node's own listener, which closes at once where no other request is expected.
+  // Before Node's own listener, which closes the connection if no other request is expected.
   response.prependOnceListener('finish', () => {
     const { socket } = request
     if (request.complete || socket.destroyed) return
@@ -115,7 +125,7 @@ function limitUnreadBody(request: IncomingMessage, response: ServerResponse): vo
   })
 }
 
-/** Ends a socket that has left Node's server, after what was written to it. The other side need do nothing. */
+/** Ends a socket that has left Node's server, after its pending bytes. */
 export function endSoon(socket: Duplex): void {
   if (socket.destroyed) return
   socket.on('error', () => socket.destroy())

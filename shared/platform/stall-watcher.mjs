@@ -1,4 +1,4 @@
-/** The thread of stall.ts. It counts its own ticks, which also stop when the whole process is frozen or the machine sleeps. */
+/** The thread of stall.ts. It counts its own ticks, which also stop while the process or the machine is suspended. */
 import { write } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 
@@ -14,7 +14,7 @@ const timer = setInterval(() => {
   clearInterval(timer)
   const words = `The event loop stood still for ${(ticks * tickMs) / 1000} s: process ${process.pid} ends itself.\n`
   write(2, words, end)
-  // Perhaps nobody reads its output, and that is why it stands still.
+  // Perhaps it stalls because its output is not read.
   setTimeout(end, 1_000)
 }, tickMs)
 

@@ -1,13 +1,13 @@
 /**
- * A process whose event loop stands still serves nobody, and its health check cannot say so. A thread beside it ends it
- * then, so that its supervisor starts another. The thread costs 18 MB of memory and 25 ms of CPU.
+ * Ends a process whose event loop stalls, so that its supervisor starts another: it serves no requests, and cannot
+ * answer its health check. A thread watches the loop, and costs 18 MB of memory and 25 ms of CPU.
  */
 import { Worker } from 'node:worker_threads'
 import type { Logger } from './log.ts'
 
 const tickMs = 1_000
 
-/** @param seconds that it may stand still; 0 for ever */
+/** @param seconds of a stall; 0 for no limit */
 export function endWhenStalled(seconds: number, log: Logger): void {
   if (seconds === 0) return
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))

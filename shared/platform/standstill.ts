@@ -1,15 +1,14 @@
 /**
- * Whether this process stood still: it was frozen, its machine was, or one piece of work held it up. What it then finds
- * late says nothing about others, and others may have taken it for lost meanwhile.
+ * Detects event-loop stalls: the process or the machine was frozen, or one piece of work took long. After a stall, a
+ * late reply does not mean that the peer is dead, and peers may consider this process lost.
  */
 import { setImmediate } from 'node:timers/promises'
 
 const tickMs = 250
-/** Milliseconds. Shorter ones are usual on a busy machine, and no time-out of ours is that short. */
+/** Milliseconds. Shorter stalls are common on a busy machine, and no timeout is that short. */
 const leastMs = 1_000
-/** Milliseconds after a standstill in which what came meanwhile may still be unread. */
+/** Milliseconds after a stall in which data that has arrived may still be unread. */
 const readMs = 3_000
-/** No call looks further back. */
 const rememberMs = 60_000
 
 let tickedAt = performance.now()
@@ -25,7 +24,7 @@ function look(): void {
 }
 
 /**
- * Whether the process stood still for so many milliseconds, or nearly, since then.
+ * Whether a stall of at least this many milliseconds ended since then.
  * @param since of performance.now(), at most a minute ago
  */
 export function stoodStill(since: number, ms: number = leastMs): boolean {
@@ -33,17 +32,17 @@ export function stoodStill(since: number, ms: number = leastMs): boolean {
   return stops.some((stop) => stop.endedAt > since && stop.ms >= ms)
 }
 
-/** A chunk, the end after it and what follows from that take a turn of the event loop each. */
+/** A chunk, the end after it and its consequences take one turn of the event loop each. */
 const turns = 3
 
-/** Resolves when what has arrived on this process's connections has been read, including their ends. */
+/** Resolves when the data that has arrived on this process's connections has been read, including their ends. */
 export async function readWhatCame(): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await setImmediate()
 }
 
 /**
- * Like setTimeout, for time-outs on others: what came while this process stood still has time to be read.
- * @returns what stops it
+ * Like setTimeout, for liveness timeouts: after a stall, data that has arrived is read first.
+ * @returns a function that clears the timeout
  */
 export function whenSilentFor(ms: number, act: () => void): () => void {
   const fire = () => {

@@ -1,9 +1,9 @@
-/** Whether a worker lives: only its own answer tells. It comes over TLS, so it is that worker's and nobody else's. */
+/** Liveness checks of workers. TLS proves that the answer is from that worker. */
 import { type Agent, get } from 'node:https'
 import { readWhatCame } from '../platform/standstill.ts'
 import { type Callee, provenTo } from './channel.ts'
 
-/** `gone` when the connection is refused or breaks; `silent` when no answer comes in `ms`. */
+/** `gone` when the connection is refused or breaks; `silent` without an answer in `ms`. */
 export function askWhetherAlive(
   worker: Callee & { url: string },
   agent: Agent,
@@ -19,7 +19,7 @@ export function askWhetherAlive(
       resolve(answer)
     }
     const timer = setTimeout(async () => {
-      // If this process was busy for that long, the answer may have come and not been read yet.
+      // If this process was busy, the answer may have arrived and not been read yet.
       await readWhatCame()
       done('silent')
       request.destroy()

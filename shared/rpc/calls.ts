@@ -1,10 +1,9 @@
 /**
- * The calls of the API to a worker: commands and files. They are not durable work, and may be large, so they go over
- * HTTP. A job of the queue is as quick for a small command, but would put command, stdin and output through Redis,
- * sealed, and has no backpressure; Redis streams would cost the same. Over HTTP a slow reader slows the command, a
- * hang-up shows at once, and Redis only says which workers are there. `bench/transport.ts` compares them. A call is
- * handed over in two steps: the worker says that it is there (100 Continue), and only then is the body sent. So a
- * worker that froze meanwhile never gets a command that the API has given up.
+ * RPC from the API to a worker, for commands and files. They need not be durable and may be large, so they use HTTP. A
+ * job is as quick for a small command, but would put command, stdin and output through Redis, sealed, and has no
+ * backpressure; Redis streams would cost the same. Over HTTP, a slow reader slows the command, and a disconnect is
+ * noticed immediately. `bench/transport.ts` compares them. A call is handed over in two steps: the body is sent only
+ * after the worker's 100 Continue, so a worker that froze never gets a command that the API has given to another.
  */
 import type { Tags } from '../contract/conditions.ts'
 import type { Input } from '../contract/endpoint.ts'
@@ -57,7 +56,7 @@ export interface Streams {
   readOutput: { args: OneExec & { stream: 'stdout' | 'stderr'; range?: string | undefined } }
   /** The bytes of a file, or one range of them, under the conditions of RFC 9110. */
   readRaw: { args: InSandbox & FileName & ReadConditions }
-  /** A file as a reader gets it: some lines of it, or without its secrets. Its length is not known before. */
+  /** Some lines of a file, or a file with redacted secrets. Its length is not known in advance. */
   readShown: { args: Calls['viewFile']['args'] }
   /** Writes a file's new bytes. Answers a CreatedFile. */
   writeRaw: {
@@ -84,7 +83,7 @@ export interface ReadConditions {
   ifRange?: string | undefined
   ifMatch?: Tags | undefined
   ifNoneMatch?: Tags | undefined
-  /** Its ETag is asked for, however large the file is. */
+  /** The ETag is needed, even for a large file. */
   isTagged: boolean
 }
 
@@ -96,10 +95,10 @@ export interface FileName {
 
 export interface StartExec extends InSandbox {
   execId: string
-  /** How its client follows it: an answer at the end, events, or neither. This decides the default time-out. */
+  /** How the client follows it: an answer at the end, events, or neither. It decides the default timeout. */
   mode: 'json' | 'events' | 'background'
   request: ExecRequest
-  /** Whether the account has an allowlist. Then no variable may steer what the command becomes. */
+  /** Whether the account has an allowlist, which also restricts variables. */
   isListed?: boolean
   idempotencyKey?: string | undefined
 }
@@ -117,20 +116,20 @@ export const streamPath = (name: StreamCallName) => `/streams/${name}`
 export const isStream = (path: string): boolean => path.startsWith('/streams/')
 /** The name of the call or the stream that has this path. */
 export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path)?.[1]
-/** The paths of WebSockets, to a command and to a port. The API passes the client's connection on as it is. */
+/** The paths of WebSockets to a command and to a port. The API passes the client's connection on unchanged. */
 export const attachPath = '/attach'
 export const portPath = '/port'
 
 /** The header with a stream's arguments, as JSON in base64url, if the body comes from the client. */
 export const argsHeader = 'x-sandlot-args'
-/** The header with the account that a call is for: its body is counted before it is read. */
+/** The header with the account of a call, against which its body is counted. */
 export const accountHeader = 'x-sandlot-account'
 /** Milliseconds after which the API counts a worker that does not answer as lost. */
 export const silenceHeader = 'x-sandlot-silence-ms'
 /** Present on a stream's answer whose body is a {@link CallProblem}. */
 export const problemHeader = 'x-sandlot-problem'
 
-/** A failure that the client is to see, as the worker sends it. */
+/** An error for the client, as the worker sends it. */
 export interface CallProblem {
   code: string
   detail: string

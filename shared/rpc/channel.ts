@@ -9,7 +9,7 @@ import { Agent, type AgentOptions, type RequestOptions } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import { deriveKey } from '../platform/seal.ts'
 
-/** Each connection also has a key of its own, so an attacker who learns CALLS_KEY later can read nothing of before. */
+/** Each connection has its own key, so an attacker who learns CALLS_KEY later cannot read earlier traffic. */
 const suite = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
   // Node supports pre-shared keys for no later version.
@@ -40,6 +40,6 @@ export function acceptCallsTo(workerId: string, secrets: readonly string[]): Tls
   return { ...suite, pskCallback: (_socket, name) => keys.get(name) ?? null }
 }
 
-/** A name that tells the keys of a rotation apart, and reveals nothing of them. */
+/** A name that distinguishes the keys of a rotation, and reveals nothing about them. */
 const keyName = (secret: string) => deriveKey(secret, 'sandlot call key name').toString('hex').slice(0, 16)
 const keyOf = (secret: string, workerId: string) => deriveKey(secret, `sandlot calls to ${workerId}`)

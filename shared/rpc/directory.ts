@@ -14,11 +14,11 @@ export interface WorkerEntry {
   id: string
   /** The base address of its internal server. */
   url: string
-  /** Why it makes no sandboxes: it cannot reach the cluster, or that is not set up. Null when it makes some. */
+  /** Why it creates no sandboxes: the cluster is unreachable or misconfigured. Null when it creates some. */
   driverProblem: string | null
-  /** False when the problem is one that only an operator can mend. */
+  /** False when only an operator can fix the problem. */
   isSetUp?: boolean | undefined
-  /** It is stopping: it takes nothing new, but still serves its commands. */
+  /** It is stopping: it accepts no new work, but still serves its commands. */
   isDraining?: boolean | undefined
 }
 
@@ -35,8 +35,8 @@ export const announceEveryMs = 1_000
  */
 const keptMs = 3_600_000
 /**
- * Milliseconds for which an attacker who owns Redis can show an old entry again, and that the clocks of two machines may differ. All
- * it gains is a worker that seems to live: nobody else can take its calls (channel.ts).
+ * Milliseconds for which an attacker who controls Redis can replay an entry, and by which the clocks of two machines
+ * may differ. The attacker gains only a worker that seems alive: no other process can take its calls (channel.ts).
  */
 const replayMs = 60_000
 const key = 'sandlot:workers'
@@ -92,7 +92,7 @@ export async function listWorkers({
   return [...listed.values()]
 }
 
-/** The last entries of these workers, of those that have one. They need not live: only an answer of theirs tells. */
+/** The last entries of these workers, which need not be alive. */
 export async function findEntries(
   { redis, settings }: Pick<Context, 'redis' | 'settings'>,
   ids: readonly string[],
@@ -137,13 +137,12 @@ function warnOfForgery(log: Logger) {
   )
 }
 
-/** Whether new work may be sent to it. */
 export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
 
 /**
- * Rendezvous hashing: all processes put the workers of one sandbox in the same order without asking each other. The
- * first is its slot owner: it gets the sandbox's calls, and opens slots for it. A worker that comes or goes moves only
- * its own share. Only the end of the id counts, which a sandbox has in common with the warm pod that it claimed.
+ * Rendezvous hashing: all processes compute the same order of workers for a sandbox. The first is its slot owner,
+ * which gets its calls and keeps slots for it. A worker that starts or stops moves only its own share. Only the end of
+ * the id counts, which a sandbox shares with the warm pod that it claimed.
  * @param id a sandbox's, or the name of a warm pod
  */
 export function inOrderFor<W extends WorkerEntry>(id: string, workers: W[]): W[] {

@@ -9,12 +9,12 @@ import { SettingsError } from '../platform/settings.ts'
 import { limitRequest } from '../platform/sockets.ts'
 import { listWorkers, takesCalls } from './directory.ts'
 
-/** Resolves when the part is there. Otherwise rejects with, or returns, words on what is missing. */
+/** Resolves when the part is available, else rejects with the reason. */
 type HealthCheck = () => Promise<unknown>
 
 const checkMs = 2_000
 const readinessKey = 'sandlot:readiness'
-/** Milliseconds for a request, which is a head and no body. */
+/** Milliseconds for a request, which has no body. */
 const requestMs = 20_000
 
 /** The parts that every process needs, by their names in /readyz. */
@@ -60,7 +60,7 @@ async function stateOf(check: HealthCheck): Promise<string> {
   }
 }
 
-/** Answers the metrics. Those that cost a query are fetched when asked for, and left out when that fails. */
+/** Answers the metrics. Those that need a query are read now, and omitted when that fails. */
 async function tellMetrics(context: Context, response: ServerResponse) {
   const { metrics, db, jobs } = context
   await Promise.allSettled([
@@ -81,7 +81,7 @@ export function answer(response: ServerResponse, status: number, body: unknown) 
   response.end(JSON.stringify(body))
 }
 
-/** What the API's /readyz says of the workers and the cluster. */
+/** The API's checks of the workers and the cluster. */
 export const workerChecks = (context: Context): Record<string, HealthCheck> => ({
   workers: async () => {
     if (!(await listWorkers(context)).some(takesCalls)) throw new Error('no worker is running')

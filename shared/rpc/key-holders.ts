@@ -1,6 +1,6 @@
 /**
- * Which process holds which keys, by fingerprint: each tells it in Redis while it lives, so that an operator who rotates
- * keys sees when all processes hold the new one (`npm run admin -- keys`).
+ * Which process holds which keys, by fingerprint. Each process publishes them in Redis, so that an operator who
+ * rotates keys sees when all processes have the new one (`npm run admin -- keys`).
  */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -12,7 +12,7 @@ import type { Context } from '../platform/context.ts'
 import { deriveKey, publicKeyOf } from '../platform/seal.ts'
 import type { Role, Settings } from '../platform/settings.ts'
 
-/** As in the environment. An API is shown by what it has of SECRETS_KEY, the public half of the first. */
+/** As in the environment. For SECRETS_KEY, an API has the public half of the first. */
 export const keyNames = ['JWT_SECRET', 'SECRETS_KEY', 'CALLS_KEY'] as const
 export type KeyName = (typeof keyNames)[number]
 
@@ -33,7 +33,7 @@ const tellEveryMs = 2_000
 const livesMs = 10_000
 const withdrawMs = 500
 
-/** @returns what takes it back */
+/** Returns a function that withdraws the entry. */
 export function tellKeys({ redis, settings }: Pick<Context, 'redis' | 'settings'>, kind: Role) {
   const key = prefix + randomUUID()
   const place = `${hostname()}:${process.pid}`
@@ -49,7 +49,7 @@ export function tellKeys({ redis, settings }: Pick<Context, 'redis' | 'settings'
   }
 }
 
-/** Those that live, or have died within ten seconds. Redis is believed: it has nothing to gain by these. */
+/** Processes that are alive, or were within ten seconds. These entries are not signed: they grant nothing. */
 export async function listKeyHolders(redis: Redis): Promise<KeyHolder[]> {
   const found: (string | null)[] = []
   for await (const names of redis.scanStream({ match: `${prefix}*`, count: 1_000 })) {
@@ -68,6 +68,6 @@ const fingerprintsOf = (settings: Settings, kind: Role): KeyHolder['keys'] => ({
   CALLS_KEY: settings.callsKeys.map(fingerprintOf),
 })
 
-/** 24 bits: they tell the few keys of one installation apart, and are too few to find a key by. */
+/** 24 bits distinguish the few keys of one installation, and are too few to find a key. */
 export const fingerprintOf = (key: string): string =>
   deriveKey(key, 'sandlot key fingerprint').toString('hex').slice(0, 6)

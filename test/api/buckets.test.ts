@@ -1,10 +1,10 @@
 /** Rate limits: token buckets, exact over all API processes. */
 import { describe, expect, test } from 'vitest'
-import { LocalBuckets } from '../../api/limits/local-buckets.ts'
 import { Buckets } from '../../api/limits/rate-limit.ts'
 import { readPage } from '../../scripts/docs.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { newExecId, newSandboxId } from '../../shared/data/ids.ts'
+import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
 import { openContext } from '../../shared/platform/context.ts'
 import type { Problem } from '../../shared/platform/problem.ts'
 import type { Account, Refusal } from '../support/account.ts'
@@ -169,10 +169,10 @@ test('reads and changes are limited by each process, and go on without Redis', a
   expect((refusal as Refusal).retryAfter).toBeGreaterThan(50)
 })
 
-test('a bucket of one process refills steadily, and forgets the owner who was there the longest ago', () => {
+test('a bucket of one process refills steadily, and forgets the least recent owner', () => {
   let now = 0
-  const buckets = new LocalBuckets(() => now)
-  const take = (owner = 'a') => buckets.take(owner, 60)
+  const buckets = new TokenBuckets({ perSecond: 1, burst: 60 }, () => now)
+  const take = (owner = 'a') => buckets.take(owner)
   for (let left = 59; left >= 0; left--) expect(take()).toEqual({ remaining: left })
   expect(take()).toEqual({ waitMs: 1000 })
   now = 999

@@ -1,7 +1,7 @@
 /** PASSWORD_SCRYPT_LOG_N may change: who has an account is not told by how long a refused login takes. */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { costOf, Decoys } from '../../api/auth/decoys.ts'
+import { costOf, makeDummyHashes } from '../../api/auth/dummy-hashes.ts'
 import { Passwords } from '../../api/auth/passwords.ts'
 import { callAs, type Refusal } from '../support/account.ts'
 import { processorTicks } from '../support/measure.ts'
@@ -50,15 +50,15 @@ test('after a change the address of nobody takes as long as an account, and a lo
   expect((await callAs(world, {}, 'logIn', { body: { email, password }, api: old })).status).toBe(200)
 })
 
-test('decoys have the costs of the accounts, in their shares, each address always the same', async () => {
+test('dummy hashes have the costs of the accounts, in their shares, and are stable per address', async () => {
   const passwords = new Passwords({ logN: 10, atOnce: 2 })
   const waiter = { group: '', isKnown: true }
   const hash = await passwords.hash('a password', waiter)
   await world.db.query('delete from account')
   const addresses = Array.from({ length: 400 }, (_, n) => `${n}@example.com`)
   const costs = async () => {
-    const decoys = new Decoys(world.db, 14)
-    return await Promise.all(addresses.map(async (address) => costOf(await decoys.of(address))))
+    const dummyHashOf = makeDummyHashes(world.db, 14)
+    return await Promise.all(addresses.map(async (address) => costOf(await dummyHashOf(address))))
   }
   const add = async (count: number, cost: number) => {
     hash[7] = cost
@@ -87,6 +87,6 @@ test('decoys have the costs of the accounts, in their shares, each address alway
   const later = await costs()
   expect(later.filter((cost, n) => cost !== found[n]).length).toBeGreaterThan(0)
   expect(later.every((cost, n) => cost === 11 || found[n] === 9)).toBe(true)
-  const decoys = new Decoys(world.db, 10)
-  expect(await passwords.matches('', await decoys.of(addresses[0]!), waiter)).toBe(false)
+  const dummyHash = await makeDummyHashes(world.db, 10)(addresses[0]!)
+  expect(await passwords.matches('', dummyHash, waiter)).toBe(false)
 })

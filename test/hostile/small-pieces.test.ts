@@ -1,9 +1,9 @@
 /** Limits on pieces: pipelined requests and small HTTP chunks cost more to handle than to send. */
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
-import { PieceLimit } from '../../shared/lib/piece-limit.ts'
 import { Notifications } from '../../shared/platform/notify.ts'
 import { connectRedis } from '../../shared/platform/redis.ts'
+import { makePieceLimit } from '../../shared/platform/sockets.ts'
 import { headOf, openRaw } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -122,33 +122,34 @@ test('a wait for a notification ends with its request', async () => {
 
 describe('the limit on small pieces', () => {
   test('admits 1,024 empty pieces at once, and not one more', () => {
-    const limit = new PieceLimit(0)
-    for (let piece = 0; piece < 1_024; piece++) expect(limit.isExceededBy(0, 0)).toBe(false)
-    expect(limit.isExceededBy(0, 0)).toBe(true)
+    const isExceededBy = makePieceLimit(() => 0)
+    for (let piece = 0; piece < 1_024; piece++) expect(isExceededBy(0)).toBe(false)
+    expect(isExceededBy(0)).toBe(true)
   })
 
   test('admits any number of pieces of 16 bytes', () => {
-    const limit = new PieceLimit(0)
-    for (let piece = 0; piece < 100_000; piece++) expect(limit.isExceededBy(16, 0)).toBe(false)
+    const isExceededBy = makePieceLimit(() => 0)
+    for (let piece = 0; piece < 100_000; piece++) expect(isExceededBy(16)).toBe(false)
   })
 
   test('admits 200 pieces of one byte a second for a day, and refuses 400 within half a minute', () => {
     const day = 24 * 60 * 60
-    const slow = new PieceLimit(0)
-    for (let piece = 0; piece < day * 200; piece += 1) {
-      if (slow.isExceededBy(1, piece * 5)) throw new Error(`refused after ${piece} pieces`)
+    let now = 0
+    const slow = makePieceLimit(() => now)
+    for (let piece = 0; piece < day * 200; piece++) {
+      now = piece * 5
+      if (slow(1)) throw new Error(`refused after ${piece} pieces`)
     }
-    const fast = new PieceLimit(0)
-    const refusedAt = Array.from({ length: 12_000 }, (_, piece) => piece * 2.5).find((at) =>
-      fast.isExceededBy(1, at),
-    )
-    expect(refusedAt).toBeLessThan(30_000)
+    now = 0
+    const fast = makePieceLimit(() => now)
+    while (!fast(1)) now += 2.5
+    expect(now).toBeLessThan(30_000)
   })
 
   test('large pieces do not pay in advance', () => {
-    const limit = new PieceLimit(0)
-    limit.isExceededBy(1024 * 1024, 0)
-    const refused = Array.from({ length: 5_000 }).findIndex(() => limit.isExceededBy(0, 0))
+    const isExceededBy = makePieceLimit(() => 0)
+    isExceededBy(1024 * 1024)
+    const refused = Array.from({ length: 5_000 }).findIndex(() => isExceededBy(0))
     expect(refused).toBe(1_024)
   })
 })

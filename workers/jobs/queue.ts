@@ -1,4 +1,4 @@
-/** Takes jobs off the queue and gives each to its processor. */
+/** Processes jobs of the queue. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -21,13 +21,13 @@ const processors: Record<JobName, Processor> = {
   expire: expireSandbox,
 }
 
-/** Jobs at a time. They wait for the cluster more than they compute. */
+/** Jobs at the same time. They mostly wait for the cluster. */
 const atOnce = 64
 
-/** Seconds that the loop blocks at most: Redis must answer often enough to be told from one that is silent. */
+/** Seconds that the loop blocks at most, so that an unavailable Redis is noticed. */
 const blockSeconds = 1
 
-/** Milliseconds without a word of it, after which another worker takes up a job; the sweep is as quick. */
+/** Milliseconds without a heartbeat after which another worker takes over a job. */
 const lockMs = 10_000
 const lookEveryMs = 1_000
 
@@ -37,7 +37,7 @@ class Loop extends Worker {
   }
 }
 
-/** @param connection a patient one, which waits for a Redis that is away, as BullMQ's loops need */
+/** @param connection a patient one, as BullMQ's loops need */
 export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
   const queue = new Loop(queueName, (job) => doJob(worker, job), {
     connection,

@@ -1,17 +1,17 @@
-/** Announces this worker to the API processes, every second: that it is there and whether it can make sandboxes. */
+/** Registers this worker every second, and whether it can create sandboxes. */
 
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/directory.ts'
 
-/** Milliseconds until a Redis that is away, or not yet connected, is tried again. */
+/** Milliseconds between attempts while Redis is unavailable. */
 const retryMs = 100
 /** Milliseconds that the start of a worker waits for its first announcement. */
 const firstMs = 2_000
 
 interface Announced extends Pick<Context, 'log' | 'redis' | 'settings'> {
   id: string
-  /** Rejects when it cannot make sandboxes. */
+  /** Rejects when it cannot create sandboxes. */
   driver: { ping(): Promise<void> }
 }
 
@@ -55,7 +55,7 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
   await withTimeout(firstMs, first.promise)
 
   return {
-    /** From here on the API sends nothing new. The worker stays listed, so that its commands are not taken for lost. */
+    /** From now on, the API sends no new work. The worker stays registered, so its commands are not considered lost. */
     async drain() {
       isDraining = true
       await tell()

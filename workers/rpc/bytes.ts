@@ -3,13 +3,13 @@ import type { Readable, Writable } from 'node:stream'
 import { untilAny } from '../../shared/lib/until-any.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Resolves when the other side can take more, or has gone. */
+/** Resolves when the stream can take more, or is closed. */
 export async function write(out: Writable, text: string | Buffer): Promise<void> {
   if (out.destroyed || out.write(text)) return
   await untilAny(out, ['drain', 'close'])
 }
 
-/** All bytes of a request's body. When it is refused half-way, the connection stays open for the refusal. */
+/** The bytes of a body. If it is refused half-way, the connection stays open for the refusal. */
 export const bytesOfBody = (body: Readable): AsyncIterable<Buffer> =>
   body.iterator({ destroyOnReturn: false })
 
@@ -42,7 +42,7 @@ export function rangeOf(header: string | undefined, start: number, end: number):
   return { from, to }
 }
 
-/** Of an answer that is these bytes. @param isPart of more. @param total `*` while that is not known */
+/** Headers for these bytes. @param isPart of more bytes. @param total `*` if unknown */
 export const headersOf = ({ from, to }: ByteRange, isPart: boolean, total: number | '*') => ({
   'content-type': 'application/octet-stream',
   'accept-ranges': 'bytes',

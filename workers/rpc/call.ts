@@ -15,18 +15,18 @@ import {
  */
 export type IsAwaited = () => Promise<boolean>
 
-/** How a call came. A streamed one reads the client's body from it, and writes its answer to it. */
+/** The connection of a call. A streamed one reads the client's body from it, and writes its answer to it. */
 export interface Wire {
   request: IncomingMessage
   response: ServerResponse
-  /** Aborts when the API has hung up. */
+  /** Aborts when the API disconnects. */
   signal: AbortSignal
   isAwaited: IsAwaited
   /** Counts the call's body, and a stream's buffers, until the answer has been sent. */
   held: Holding
 }
 
-/** Answers one call of the API. @throws {Problem} what the client is to see */
+/** Answers one call of the API. Throws a Problem for the client. */
 export type CallHandler<N extends CallName, Worker> = (
   args: Calls[N]['args'],
   worker: Worker,
@@ -34,8 +34,8 @@ export type CallHandler<N extends CallName, Worker> = (
 ) => Promise<Calls[N]['result']>
 
 /**
- * Answers one call whose body or answer is streamed. Resolves when it is done, with the answer if that is JSON.
- * @throws {Problem} what the client is to see, as long as nothing was written
+ * Answers one call whose body or answer is streamed. Resolves with the answer if that is JSON.
+ * @throws {Problem} for the client, unless the answer has begun
  */
 export type StreamHandler<N extends StreamCallName, Worker> = (
   args: Streams[N]['args'],
@@ -47,10 +47,10 @@ export type CallHandlers<Worker> = { [N in CallName]: CallHandler<N, Worker> } &
   [N in StreamCallName]: StreamHandler<N, Worker>
 }
 
-/** What a WebSocket was asked for. One of the two is called. */
+/** One of the two is called. */
 export interface Opened {
   serve(socket: WebSocket): void
-  /** There is no WebSocket: the client has left, or its handshake was wrong. */
+  /** Called when the client has left, or its handshake was invalid. */
   abandon?(): void
 }
 

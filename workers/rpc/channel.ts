@@ -1,4 +1,4 @@
-/** The server of calls: no connection without a key of CALLS_KEY gets past the handshake. */
+/** The RPC server, whose handshake requires a key of CALLS_KEY. */
 import { createServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { limitRequest } from '../../shared/platform/sockets.ts'
@@ -8,7 +8,6 @@ import { answer } from '../../shared/rpc/internal-server.ts'
 /** Milliseconds without a byte of the handshake, the first one included. */
 const handshakeMs = 5_000
 
-/** @returns the server; `close` ends all of its connections */
 export function openChannel(workerId: string, secrets: readonly string[]) {
   const options = {
     ...acceptCallsTo(workerId, secrets),
@@ -18,7 +17,7 @@ export function openChannel(workerId: string, secrets: readonly string[]) {
   }
   const server = createServer(options, (request, response) => {
     if (!limitRequest(request, response)) return
-    // The API asks over TLS whether a worker lives, so the answer is that worker's and not of whoever has its address.
+    // Liveness checks use TLS, which proves that the answer is from this worker.
     const isKnown = request.url === '/healthz'
     answer(response, isKnown ? 200 : 404, { status: isKnown ? 'ok' : 'not found' })
   })

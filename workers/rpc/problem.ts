@@ -3,7 +3,7 @@
 import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
 
-/** The command of this Idempotency-Key is another worker's. The API asks that one; no client sees this error. */
+/** The command of this Idempotency-Key belongs to another worker, which the API calls then. No client sees this error. */
 export class ExecElsewhere extends Error {
   readonly code = execElsewhere
   readonly known: { id: string; workerId: string }
@@ -14,7 +14,7 @@ export class ExecElsewhere extends Error {
   }
 }
 
-/** @returns status and body of the answer. Internal errors are answered without their message */
+/** Returns status and body of the answer. Internal errors are answered without their message. */
 export function problemOf(error: unknown): { status: number; body: CallProblem } {
   if (error instanceof ExecElsewhere) {
     const members = { exec_id: error.known.id, worker_id: error.known.workerId }
@@ -26,7 +26,7 @@ export function problemOf(error: unknown): { status: number; body: CallProblem }
   return { status: problem.status, body }
 }
 
-/** Whether it is our fault, and is logged. */
+/** Whether it is an internal error, which is logged. */
 export const isFault = (error: unknown): boolean =>
   !(error instanceof Problem || error instanceof ExecElsewhere || meansAway(error))
 

@@ -1,4 +1,4 @@
-/** Takes the API's calls. */
+/** Serves the API's calls. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { limits } from '../../shared/contract/limits.ts'
@@ -49,12 +49,12 @@ export class CallServer<Worker extends ServerContext> {
     })
   }
 
-  /** Takes calls from now on; until then the worker is not complete, and refuses them. */
+  /** Accepts calls from now on. Before that, the worker is not complete. */
   open(worker: Worker): void {
     this.worker = worker
   }
 
-  /** Takes no more calls, except those about commands that run here: nobody else can answer them. */
+  /** Refuses calls from now on, except those about commands that run here. */
   refuseNew(): void {
     this.isDraining = true
   }
@@ -63,7 +63,7 @@ export class CallServer<Worker extends ServerContext> {
     return this.running.size === 0
   }
 
-  /** Resolves when no call is left, and no client is attached to a command; at the latest after `ms`. */
+  /** Resolves when no call is left and no client is attached to a command, at the latest after `ms`. */
   async idle(ms: number): Promise<void> {
     const end = performance.now() + ms
     while (!this.isIdle && performance.now() < end) {
@@ -99,7 +99,7 @@ export class CallServer<Worker extends ServerContext> {
   }
 }
 
-/** @returns undefined when the account has too many streams, or no memory left for the body. Then the call is refused. */
+/** Returns undefined after refusing the call of an account with too many streams, or without memory for the body. */
 function holdCall(
   { ledger }: ServerContext,
   { url = '', headers }: IncomingMessage,
@@ -126,7 +126,7 @@ type HandlerName = CallName | StreamCallName
 
 const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
 
-/** Turns any error into an answer, or ends the connection when an answer has begun. */
+/** Answers errors, or ends the connection when an answer has begun. */
 async function answer<Worker extends ServerContext>(
   worker: Worker,
   name: HandlerName,

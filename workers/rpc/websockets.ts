@@ -1,4 +1,4 @@
-/** Takes the API's requests for WebSockets: each answer is a refusal, or an open one. */
+/** Serves the API's requests for WebSockets. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
@@ -16,7 +16,7 @@ export const isAttachment = ({ url }: IncomingMessage): boolean => url === attac
 
 const maxFragments = 8
 const maxBufferedReads = 256
-/** The largest read of a socket with TLS. Each fragment of a message may keep one in memory, even a fragment of one byte. */
+/** The largest read of a TLS socket. Each fragment of a message may keep one in memory. */
 const readBytes = 16 * 1024
 /** Bytes that a read costs beyond its content. */
 const readOverheadBytes = 512
@@ -40,10 +40,10 @@ const sockets = new WebSocketServer({
   maxBufferedChunks: maxBufferedReads,
 })
 
-/** Of each account, over all its sockets in this worker. */
+/** Per account, over all its sockets in this worker. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
-/** @param worker undefined while it takes none */
+/** @param worker undefined while it accepts none */
 export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
   handlers: SocketHandlers<Worker>,
   worker: Worker | undefined,
@@ -72,7 +72,7 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
       webSocket.on('close', () => memory!.free())
       opened.serve(webSocket)
     })
-    // It is called at once, or never.
+    // The callback runs synchronously, or never.
     if (isServed) return
     memory.free()
     opened.abandon?.()

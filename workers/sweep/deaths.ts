@@ -7,7 +7,7 @@ import type { PodsContext } from '../pods/context.ts'
 import { endAndDelete } from '../pods/end-and-delete.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
-/** Ends the sandbox of a pod that died by itself, soon after. The sweep finds what this misses. */
+/** Ends the sandbox of a pod that died. The reconciler finds those that this misses. */
 export function watchDeaths(worker: PodsContext): void {
   worker.driver.watch(async (pod) => {
     try {
@@ -24,12 +24,12 @@ export function watchDeaths(worker: PodsContext): void {
   })
 }
 
-/** Milliseconds by which a node's clock and PostgreSQL's may differ over the life of a sandbox. */
+/** Milliseconds by which the clocks of a node and of PostgreSQL may differ over the life of a sandbox. */
 const clocksDifferMs = 5_000
 
 /**
- * A pod's death as the end of its sandbox. Whether that counts as a failed start, the row decides (`endSandbox`). A
- * deadline that came before the cap was another than ours: somebody changed the pod.
+ * The reason for the end of a sandbox whose pod died. The row decides whether that is a failed start (`endSandbox`). A
+ * deadline before `expires_at` was set by someone else.
  */
 export function endOf(
   { reason, detail }: PodDeath,

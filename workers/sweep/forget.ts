@@ -1,6 +1,6 @@
 /**
- * Deletes what is no longer needed, so that nothing an account may store grows for ever. Part of the sweep: each
- * statement finds what is due by an index, and deletes a bounded number of rows.
+ * Deletes old data, so that the tables do not grow forever. It is part of each pass: every statement uses an index,
+ * and deletes a limited number of rows.
  */
 import { encodeTime } from 'ulid'
 import { limits } from '../../shared/contract/limits.ts'
@@ -12,7 +12,7 @@ import { forgetMetadata } from '../../shared/data/sandbox-writes.ts'
 import { foldSandboxes } from '../../shared/data/usage.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/** Rows of a table that one pass deletes. More would keep the pass, and those who wait for its locks. */
+/** Rows of a table that one pass deletes, so that it stays short. */
 const bite = 2_000
 /** Sandboxes that one pass folds. */
 const foldBite = 200
@@ -29,5 +29,5 @@ export async function forgetThePast({ db, settings }: Pick<Context, 'db' | 'sett
   await foldSandboxes(db, { before: `sbx_${folded}`, limit: foldBite })
 }
 
-/** The prefix at which the ids of a moment begin: ids sort by the time they were made. */
+/** The prefix of ids that were created at this time. */
 const placeInTime = (ms: number): string => encodeTime(ms).toLowerCase()

@@ -1,7 +1,6 @@
 /**
- * The sweep makes the cluster and the database agree, both ways. It runs on a timer in every worker, and PostgreSQL gives
- * each pass to one of them, so neither a flushed Redis nor a dead worker stops it. Only the sweep looks at everything that
- * lives.
+ * The reconciler makes the cluster and the database agree. It runs on a timer in every worker, and PostgreSQL gives
+ * each pass to one of them, so neither a flushed Redis nor a dead worker stops it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
@@ -23,11 +22,11 @@ import { discardWarmPod } from '../pool/make.ts'
 import { endOf } from './deaths.ts'
 import { forgetThePast } from './forget.ts'
 
-/** Milliseconds. A younger row or pod is left to its job. */
+/** Milliseconds. Younger rows and pods are left to their jobs. */
 const newbornMs = 5_000
-/** How many actions run at once. */
+/** Actions that run at the same time. */
 const atOnce = 64
-/** Milliseconds that a pass waits for the actions it began. */
+/** Milliseconds that a pass waits for its actions. */
 const passMs = 5_000
 
 export type Action =
@@ -37,19 +36,18 @@ export type Action =
       sandboxId: string
       reason: 'expired' | 'start_failed' | 'pod_failed'
       detail: string | null
-      /** The name of its pod, where that is not listed. */
+      /** The name of its pod if that is not listed. */
       lost?: string
     }
   | { kind: 'delete'; sandboxId: string }
-  /** Its warm pod was not told whose it is. */
+  /** Its warm pod was not assigned. */
   | { kind: 'assign'; sandboxId: string }
   /** Its warm pod, of this name, is dead or not listed, and nothing has run in it. */
   | { kind: 'replace'; sandboxId: string; lost: string }
-  /** A warm pod that nobody claimed is dead. */
+  /** An unclaimed warm pod is dead. */
   | { kind: 'discard'; pod: WarmPod }
   | { kind: 'delete stray'; pod: PodState }
 
-/** It tells itself from the workers that are gone. */
 type SweepContext = PodsContext & { id: string }
 
 /** Runs until the signal aborts. A pass that fails is logged, and the next one tries again. */
@@ -66,7 +64,7 @@ export async function sweepForEver(worker: SweepContext, signal: AbortSignal): P
   }
 }
 
-/** A timer is never exact: a pass is due a little before the interval is over. */
+/** Timers are not exact, so a pass is due slightly before the interval is over. */
 const dueShare = 0.9
 
 /**
@@ -99,8 +97,8 @@ async function sweep(
 }
 
 /**
- * What to do, as a pure function of the rows that may have a pod, the pods that are there, and the time.
- * @param pods undefined when the cluster cannot be asked: sandboxes past their cap are ended all the same
+ * Plans the actions as a pure function of rows, pods and time.
+ * @param pods undefined when the cluster is unreachable: expired sandboxes are ended anyway
  */
 export function planSweep(
   rows: readonly SandboxRow[],
@@ -127,7 +125,7 @@ export function planSweep(
 
 const lostOf = (action: Action) => ('lost' in action ? action.lost : undefined)
 
-/** Leaves out what was planned for lost pods that are there after all, and all of it when the cluster cannot be asked. */
+/** Omits actions for lost pods that exist after all; all of them when the cluster is unreachable. */
 export function leaveFound(actions: readonly Action[], pods: readonly PodState[] | undefined): Action[] {
   const living = pods && new Set(pods.filter(({ death }) => !death).map(({ name }) => name))
   const isFound = (name: string | undefined) => name !== undefined && (living?.has(name) ?? true)
@@ -176,8 +174,8 @@ async function listPods({
 }
 
 /**
- * Does the actions of a pass. Those that take long go on beside the next pass, which leaves them alone.
- * @returns what resolves when all actions are done, at the latest after {@link passMs}
+ * Applies the actions of a pass. Long ones continue beside the next pass, which skips them.
+ * @returns a function that resolves when all actions are done, at the latest after {@link passMs}
  */
 function makeMender(worker: PodsContext): (actions: Action[]) => Promise<void> {
   const limit = pLimit(atOnce)
@@ -202,7 +200,7 @@ function makeMender(worker: PodsContext): (actions: Action[]) => Promise<void> {
   }
 }
 
-/** Each action reads its row again first, which may have changed. */
+/** Each action first reads its row again. */
 async function mend(worker: PodsContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':
@@ -233,7 +231,7 @@ async function mendReplace(
 async function mendEnd(worker: PodsContext, action: Action & { kind: 'end' }) {
   const { sandboxId, reason, detail, lost } = action
   if (lost !== undefined) {
-    // It may have got another pod meanwhile.
+    // It may have another pod by now.
     const row = await findSandbox(worker.db, sandboxId)
     if (!row || podOf(row).name !== lost) return
   }

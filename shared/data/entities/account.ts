@@ -12,7 +12,7 @@ export const Account = defineEntity({
     deleted_at: p.datetime(3).nullable(),
     session_generation: p.integer().default(0),
     login_addresses: p.json<string[]>().defaultRaw(`'[]'`),
-    /** Entries of the command allowlist; null lets everything run. */
+    /** Entries of the command allowlist; null allows every command. */
     allowlist: p.json<string[]>().nullable(),
     /** An operator's overrides; null means the setting. */
     concurrent_limit: p.integer().nullable(),

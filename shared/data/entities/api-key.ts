@@ -16,7 +16,7 @@ export const ApiKey = defineEntity({
     revoked_at: p.datetime(3).nullable(),
     last_used_at: p.datetime(3).nullable(),
     is_replaced: p.boolean().default(false),
-    /** Of a replaced key: what it was given at first; null if it was to live for ever. */
+    /** Of a replaced key: its original lifetime; null for unlimited. */
     lifetime: p.interval().nullable(),
   },
 })

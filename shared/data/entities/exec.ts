@@ -2,7 +2,7 @@ import { defineEntity, p } from '@mikro-orm/core'
 import type { ExecResult } from '../../contract/exec.ts'
 import type { RowOf } from './row.ts'
 
-/** Commands: what each was and how it ended. */
+/** Commands and their exit status. */
 export const Exec = defineEntity({
   name: 'Exec',
   tableName: 'exec',
@@ -25,7 +25,7 @@ export const Exec = defineEntity({
     truncated: p.boolean().default(false),
     started_at: p.datetime(3),
     duration_ms: p.double().$type<number>().nullable(),
-    /** Told as lost while it may still run: the sweep finds and ends it. */
+    /** Reported as lost while it may still run: the reconciler ends it. */
     is_left: p.boolean().default(false),
   },
 })

@@ -1,4 +1,4 @@
-/** All tables as MikroORM knows them: their columns and types. Migrations make them, with their indexes and checks. */
+/** All tables with their columns and types. Migrations create them, with their indexes and checks. */
 import type { InferKyselyDB } from '@mikro-orm/postgresql'
 import { Account } from './account.ts'
 import { ApiKey } from './api-key.ts'
@@ -24,5 +24,5 @@ export const entities = [
   WarmPod,
 ] as const
 
-/** The tables, for typed statements: what a column holds when it is read, and what may be written to it. */
+/** The tables for typed statements. */
 export type Tables = InferKyselyDB<(typeof entities)[number]>

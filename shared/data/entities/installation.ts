@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core'
 
-/** One row for ever: what pods are labelled with. */
+/** A single row with the id with which pods are labelled. */
 export const Installation = defineEntity({
   name: 'Installation',
   tableName: 'installation',

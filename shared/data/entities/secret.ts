@@ -6,11 +6,11 @@ export const Secret = defineEntity({
   properties: {
     id: p.text().primary(),
     account_id: p.text(),
-    /** Null for one that all sandboxes of the account get. */
+    /** Null for one of all sandboxes of the account. */
     sandbox_id: p.text().nullable(),
     name: p.text(),
     sealed_value: p.blob().$type<Buffer>(),
-    /** What it takes in an environment. */
+    /** Its bytes in an environment. */
     bytes: p.integer(),
     created_at: p.datetime(3),
   },

@@ -1,7 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core'
 import type { RowOf } from './row.ts'
 
-/** Pods that nobody owns. */
+/** Pods without a sandbox. */
 export const WarmPod = defineEntity({
   name: 'WarmPod',
   tableName: 'warm_pod',

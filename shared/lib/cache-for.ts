@@ -1,0 +1,14 @@
+/** Calls `load` at most once in `ms` milliseconds; all callers in between share its result. A failure is not kept. */
+export function cacheFor<T>(ms: number, load: () => Promise<T>): () => Promise<T> {
+  let last: { result: Promise<T>; at: number } | undefined
+  return () => {
+    const now = performance.now()
+    if (last && now - last.at < ms) return last.result
+    const loading = { result: load(), at: now }
+    last = loading
+    loading.result.catch(() => {
+      if (last === loading) last = undefined
+    })
+    return loading.result
+  }
+}
