@@ -1,6 +1,6 @@
 /** The exit status of a command, as its client sees it. */
 import type { ExecEnd } from '../../shared/contract/exec.ts'
-import { findSandbox } from '../../shared/data/sandboxes.ts'
+import { findSandbox, lockActive } from '../../shared/data/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { signalOf } from '../shell/exit-code.ts'
 import type { CommandEnd, CommandProcesses } from '../shell/slot.ts'
@@ -24,8 +24,10 @@ export async function describeEnd(
   end: CommandEnd,
   processes: CommandProcesses,
 ): Promise<Ending> {
-  const { sandboxId } = command.facts
+  const { sandboxId, accountId } = command.facts
   const isEnded = end.kind === 'exited' || (await endBeforeAnswer(worker, sandboxId, processes))
+  // Waits for a transaction that destroys the sandbox just now.
+  if (end.kind === 'lost') await lockActive(worker.db, { id: sandboxId, accountId }).catch(() => false)
   // The end of a sandbox ends its commands, with any exit status. A row that cannot be read changes nothing.
   const mayBeDestroyed = end.kind === 'lost' || end.code > 128
   const sandbox = mayBeDestroyed ? await findSandbox(worker.db, sandboxId).catch(() => undefined) : undefined
