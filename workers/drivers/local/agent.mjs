@@ -46,6 +46,8 @@ function join(socket, { id, role, ...request }) {
   const { main, stdout, stderr } = sockets
   if (!main || !stdout || !stderr) return
   incomplete.delete(id)
+  // A socket reports EOF only while it is read.
+  for (const output of [stdout, stderr]) output.on('end', () => output.destroy()).resume()
   if (sockets.request.port === undefined) run(sockets)
   else connectTo(sockets)
 }
@@ -72,6 +74,7 @@ function readLine(socket) {
 function finish({ main, stdout, stderr }, status) {
   send(main, status)
   for (const socket of [main, stdout, stderr]) if (socket.writable) socket.end()
+  main.resume()
 }
 
 function send(main, status) {
@@ -164,9 +167,7 @@ function feed(main, stdin) {
 function carry(output, socket) {
   output.on('error', () => {})
   output.pipe(socket, { end: false })
-  socket.on('end', () => socket.destroy()).on('close', () => output.resume())
-  // A socket reports EOF only while it is read.
-  if (socket.listenerCount('data') === 0) socket.resume()
+  socket.on('close', () => output.resume())
   return new Promise((resolve) => output.on('close', resolve))
 }
 

@@ -53,7 +53,10 @@ export async function startProcess(
   { tty }: StartOptions = {},
 ): Promise<Process> {
   const process = await ask(path, { argv, tty }, ms)
-  return tty ? Object.assign(process, { resize: process.setSize }) : process
+  if (!tty) return process
+  // It is empty, and a socket closes only once it was read.
+  process.stderr.resume()
+  return Object.assign(process, { resize: process.setSize })
 }
 
 /**
@@ -207,10 +210,10 @@ function openSockets(path: string): Sockets {
   } catch {
     throw new NoAnswer('the agent is missing')
   }
-  // `connect` connects before it returns. The end of a stream must not end the other direction.
-  const open = () => connect({ path: `/proc/self/fd/${fd}`, allowHalfOpen: true })
+  // `connect` connects before it returns.
+  const open = (allowHalfOpen = false) => connect({ path: `/proc/self/fd/${fd}`, allowHalfOpen })
   try {
-    return { main: open(), stdout: open(), stderr: open() }
+    return { main: open(true), stdout: open(), stderr: open() }
   } finally {
     closeSync(fd)
   }

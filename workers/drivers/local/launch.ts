@@ -121,16 +121,17 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
 
 /** Linux's O_CLOEXEC, which Node does not export. */
 const O_CLOEXEC = 0o2000000
-let inheritedCount: number | undefined
+let inherited: number[] | undefined
 
 /**
  * Puts `fd` in place of each descriptor beyond {@link listenerFd} that this process has inherited, for example from a
  * terminal. Node closes only the first ones of these in a child process.
  */
-function maskInherited(fd: number): number[] {
-  inheritedCount ??=
-    Math.max(listenerFd, ...readdirSync('/proc/self/fd').map(Number).filter(isInherited)) - listenerFd
-  return Array<number>(inheritedCount).fill(fd)
+function maskInherited(fd: number): (number | 'ignore')[] {
+  inherited ??= readdirSync('/proc/self/fd').map(Number).filter(isInherited)
+  const mask = Array<number | 'ignore'>(Math.max(listenerFd, ...inherited) - listenerFd).fill('ignore')
+  for (const other of inherited) if (other > listenerFd) mask[other - listenerFd - 1] = fd
+  return mask
 }
 
 function isInherited(fd: number): boolean {
