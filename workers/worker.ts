@@ -15,8 +15,8 @@ import { commonChecks, listen, openInternalServer } from '../shared/rpc/internal
 import { tellKeys } from '../shared/rpc/key-holders.ts'
 import { openDriver } from './drivers/open.ts'
 import type { ExecContext } from './exec/context.ts'
-import { endCommandsWithSandboxes } from './exec/ended-sandboxes.ts'
 import { Ends } from './exec/ends.ts'
+import { followSandboxes } from './exec/follow-sandboxes.ts'
 import { OutputRate } from './exec/output-rate.ts'
 import { Commands } from './exec/registry.ts'
 import { TakenBack } from './exec/taken-back.ts'
@@ -26,7 +26,6 @@ import { keepPool } from './pool/index.ts'
 import { announce } from './rpc/announce.ts'
 import { openChannel } from './rpc/channel.ts'
 import { CallServer } from './rpc/server.ts'
-import { prepareSlots } from './shell/prepare-slots.ts'
 import { followWorkers } from './shell/slot-owner.ts'
 import { SlotPool } from './shell/slot-pool.ts'
 import { watchDeaths } from './sweep/deaths.ts'
@@ -64,8 +63,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   const jobsRedis = connectRedis(settings.redisUrl, 'patient', log)
   const queue = takeJobs(worker, jobsRedis)
   watchDeaths(worker)
-  endCommandsWithSandboxes(worker, closing.signal)
-  prepareSlots(worker)
+  followSandboxes(worker, closing.signal)
   const sweeping = sweepForEver(worker, stopping.signal)
   const keeping = keepPool(worker, stopping.signal)
   const withdrawKeys = tellKeys(context, 'worker')

@@ -6,17 +6,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { NoAnswer, startProcess } from '../../workers/drivers/local/connection.ts'
-import { Frame } from '../../workers/drivers/local/frames.mjs'
-import { frame } from '../hostile/impostor.ts'
+import { type Role, status } from '../hostile/impostor.ts'
 import { collect } from './processes.ts'
 
 /** Listens as an agent does. @returns the path of its socket */
-async function listen(onConnection: (socket: Socket) => void): Promise<string> {
+async function listen(onRequest: (role: Role, socket: Socket) => void): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-agent-'))
   const path = join(folder, 'agent.sock')
   const server = createServer((socket) => {
     socket.on('error', () => {})
-    onConnection(socket)
+    socket.once('data', (line) => onRequest(JSON.parse(String(line)).role, socket))
   }).listen(path)
   await once(server, 'listening')
   onTestFinished(() => {
@@ -26,35 +25,49 @@ async function listen(onConnection: (socket: Socket) => void): Promise<string> {
   return path
 }
 
-test('of 100,000 small frames none is lost, and other work gets its turn between them', async () => {
-  const count = 100_000
-  const exit = frame(Frame.exit, '\0\0\0\x07')
-  const path = await listen((socket) => {
-    socket.write(frame(Frame.hello))
-    socket.once('data', () => {
-      const flood = Buffer.alloc(6 * count, frame(Frame.stdout, 'x'))
-      socket.end(Buffer.concat([frame(Frame.started), flood, exit]))
-    })
+test('no output is lost that is read only after the exit status has arrived', async () => {
+  const bytes = 300_000
+  const path = await listen((role, socket) => {
+    if (role === 'main') socket.end(Buffer.concat([status({ started: true }), status({ exit: 7 })]))
+    else socket.end(Buffer.alloc(bytes, role))
   })
   const process = await startProcess(path, ['true'], 10_000)
-  let turns = 0
-  let isOver = false
-  const takeTurn = () => {
-    turns++
-    if (!isOver) setImmediate(takeTurn)
-  }
-  setImmediate(takeTurn)
-  const output = await collect(process.stdout)
-  isOver = true
-  expect(output.length).toBe(count)
   expect(await process.ended).toEqual({ kind: 'exited', code: 7 })
-  // 512 frames of a chunk in each turn, and in some the rest of the chunk before.
-  expect(turns).toBeGreaterThan(count / 1_024)
+  expect((await collect(process.stdout)).equals(Buffer.alloc(bytes, 'stdout'))).toBe(true)
+  expect((await collect(process.stderr)).equals(Buffer.alloc(bytes, 'stderr'))).toBe(true)
 })
 
-test('an agent that sends an invalid frame, or nothing in time, starts nothing', async () => {
-  const nonsense = await listen((socket) => socket.write(Buffer.alloc(9_000_000, 255)))
-  await expect(startProcess(nonsense, ['true'], 10_000)).rejects.toThrow(NoAnswer)
+test('a status is read wherever its lines are cut', async () => {
+  const path = await listen((role, socket) => {
+    if (role !== 'main') return void socket.end()
+    const bytes = Buffer.concat([status({ started: true }), status({ exit: 7 })])
+    const next = (at: number) => {
+      socket.write(bytes.subarray(at, at + 1))
+      if (at + 1 < bytes.length) setImmediate(next, at + 1)
+    }
+    next(0)
+  })
+  const process = await startProcess(path, ['true'], 10_000)
+  expect(await process.ended).toEqual({ kind: 'exited', code: 7 })
+})
+
+test('an agent that closes the connection before it answers is asked again', async () => {
+  const path = await listen((_, socket) => void socket.destroy())
+  await expect(startProcess(path, ['true'], 10_000)).rejects.toThrow(NoAnswer)
+})
+
+test.each([
+  ['that never ends', Buffer.alloc(9_000_000, 'x')],
+  ['that is no JSON', Buffer.from('started\n')],
+  ['without a meaning', Buffer.from('null\n')],
+  ['of another type', Buffer.from('{"started":"true"}\n')],
+  ['that comes too early', status({ exit: 0 })],
+])('an agent that sends a status %s is refused', async (_, bytes) => {
+  const path = await listen((role, socket) => role === 'main' && socket.write(bytes))
+  await expect(startProcess(path, ['true'], 10_000)).rejects.toThrow('sent an invalid status')
+})
+
+test('an agent that does not answer in time starts nothing', async () => {
   const silent = await listen(() => {})
   await expect(startProcess(silent, ['true'], 50)).rejects.toThrow('did not answer within 50 ms')
 })

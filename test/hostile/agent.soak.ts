@@ -1,9 +1,8 @@
 /** A tenant of the local driver who has replaced the agent of a sandbox, and a neighbour who measures. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { Frame } from '../../workers/drivers/local/frames.mjs'
 import { shareWorld } from '../support/shared.ts'
-import { agentSocketOf, frame, replaceAgent } from './impostor.ts'
+import { agentSocketOf, replaceAgent, status } from './impostor.ts'
 import { withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()
@@ -14,15 +13,12 @@ const callers = 8
 const pauseMs = (callers * 60_000) / 120
 
 const floods = {
-  'repeats of `started`': { endless: frame(Frame.started) },
-  'empty frames': { first: [frame(Frame.started)], endless: frame(Frame.stdout) },
-  'frames of one byte': { first: [frame(Frame.started)], endless: frame(Frame.stdout, 'x') },
-  'frames of one byte, alternating between the streams': {
-    first: [frame(Frame.started)],
-    endless: Buffer.concat([frame(Frame.stdout, 'x'), frame(Frame.stderr, 'x')]),
-  },
-  'lines that take a slot': { first: [frame(Frame.started)], endless: frame(Frame.stdout, '1\n') },
-}
+  'repeats of `started`': { role: 'main', endless: status({ started: true }) },
+  'empty lines': { role: 'main', endless: Buffer.from('\n') },
+  'bytes of output': { started: true, role: 'stdout', endless: Buffer.from('x') },
+  'bytes of errors': { started: true, role: 'stderr', endless: Buffer.from('x') },
+  'lines that take a slot': { started: true, role: 'stdout', endless: Buffer.from('1\n') },
+} as const
 
 test.each(Object.entries(floods))('endless %s of an agent delay no neighbour', async (_, flood) => {
   await withNeighbour(

@@ -1,20 +1,19 @@
 /** A tenant of the local driver who has replaced the agent of a sandbox, and a neighbour on the same worker. */
 import { expect, test } from 'vitest'
-import { Frame } from '../../workers/drivers/local/frames.mjs'
 import { inside } from '../support/inside.ts'
 import { shareSandbox } from '../support/shared.ts'
-import { agentSocketOf, frame, replaceAgent } from './impostor.ts'
+import { agentSocketOf, replaceAgent, status } from './impostor.ts'
 
 const { world, sh: neighbourSh } = shareSandbox()
 
 const attacks = {
-  'repeats `started`': { endless: frame(Frame.started) },
-  'repeats `hello`': { endless: frame(Frame.hello) },
-  'sends empty frames': { first: [frame(Frame.started)], endless: frame(Frame.stdout) },
-  'sends output before the start': { endless: frame(Frame.stdout, 'x') },
-  'sends a failure after the start': { first: [frame(Frame.started)], endless: frame(Frame.failed, 'x') },
-  'sends frames of the driver’s': { first: [frame(Frame.started)], endless: frame(Frame.stdin, 'x') },
-}
+  'repeats `started`': { role: 'main', endless: status({ started: true }) },
+  'sends empty lines': { role: 'main', endless: Buffer.from('\n') },
+  'sends a line that never ends': { role: 'main', endless: Buffer.from('x') },
+  'reports an exit before the start': { role: 'main', endless: status({ exit: 0 }) },
+  'reports a failure after the start': { started: true, role: 'main', endless: status({ failed: 'x' }) },
+  'sends output without a start': { role: 'main', endless: status({ stdout: 'x' }) },
+} as const
 
 test.each(Object.entries(attacks))(
   'an agent that endlessly %s loses its connection, and no neighbour loses a command',

@@ -8,7 +8,6 @@ import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
-import { Frame } from '../../workers/drivers/local/frames.mjs'
 import type { World } from '../support/index.ts'
 
 /** It stops after so many bytes of each connection, so that a test of a broken driver ends. */
@@ -18,40 +17,38 @@ const chunkBytes = 64 * 1024
 export const agentSocketOf = ({ settings }: World, sandboxId: string): string =>
   join(settings.local.directory, podName(sandboxId), 'agent.sock')
 
-export function frame(type: number, payload = ''): Buffer {
-  const header = Buffer.alloc(5)
-  header.writeUInt8(type, 0)
-  header.writeUInt32BE(Buffer.byteLength(payload), 1)
-  return Buffer.concat([header, Buffer.from(payload)])
-}
+export type Role = 'main' | 'stdout' | 'stderr'
+
+/** A status line, as an agent sends it. */
+export const status = (fields: object): Buffer => Buffer.from(`${JSON.stringify(fields)}\n`)
 
 /**
- * Replaces the agent until the test is over. Each connection gets a hello, and after the driver's request first the
- * frames of `first` and then those of `endless`, over and over.
- * @returns the bytes that each connection took so far
+ * Replaces the agent until the test is over. After the driver's first line, the connection of this role gets `first`,
+ * if there is any, and then the bytes of `endless`, over and over.
+ * @returns the bytes that each flooded connection took so far
  */
 export async function replaceAgent(
   socketPath: string,
-  { first = [], endless }: { first?: Buffer[]; endless: Buffer },
+  attack: { started?: boolean; role: Role; endless: Buffer },
 ): Promise<number[]> {
   const sent: number[] = []
+  const { endless } = attack
   const chunk = Buffer.alloc(Math.ceil(chunkBytes / endless.length) * endless.length, endless)
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
-    const index = sent.push(0) - 1
     sockets.add(socket)
     socket.on('error', () => {}).on('close', () => sockets.delete(socket))
-    const goOn = () => {
+    const flood = (index: number) => {
       while (!socket.destroyed && sent[index]! < maxSentBytes) {
         sent[index]! += chunk.length
-        if (!socket.write(chunk)) return void socket.once('drain', goOn)
+        if (!socket.write(chunk)) return void socket.once('drain', () => flood(index))
       }
       socket.destroy()
     }
-    socket.write(frame(Frame.hello))
-    socket.once('data', () => {
-      for (const one of first) socket.write(one)
-      goOn()
+    socket.once('data', (line) => {
+      const { role } = JSON.parse(String(line).split('\n', 1)[0]!) as { role: Role }
+      if (role === 'main' && attack.started) socket.write(status({ started: true }))
+      if (role === attack.role) flood(sent.push(0) - 1)
     })
   })
   rmSync(socketPath)

@@ -3,11 +3,10 @@
  * than its bytes. Marks and output are in output.test.ts and output-log.test.ts, secrets in redactor.test.ts.
  */
 import type { IncomingMessage } from 'node:http'
-import { PassThrough, type Readable, Writable } from 'node:stream'
+import { PassThrough, type Readable } from 'node:stream'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { passEvents } from '../../api/exec/events.ts'
-import { Frame, FrameReader, mostPayloadBytes, sendFrame } from '../../workers/drivers/local/frames.mjs'
 import { outputsOf } from '../../workers/drivers/output.ts'
 import { writeEvents } from '../../workers/exec/events.ts'
 import { LineReader } from '../../workers/shell/slot.ts'
@@ -30,121 +29,6 @@ async function bytesOf(stream: Readable): Promise<Buffer> {
   for await (const chunk of stream) chunks.push(chunk as Buffer)
   return Buffer.concat(chunks)
 }
-
-/** As they are sent. */
-function encode(frames: (readonly [number, Uint8Array])[]): Buffer {
-  const chunks: Buffer[] = []
-  const socket = new Writable({ write: (chunk, _encoding, done) => done(void chunks.push(chunk) as never) })
-  for (const [type, payload] of frames) sendFrame(socket, type, payload)
-  return Buffer.concat(chunks)
-}
-
-const streams: number[] = [Frame.stdin, Frame.stdout, Frame.stderr]
-
-/** What is told of them: pieces of a stream joined, as they may come in any pieces. */
-function decode(bytes: Buffer, lengths: number[], maxFrames = Infinity): [number, string][] {
-  const seen: [number, string][] = []
-  const reader = new FrameReader(
-    (type, payload) => {
-      const last = seen.at(-1)
-      const text = payload.toString('latin1')
-      if (last?.[0] === type && streams.includes(type)) last[1] += text
-      else seen.push([type, text])
-    },
-    { maxFrames },
-  )
-  for (const chunk of cut(bytes, lengths)) {
-    for (let at = 0; at < chunk.length; ) at += reader.read(chunk.subarray(at))
-  }
-  return seen
-}
-
-const frames = fc.array(
-  fc.constantFrom(...Object.values(Frame)).chain((type) => {
-    const isBare = ([Frame.stdinEnd, Frame.hello, Frame.started] as number[]).includes(type)
-    const bytes = isBare ? { maxLength: 0 } : { minLength: 1, maxLength: 60 }
-    return fc.tuple(fc.constant(type), fc.uint8Array(bytes))
-  }),
-  { maxLength: 12 },
-)
-
-/** Of the frames, with the pieces of a stream joined. */
-function lengthsOf(frames: (readonly [number, Uint8Array])[]): [number, number][] {
-  const joined: [number, number][] = []
-  for (const [type, { length }] of frames) {
-    const last = joined.at(-1)
-    if (last?.[0] === type && streams.includes(type)) last[1] += length
-    else joined.push([type, length])
-  }
-  return joined
-}
-
-test('frames are the same wherever they are cut', () => {
-  fc.assert(
-    fc.property(frames, cuts, (frames, lengths) => {
-      const bytes = encode(frames)
-      const whole = decode(bytes, [bytes.length || 1])
-      expect(decode(bytes, lengths)).toEqual(whole)
-      expect(decode(bytes, lengths, 1)).toEqual(whole)
-      expect(whole.map(([type, text]) => [type, text.length])).toEqual(lengthsOf(frames))
-    }),
-  )
-})
-
-test('of any bytes at all, frames are made or refused, in linear work', () => {
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 400 }), cuts, (bytes, lengths) => {
-      let told = 0
-      const reader = new FrameReader(
-        (_type, payload) => {
-          told += payload.length + 5
-        },
-        { maxMessageBytes: 64 },
-      )
-      try {
-        for (const chunk of cut(Buffer.from(bytes), lengths)) reader.read(chunk)
-      } catch (error) {
-        expect((error as Error).message).toBe('not a frame')
-      }
-      // A frame cut into pieces of a stream is told of once for each.
-      expect(told).toBeLessThanOrEqual(6 * bytes.length)
-    }),
-    { numRuns: 500 },
-  )
-})
-
-const header = (type: number, length: number) => {
-  const bytes = Buffer.alloc(5)
-  bytes[0] = type
-  bytes.writeUInt32BE(length, 1)
-  return bytes
-}
-
-test('an agent that says more for itself than it has to say is refused before anything is held', () => {
-  const read = (bytes: Buffer) => new FrameReader(() => {}, { maxMessageBytes: 4096 }).read(bytes)
-  expect(() => read(header(Frame.failed, 4097))).toThrow('not a frame')
-  expect(() => read(header(Frame.failed, 4096))).not.toThrow()
-  expect(() => read(header(Frame.stdout, mostPayloadBytes))).not.toThrow()
-  expect(() => read(header(Frame.stdout, mostPayloadBytes + 1))).toThrow('not a frame')
-})
-
-test.each(['stdin', 'stdout', 'stderr', 'failed', 'exit', 'start', 'resize'] as const)(
-  'an empty %s frame is refused',
-  (name) => {
-    expect(() => new FrameReader(() => {}).read(header(Frame[name], 0))).toThrow('not a frame')
-  },
-)
-
-test('small frames of a stream are passed on as one piece, and a bounded number at a time', () => {
-  const bytes = encode(Array.from({ length: 1_000 }, () => [Frame.stdout, Buffer.from('x')] as const))
-  const pieces: number[] = []
-  const reader = new FrameReader((_type, payload) => pieces.push(payload.length), { maxFrames: 512 })
-  const read = reader.read(bytes)
-  expect(pieces).toEqual([512])
-  expect(read).toBe(512 * 6)
-  reader.read(bytes.subarray(read))
-  expect(pieces).toEqual([512, 488])
-})
 
 test('a line is read wherever it is cut, what follows is left, and what has no end is given up', async () => {
   const text = fc.string({ unit: fc.constantFrom('1', '\n', '\x1e', 'x', '\0', ' '), maxLength: 600 })

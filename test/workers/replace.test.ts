@@ -2,8 +2,15 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Replacement, replaceExact } from '../../workers/files/replace.ts'
-import { finish } from '../../workers/files/slices.ts'
+import type { Steps } from '../../workers/files/slices.ts'
 import { processorMs } from '../support/measure.ts'
+
+function finish<T>(steps: Steps<T>): T {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
 
 const replace = (content: string, old: string, other: string, replaceAll = false) => {
   const result = finish(replaceExact(Buffer.from(content), { old, new: other, replaceAll }))

@@ -1,7 +1,7 @@
 /** Long work on files, cut so that others have their turns. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { FirstInOrder, readRecords } from '../../workers/files/records.ts'
+import { readRecords } from '../../workers/files/records.ts'
 import { replaceExact } from '../../workers/files/replace.ts'
 import { inSlices, type Steps } from '../../workers/files/slices.ts'
 
@@ -77,20 +77,4 @@ test('records are cut alike wherever the chunks are, and too long ones passed ov
     for (let at = 0; at < text.length; at += size) await take(Buffer.from(text.slice(at, at + size)))
     expect(records).toEqual(['a', '|bb', 'c'.repeat(9), 'too long', 'too long', 'g'])
   }
-})
-
-test('the first in order are kept, as many and as large as they may be, whatever order they come in', () => {
-  const keys = Array.from({ length: 1_000 }, (_, index) => String((index * 7919) % 1_000).padStart(4, '0'))
-  const first = (count: number, bytes: number, size: (key: string) => number) => {
-    const kept = new FirstInOrder<string>({ count, bytes })
-    for (const key of keys) kept.push(Buffer.from(key), () => ({ value: key, bytes: size(key) }))
-    return kept
-  }
-  const sorted = keys.toSorted()
-  expect(first(100, 1e9, () => 1)).toMatchObject({ truncated: true })
-  expect(first(100, 1e9, () => 1).values()).toEqual(sorted.slice(0, 100))
-  expect(first(1_000, 1e9, () => 1)).toMatchObject({ truncated: false })
-  expect(first(1_000, 550, () => 10).values()).toEqual(sorted.slice(0, 55))
-  // One that is too large ends the list: what comes behind it is not put in its place.
-  expect(first(1_000, 550, (key) => (key === '0007' ? 551 : 1)).values()).toEqual(sorted.slice(0, 7))
 })

@@ -298,7 +298,7 @@ describeInSandboxes('slots', (open) => {
     })
 
     test('the oldest slots make room when there are too many', async () => {
-      const { pool } = makePool({ driver: slowly(), most: 2 })
+      const { pool } = makePool({ driver: slowly(), max: 2 })
       const slots: Slot[] = []
       for (const id of ['sbx_a', 'sbx_b', 'sbx_c']) {
         const slot = await openSlot(sandboxes.driver, pod)

@@ -1,7 +1,6 @@
 /**
- * The driver: what runs pods, seen from the rest of the workers. `kubernetes/` and `local/` each implement it; nothing
- * outside those two folders knows which one runs. One contract test suite, test/drivers/contract/, holds both to what
- * is written here.
+ * The driver runs pods for the rest of the workers. `kubernetes/` and `local/` each implement it, and no code outside
+ * those two folders depends on which one runs. The tests in test/drivers/contract/ hold both to this contract.
  */
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -11,102 +10,101 @@ import type { Resource } from './exhausted.ts'
 
 export interface DriverOptions {
   settings: Settings
-  /** Only pods that carry this id are ours. On Kubernetes it is a label. */
+  /** Pods of other installations are ignored. On Kubernetes it is a label. */
   installationId: string
   log: Logger
 }
 
 export interface Driver {
   readonly kind: 'kubernetes' | 'local'
-  /** Whether starting a process is so slow that it pays to do so before there is a command. */
+  /** Whether processes start so slowly that shells are opened before there is a command. */
   readonly startsSlowly: boolean
-  /** How long it waits for the cluster, and others for shells that they start in pods. */
+  /** Liveness timeouts of the cluster, and of shells in pods. */
   readonly silence: Silence
 
   /**
-   * Resolves when pods can be made and reached, and what keeps them apart stands. Rejects with {@link DriverUnavailable}.
+   * Resolves when pods can be created and reached, and are isolated.
+   * @throws {DriverUnavailable}
    */
   ping(): Promise<void>
 
   /**
-   * Makes a pod and resolves once it is accepted, not yet running. A pod that exists already is found again, so the
-   * call may be repeated.
+   * Creates a pod and resolves once it is accepted, not yet running. A pod that exists already is returned, so the call
+   * may be repeated.
    * @throws {PodRefused} the cluster will never accept this pod (quota, admission, bad image name)
-   * @throws {NotSetUp} what keeps pods apart does not stand
-   * @throws {DriverUnavailable} the cluster could not be asked; try again
+   * @throws {NotSetUp} the cluster does not isolate pods
+   * @throws {DriverUnavailable} the cluster is unreachable; try again
    */
   create(request: PodRequest): Promise<Pod>
 
-  /** A hash of all that the settings and this version make of a pod. Pods with the same hash are interchangeable. */
+  /** A hash of all properties of a pod. Pods with the same hash are interchangeable. */
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
 
   /**
-   * Tells a warm pod whose it is, and lowers its deadline, for good. What the network policy selects is not touched.
-   * May be repeated.
-   * @param to.deadlineSeconds counts from the pod's start, and is at most what it was made with
-   * @throws {PodGone} no such pod, or it no longer runs
-   * @throws {DriverUnavailable} the cluster could not be asked; try again
+   * Assigns a warm pod to a sandbox, and lowers its deadline. Labels that the network policy selects stay. May be
+   * repeated.
+   * @param to.deadlineSeconds counts from the pod's start, and is at most the deadline that it was created with
+   * @throws {PodGone} the pod does not exist, or no longer runs
+   * @throws {DriverUnavailable} the cluster is unreachable; try again
    */
   assign(pod: PodName, to: { sandboxId: string; deadlineSeconds: number }): Promise<void>
 
   /**
    * Resolves when a command can run in the pod.
-   * @param trial is tried, in place of a trial of the driver's own, until it does not reject with {@link PodGone} or
-   *   {@link DriverUnavailable}. What it has started can then be used
-   * @throws {PodRefused} the pod will not start: the reason is the cluster's
-   * @throws {DriverUnavailable} the cluster could not be asked; try again
+   * @param trial replaces the driver's own trial. It is repeated while it rejects with {@link PodGone} or
+   *   {@link DriverUnavailable}
+   * @throws {PodRefused} the pod will not start, with the cluster's reason
+   * @throws {DriverUnavailable} the cluster is unreachable; try again
    */
   ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
 
   /**
-   * Deletes a pod and resolves when it is gone. It may be gone already. With a `uid` only that very pod is deleted, and
-   * another one under the same name stays.
+   * Deletes a pod and resolves when it is gone, also if it was gone before. With a `uid`, another pod of the same name
+   * stays.
    */
   delete(pod: PodName): Promise<void>
 
   /** Every pod that carries this installation's id, including dead ones. */
   list(): Promise<PodState[]>
 
-  /**
-   * Calls back for pods that died by themselves, soon after. It may miss some and report one twice; only the sweep's
-   * `list` is complete.
-   */
+  /** Reports pods that were not deleted and died. It may miss some and report one twice; only `list` is complete. */
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void
 
   /**
-   * Starts a process in a pod, the leader of its own process group, with the pod's environment. The argv may show in
-   * URLs and logs of the cluster, so it must hold nothing of a client's.
-   * @throws {PodGone} no such pod, or it no longer runs
+   * Starts a process in a pod, as a process group leader, with the pod's environment. The argv may appear in
+   * URLs and logs of the cluster, so it must contain no data of a client. If the local driver's agent dies before it has
+   * answered, the process may be started twice; the first one then finds its stdin closed.
+   * @throws {PodGone} the pod does not exist, or no longer runs
    * @throws {PodExhausted} it has no room for the process
-   * @throws {DriverUnavailable} the pod could not be reached, or has no terminals
+   * @throws {DriverUnavailable} the pod is unreachable, or has no terminals
    */
   start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
 
   /**
-   * Ends all processes in a pod that are not the driver's own, and keeps its files. It needs no free process, so a fork
-   * bomb cannot stop it. Only the pod could report success, and its word is not believed.
-   * @throws {PodGone} no such pod, or it no longer runs
-   * @throws {DriverUnavailable} the pod could not be reached
+   * Ends all processes in a pod except the driver's own, and keeps its files. It needs no free process, so a fork bomb
+   * cannot stop it. Only the pod could report success, and it is not trusted.
+   * @throws {PodGone} the pod does not exist, or no longer runs
+   * @throws {DriverUnavailable} the pod is unreachable
    */
   endProcesses(pod: PodName): Promise<void>
 
   /**
-   * Connects to a port of a pod's loopback interface; a listener of all interfaces takes it too. The stream ends when
-   * the listener has ended the connection. It fails when the connection breaks, and with {@link PortRefused} when a
-   * cluster tells only later that nobody listens. Kubernetes cannot end only one direction: there the stream's own end
-   * ends the connection, once the listener has been silent for a while.
-   * @throws {PortRefused} nobody listens
-   * @throws {PodGone} no such pod, or it no longer runs
-   * @throws {DriverUnavailable} the pod could not be reached
+   * Connects to a port of a pod's loopback interface. The stream ends when the listener has ended the connection. It
+   * fails when the connection breaks, and with {@link PortRefused} if a cluster reports only later that no process
+   * listens. Kubernetes cannot end only one direction: there the end of the writable side ends the connection, once the
+   * listener has sent nothing for a while.
+   * @throws {PortRefused} no process listens
+   * @throws {PodGone} the pod does not exist, or no longer runs
+   * @throws {DriverUnavailable} the pod is unreachable
    */
   connect(pod: PodName, port: number): Promise<Duplex>
 
-  /** Stops watching and closes connections. Pods live on. */
+  /** Stops watching and closes connections. Pods keep running. */
   close(): Promise<void>
 }
 
 export interface StartOptions {
-  /** Gives the process a terminal of this size, and makes it the leader of a session there. */
+  /** Gives the process a terminal of this size, and makes it the leader of a session. */
   tty?: TerminalSize | undefined
 }
 
@@ -119,14 +117,14 @@ export interface TerminalSize {
 export interface PodRequest {
   /** Never used before for another sandbox. */
   name: string
-  /** Whose it is. Absent for a warm pod, which is told later. */
+  /** Absent for a warm pod. */
   sandboxId?: string | undefined
   image: string
-  /** Seconds from its start until the pod ends by itself, whatever else is alive. */
+  /** Seconds from its start until the pod ends, even if no worker runs. */
   deadlineSeconds: number
 }
 
-/** `uid` tells two pods apart that had the same name one after the other. */
+/** `uid` distinguishes pods that had the same name one after the other. */
 export interface PodName {
   name: string
   uid?: string | undefined
@@ -134,7 +132,7 @@ export interface PodName {
 
 export interface Pod extends PodName {
   uid: string
-  /** Whose it is, as far as the pod was told. Only the sandbox's row says whose it really is. */
+  /** The sandbox that the pod was assigned to. Only the sandbox's row is authoritative. */
   sandboxId?: string | undefined
 }
 
@@ -143,7 +141,7 @@ export interface PodState extends Pod {
   death?: PodDeath | undefined
 }
 
-/** How a pod ended by itself, in the words of `destroy_reason` and `destroy_detail`. */
+/** The values of `destroy_reason` and `destroy_detail` for a pod that was not deleted. */
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
   /** One word where Kubernetes has one (`OOMKilled`, `Evicted`, `NodeLost`), else a sentence. */
@@ -151,23 +149,23 @@ export interface PodDeath {
 }
 
 /**
- * Three streams and an end. A reader that pauses makes the process wait (backpressure). On a terminal all output comes
- * on stdout, stderr is empty, and the input has no end: there, byte 4 means that.
+ * A reader that pauses makes the process wait (backpressure). On a terminal all output arrives on stdout, stderr is
+ * empty, and the input has no EOF: byte 4 marks it.
  */
 export interface Process {
   /**
-   * What arrives as the process ends, its own end too, may break a cluster's connection before the exit code has come:
-   * the process is then `lost`. So let a process that must tell its exit code read its input to the end. An end that no
-   * byte precedes may never arrive: write a byte first where a process waits for the end.
+   * Input, or EOF, that arrives as the process ends may break a cluster's connection before the exit code has
+   * arrived: the process is then `lost`. So a process that must report its exit code has to read its input to the end. EOF
+   * that no byte precedes may never arrive: write a byte first where a process waits for EOF.
    */
   stdin: Writable
   stdout: Readable
   stderr: Readable
   /**
-   * Resolves after the last byte of output was pushed to the streams; never rejects. A cluster may not report the end
-   * of a process that left input unread: then close it when you learn of its end in another way. A cluster that takes a
-   * broken connection for exit code 0 may tell that code as `lost`, except on a terminal: let a process that must prove
-   * its success end with another one, or print a word.
+   * Never rejects. Output that was not read before can still be read. A cluster may not report the end of a process that
+   * left input unread: then close it once its end is known from another source. A cluster that takes a broken connection
+   * for exit code 0 may report that code as `lost`, except on a terminal: a process that must prove its success has to
+   * end with another one, or print a word.
    */
   ended: Promise<ProcessEnd>
   /** Present on a terminal. Does nothing once the process has ended. */
@@ -178,14 +176,14 @@ export interface Process {
 
 export type ProcessEnd =
   | { kind: 'exited'; code: number }
-  /** The connection ended before a status came that can be believed, so how the process ended is not known. */
+  /** The connection ended before a trustworthy status arrived, so the exit status is unknown. */
   | { kind: 'lost'; why: string }
 
 export class DriverUnavailable extends Error {
   override name = 'DriverUnavailable'
 }
 
-/** The pod runs, and has used up what one more process needs. Nothing was started. */
+/** The pod runs, and has no room for one more process. Nothing was started. */
 export class PodExhausted extends DriverUnavailable {
   override name = 'PodExhausted'
   readonly resource: Resource
@@ -196,7 +194,7 @@ export class PodExhausted extends DriverUnavailable {
   }
 }
 
-/** The cluster answers, and is not as Sandlot needs it: only an operator can help. */
+/** The cluster is not set up as needed: only an operator can help. */
 export class NotSetUp extends DriverUnavailable {
   override name = 'NotSetUp'
 }
@@ -209,7 +207,7 @@ export class PodGone extends Error {
   override name = 'PodGone'
 }
 
-/** Nobody listens at the port. */
+/** No process listens at the port. */
 export class PortRefused extends Error {
   override name = 'PortRefused'
 }

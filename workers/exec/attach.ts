@@ -1,16 +1,16 @@
 /**
- * A WebSocket to a command. Binary frames to it are stdin, text frames are JSON: `resize`, `eof`,
- * `signal`. Binary frames from it begin with a byte for the stream, text frames tell how it ended.
+ * A WebSocket to a command. Binary frames to it are stdin, text frames are JSON: `resize`, `eof`, `signal`. Binary
+ * frames from it begin with a byte for the stream, and a text frame reports the exit status.
  */
 import type { WebSocket } from 'ws'
 import * as z from 'zod'
 import { execSignals } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import { limitByKey } from '../../shared/lib/limit-by-key.ts'
 import { PendingBytes } from '../../shared/lib/pending-bytes.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
-import type { TerminalSize } from '../drivers/driver.ts'
 import type { Opened } from '../rpc/call.ts'
 import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
@@ -48,13 +48,13 @@ const headroom = 256 * 1024
 function serve(command: Command, socket: WebSocket, held: Holding) {
   socket.on('error', () => socket.terminate())
   const stdin = feedStdin(command, socket, held)
-  const control = controlOf(command)
+  const control = controlQueue()
   socket.on('message', (data: Buffer, isBinary) => {
     if (isBinary) return stdin.write(data)
     const message = parse(data)
     if (message?.type === 'eof') stdin.end()
-    if (message?.type === 'resize') control.resize(message)
-    if (message?.type === 'signal') control.signal(message.signal)
+    if (message?.type === 'resize') control('resize', () => command.resize(message))
+    if (message?.type === 'signal') control(message.signal, () => command.signal(message.signal))
   })
   void sendOutput(command, socket)
 }
@@ -107,34 +107,19 @@ function feedStdin(command: Command, socket: WebSocket, held: Holding) {
   }
 }
 
-/** Signals and sizes do not wait behind stdin. Of those that wait, only the last size counts, and each signal once. */
-function controlOf(command: Command) {
-  let size: TerminalSize | undefined
-  const signals = new Set<(typeof execSignals)[number]>()
-  let isBusy = false
-  const run = async () => {
-    if (isBusy) return
-    isBusy = true
-    while (size || signals.size > 0) {
-      const resized = size
-      size = undefined
-      if (resized) await command.resize(resized).catch(() => {})
-      for (const signal of signals) {
-        signals.delete(signal)
-        await command.signal(signal).catch(() => {})
-      }
-    }
-    isBusy = false
-  }
-  return {
-    resize(to: TerminalSize) {
-      size = to
-      void run()
-    },
-    signal(name: (typeof execSignals)[number]) {
-      signals.add(name)
-      void run()
-    },
+/** Runs control messages one at a time, without waiting for stdin. Of those of a kind that wait, only the last counts. */
+function controlQueue() {
+  const limit = limitByKey()
+  const waiting = new Map<string, () => Promise<void>>()
+  return (kind: string, work: () => Promise<void>): void => {
+    const isQueued = waiting.has(kind)
+    waiting.set(kind, work)
+    if (isQueued) return
+    void limit('', async () => {
+      const latest = waiting.get(kind)!
+      waiting.delete(kind)
+      await latest().catch(() => {})
+    })
   }
 }
 
@@ -161,7 +146,7 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     // A broken connection reads no further. The command waits for its client until the grace is over.
     if (!(await send(socket, frameOf(item)))) return
   }
-  // Closed as if it had broken: a client that attaches again is told the end once it is known.
+  // Closed as if it had broken: a client that attaches again gets the exit status once it is known.
   if (!(await command.mayBeTold())) return socket.close(tryAgainLater)
   await send(socket, JSON.stringify({ type: 'exit', ...command.summary() }))
   socket.close(1000)

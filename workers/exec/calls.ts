@@ -6,7 +6,6 @@ import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
 import { startCommand } from './start.ts'
 
-/** Runs a client's command. Answers when it has ended; at once when it is in the background. */
 export const exec: CallHandler<'exec', ExecContext> = async (args, worker, { signal, ...wire }) => {
   const command = await startCommand(worker, args, wire)
   if (args.mode === 'background') lookIn(command)
@@ -27,12 +26,12 @@ export const stopExec: CallHandler<'stopExec', ExecContext> = async (args, worke
 }
 
 /**
- * Resolves at the command's end, or when nobody waits any more; a foreground command is then ended.
- * @throws {Problem} `unavailable` when its end could not be written down
+ * Resolves when the command has ended, or when no client waits any more; a foreground command is then ended.
+ * @throws {Problem} `unavailable` when the exit status could not be written
  */
 async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   command.clients.arrive()
-  // Who has left, maybe while the command was being started, needs no answer.
+  // A client that has left, maybe while the command was being started, needs no answer.
   const isKnown = await untilAborted(signal, command.mayBeTold()).catch(() => true)
   command.clients.leave()
   if (!isKnown) {

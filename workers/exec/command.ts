@@ -1,6 +1,6 @@
 /**
- * One command from its start to its end: its output for any number of readers, its stdin and its signals. Who waits for it
- * is in presence.ts, and how it runs in the pod is in workers/shell/.
+ * One command: its output for any number of readers, its stdin and its signals. Its clients are in presence.ts, and
+ * workers/shell/ runs it in the pod.
  */
 import type { Writable } from 'node:stream'
 import type { ExecEnd, ExecResult } from '../../shared/contract/exec.ts'
@@ -14,10 +14,9 @@ import { OutputLog, type StreamName } from './output-log.ts'
 import { Presence } from './presence.ts'
 import { finished, StdinFeed } from './stdin-feed.ts'
 
-/** How a command ended, in the words of the result. */
 export type Ending = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** Milliseconds that those who wait for an end wait for PostgreSQL, while it is away, to take the end. */
+/** Milliseconds that clients wait for an unavailable PostgreSQL to take the exit status. */
 const untoldMs = 10_000
 
 export const unknownEnd = (status: 'timed_out' | 'killed' | 'lost', reason: string | null): Ending => ({
@@ -27,7 +26,6 @@ export const unknownEnd = (status: 'timed_out' | 'killed' | 'lost', reason: stri
   reason,
 })
 
-/** The running command, reached through the pod. */
 export interface Body {
   signal(name: string): Promise<void>
   /** Asks the command to end, then kills it. Resolves when it has ended or nothing more can be done. */
@@ -52,7 +50,7 @@ export class Command {
   readonly log = new OutputLog()
   readonly stdin = new StdinFeed()
   readonly clients: Presence
-  /** Resolves once its end stands in its row, so that it may be told. */
+  /** Resolves once the exit status is in the row, so that it may be reported. */
   readonly ended: Promise<void>
   private readonly inline: Record<StreamName, BoundedOutput> = {
     stdout: new BoundedOutput(limits.outputBytes),
@@ -67,7 +65,7 @@ export class Command {
   private isTaken = false
   private endedAt = 0
   private ending: Ending | undefined
-  /** The end that stands in its row. */
+  /** The exit status in the row. */
   private told: Ending | undefined
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
@@ -77,8 +75,8 @@ export class Command {
   private cause: Ending | undefined
 
   /**
-   * @param record writes its end into its row, before anybody is told of it. Resolves with another end that stands
-   *   there already: what clients were told stays true.
+   * @param record writes the exit status into the row, before it is reported. Resolves with another one that is
+   *   already there, because clients may have received that.
    */
   constructor(facts: CommandFacts, record: (command: Command, end: ExecEnd) => Promise<Ending | undefined>) {
     this.facts = facts
@@ -102,12 +100,11 @@ export class Command {
     return this.log.keptBytes + this.inline.stdout.keptBytes + this.inline.stderr.keptBytes
   }
 
-  /** Whether it runs, or ended less than `untakenMs` ago and its end was told to nobody. */
+  /** Whether it runs, or ended less than `untakenMs` ago and no client has received the exit status. */
   isHeld(untakenMs: number): boolean {
     return this.told === undefined || (!this.isTaken && performance.now() - this.endedAt < untakenMs)
   }
 
-  /** Resolves once it is not {@link isHeld} any more. */
   async left(untakenMs: number): Promise<void> {
     await this.ended
     const ms = untakenMs - (performance.now() - this.endedAt)
@@ -122,7 +119,6 @@ export class Command {
     if (this.cause) void body.end()
   }
 
-  /** Redacts these values in both streams. */
   redactWith(patterns: SecretPatterns | undefined): void {
     this.redactors = { stdout: new Redactor(patterns), stderr: new Redactor(patterns) }
   }
@@ -138,7 +134,7 @@ export class Command {
     await this.log.append(stream, shown)
   }
 
-  /** @param isCut a part of its output did not come, and nobody knows how much */
+  /** @param isCut an unknown part of its output was lost */
   finish(ending: Ending, isCut = false): void {
     if (this.ending) return
     this.isCut = isCut
@@ -147,7 +143,7 @@ export class Command {
     this.durationMs = Math.round((this.endedAt - this.started) * 1000) / 1000
     this.log.release()
     for (const stream of ['stdout', 'stderr'] as const) {
-      // What the redactor held back is no secret. Nothing waits any more, so it is taken at once.
+      // The bytes that the redactor held back are no secret. No reader blocks the command any more.
       if (this.redactors) void this.keep(stream, this.redactors[stream].flush())
     }
     this.log.end()
@@ -167,8 +163,8 @@ export class Command {
   }
 
   /**
-   * Resolves once its end may be told.
-   * @returns false when the end could not be written down: then nothing is told of it
+   * Resolves once the exit status may be reported.
+   * @returns false when it could not be written: then it is not reported
    */
   async mayBeTold(): Promise<boolean> {
     await Promise.race([this.ended, this.untold.promise])
@@ -188,7 +184,7 @@ export class Command {
     // A command that is being started is signalled as soon as it runs.
     await Promise.race([this.begun.promise, this.ended])
     if (!this.isRunning || !this.body) throw finished('it has ended')
-    // TERM is followed by KILL. What the command ends with then is its own end.
+    // TERM is followed by KILL. The exit status is then the command's own.
     if (name === 'TERM' || name === 'KILL') this.log.release()
     if (name === 'TERM') return await this.body.end()
     await this.body.signal(name)
@@ -198,7 +194,7 @@ export class Command {
     await this.body?.resize?.(size)
   }
 
-  /** The result so far, with what is kept of its output. */
+  /** The result so far, with the kept output. */
   result(): ExecResult {
     const { stdout, stderr } = this.inline
     return {
@@ -225,7 +221,7 @@ export class Command {
     }
   }
 
-  /** Drops at least so many bytes of output that nobody asked for in time, and none that a reader has yet to get. */
+  /** Drops at least so many bytes of output that no client has asked for in time, and none that a reader has yet to get. */
   dropOutput(bytes: number): void {
     this.log.dropRead(bytes)
     if (this.isRunning || this.log.keptBytes > 0) return

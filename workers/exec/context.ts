@@ -14,8 +14,6 @@ export interface ExecContext extends SandboxContext, Pick<Context, 'ledger' | 'l
   commands: Commands
   ends: Ends
   takenBack: TakenBack
-  /** Shares out how fast output is read. */
   outputRate: OutputRate
-  /** Called at each crash point, of commands too. */
   reach(point: CrashPoint): void
 }

@@ -1,6 +1,6 @@
 /** The exit status of a command, as its client sees it. */
 import type { ExecEnd } from '../../shared/contract/exec.ts'
-import { findSandbox } from '../../shared/data/sandboxes.ts'
+import { findSandbox, lockActive } from '../../shared/data/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { signalOf } from '../shell/exit-code.ts'
 import type { CommandEnd, CommandProcesses } from '../shell/slot.ts'
@@ -8,7 +8,10 @@ import { type Command, type Ending, unknownEnd } from './command.ts'
 import type { ExecContext } from './context.ts'
 import { endLeftovers } from './orphans.ts'
 
-/** Milliseconds that the answer waits for the end of processes whose exit status is lost, or for news of their pod. */
+/**
+ * Milliseconds that the answer waits until processes whose exit status is lost have ended, or until the row of the
+ * sandbox says that their pod died.
+ */
 const endingMs = 3_000
 
 /**
@@ -21,11 +24,13 @@ export async function describeEnd(
   end: CommandEnd,
   processes: CommandProcesses,
 ): Promise<Ending> {
-  const { sandboxId } = command.facts
+  const { sandboxId, accountId } = command.facts
   const isEnded = end.kind === 'exited' || (await endBeforeAnswer(worker, sandboxId, processes))
-  // A sandbox that ends takes its commands with it, so its end is theirs, whatever status they left. While PostgreSQL
-  // is away, that status is all there is to know.
-  const sandbox = end.kind === 'lost' || end.code > 128 ? await lookUp(worker, sandboxId) : undefined
+  // Waits for a transaction that destroys the sandbox just now.
+  if (end.kind === 'lost') await lockActive(worker.db, { id: sandboxId, accountId }).catch(() => false)
+  // The end of a sandbox ends its commands, with any exit status. A row that cannot be read changes nothing.
+  const mayBeDestroyed = end.kind === 'lost' || end.code > 128
+  const sandbox = mayBeDestroyed ? await findSandbox(worker.db, sandboxId).catch(() => undefined) : undefined
   if (sandbox?.destroyed_at) return unknownEnd('killed', sandbox.destroy_reason ?? null)
   if (end.kind === 'lost')
     return unknownEnd('lost', isEnded ? end.why : `${end.why}; it may still be running`)
@@ -39,27 +44,22 @@ export async function describeEnd(
 }
 
 /**
- * Ends the processes, for a bounded time; this continues in the background if they cannot be reached. A pod that died
- * cannot be reached either, but then the row of its sandbox soon says so.
+ * Ends the processes. After `endingMs` this continues in the background.
+ * @returns false when they may still run, or their pod is gone
  */
 async function endBeforeAnswer(
   worker: ExecContext,
   sandboxId: string,
   processes: CommandProcesses,
 ): Promise<boolean> {
-  const until = performance.now() + endingMs
   const news = worker.notifications.next('sandbox', sandboxId, endingMs)
-  const ending = endLeftovers(worker, processes)
-  // Also if they have ended: the shell may have been killed because the sandbox is being destroyed.
-  await news
-  if ((await lookUp(worker, sandboxId))?.destroyed_at) return false
-  return await withTimeout(until - performance.now(), ending, () => false)
+  const isEnded = await withTimeout(endingMs, endLeftovers(worker, processes), () => false)
+  // A sandbox that is destroyed has its row written before its pod is deleted. A pod that died has it written soon after.
+  if (!isEnded) await news
+  return isEnded
 }
 
-const lookUp = (worker: ExecContext, sandboxId: string) =>
-  findSandbox(worker.db, sandboxId).catch(() => undefined)
-
-/** @returns the end that stands in the row, when somebody who took this worker for lost wrote another one */
+/** @returns the exit status in the row, if a process that took this worker for lost wrote another one */
 export function tellEnd(
   worker: ExecContext,
   requestId: string,

@@ -11,7 +11,6 @@ const comment = ':\n\n'
 /** Characters of events that are written together: about as much as one item of the log may have. */
 const mostTogether = 32 * 1024
 
-/** Writes events until the command has ended or the other side has left. */
 export async function writeEvents(
   command: Command,
   from: OutputOffset | undefined,
@@ -24,7 +23,7 @@ export async function writeEvents(
   if (out.destroyed) leave()
   const keepAlive = setInterval(() => out.write(comment), keepAliveMs)
   try {
-    // A client that goes on hears at once that it is connected, also where the command prints nothing.
+    // A client that reconnects learns immediately that it is connected, even if the command prints nothing.
     await write(out, from ? comment : event('start', { id: command.id }, { stdout: 0, stderr: 0 }))
     for (;;) {
       const item = await reader.next()
@@ -34,7 +33,7 @@ export async function writeEvents(
         return
       }
       let text = asEvent(item)
-      // Adds what is there already: for bytes that come singly each would otherwise be a write of its own.
+      // Adds all events that are ready: otherwise each byte that arrives separately would cost a write.
       while (text.length < mostTogether) {
         const more = reader.ready()
         if (!more || more.kind === 'end') break

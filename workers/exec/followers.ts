@@ -2,7 +2,6 @@
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Command } from './command.ts'
 
-/** Of one command at a time. */
 const mostReaders = 8
 /** @throws {Problem} `rate_limited` */
 export function mustHaveRoom({ log }: Command): void {

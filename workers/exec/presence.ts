@@ -1,20 +1,18 @@
 /**
- * The clients of a command: those that wait for it or read its output, and those that left and may come back. How long a
- * command may go on without any is its grace.
+ * The clients of a command: those that wait for it or read its output, and those that left and may come back. A command
+ * may run without clients for its grace.
  */
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { OutputLog, Reader } from './output-log.ts'
 
-/** The command, as far as its clients' presence goes. */
 export interface Awaited {
   readonly log: OutputLog
   readonly isRunning: boolean
-  /** Resolves once its end may be told. */
   readonly ended: Promise<void>
 }
 
 export interface Grace {
-  /** Milliseconds that a client may be away. */
+  /** Milliseconds until a client must be back. */
   ms: number
   /** Called when a client has not come back in time, and no other is there. May be called again. */
   onOver(): void

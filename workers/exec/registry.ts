@@ -5,7 +5,6 @@ import type { Ledger } from '../../shared/platform/ledger.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Command, Ending } from './command.ts'
-import { KeptOutput } from './kept-output.ts'
 import { notRun, type TakenBack } from './taken-back.ts'
 
 /** Milliseconds that the commands of an ended sandbox can still be asked for. */
@@ -19,7 +18,8 @@ export class Commands {
   private readonly takenBack: Pick<TakenBack, 'has'>
 
   private readonly ledger: Ledger
-  private readonly kept = new KeptOutput()
+  /** Bytes of output that are kept for later readers, by sandbox. */
+  private readonly kept = new Map<string, { accountId: string; bytes: number }>()
 
   constructor(takenBack: Pick<TakenBack, 'has'>, ledger: Ledger) {
     this.takenBack = takenBack
@@ -45,7 +45,7 @@ export class Commands {
 
   /**
    * @throws {Problem} `exec_not_found` when this worker does not know the command, or no longer; `unavailable` when it
-   *   was not run, whatever its row may still say
+   *   was not run, even if its row says otherwise
    */
   get({ execId, accountId }: OneExec): Command {
     const command = this.find(execId, accountId)
@@ -57,32 +57,48 @@ export class Commands {
   of = (sandboxId: string): Command[] => [...(this.bySandbox.get(sandboxId) ?? [])]
   sandboxIds = (): string[] => [...this.bySandbox.keys()]
 
-  /** Called when output was taken. Keeps the output of a sandbox, and of all, within bounds; the oldest goes first. */
+  /** Called when output was taken. Keeps the output of a sandbox, and of all, within limits; the oldest is dropped first. */
   trim(sandboxId: string): void {
     const all = this.of(sandboxId)
     shareUnread(all)
     this.keepWithin(limits.keptBytesOfSandbox, sandboxId, all)
-    const mostOfAll = this.ledger.bounds.ofAll
-    if (this.kept.total <= mostOfAll) return
-    for (const other of this.kept.inOrder()) {
-      if (this.kept.total <= mostOfAll) return
+    const { sums, bounds } = this.ledger
+    if (sums.output <= bounds.ofAll) return
+    for (const other of this.bySize()) {
+      if (sums.output <= bounds.ofAll) return
       const others = this.of(other)
-      this.keepWithin(sum(others) - (this.kept.total - mostOfAll), other, others)
+      this.keepWithin(sum(others) - (sums.output - bounds.ofAll), other, others)
     }
   }
 
-  /** Drops what a sandbox keeps beyond a bound, except what somebody has yet to get. */
-  private keepWithin(most: number, sandboxId: string, all: readonly Command[]): void {
+  /** Sandboxes in the order in which output is dropped: the account that has most first, its largest sandbox first. */
+  private bySize(): string[] {
+    const ofAccount = new Map<string, number>()
+    for (const { accountId, bytes } of this.kept.values())
+      ofAccount.set(accountId, (ofAccount.get(accountId) ?? 0) + bytes)
+    const sizeOf = (accountId: string) => ofAccount.get(accountId)!
+    return [...this.kept]
+      .sort(([, a], [, b]) => sizeOf(b.accountId) - sizeOf(a.accountId) || b.bytes - a.bytes)
+      .map(([sandboxId]) => sandboxId)
+  }
+
+  /** Drops output of a sandbox beyond a limit, except bytes that a reader has yet to get. */
+  private keepWithin(max: number, sandboxId: string, all: readonly Command[]): void {
     let kept = sum(all)
     for (const command of all) {
-      if (kept <= most) break
+      if (kept <= max) break
       const before = command.keptBytes
-      command.dropOutput(kept - most)
+      command.dropOutput(kept - max)
       kept -= before - command.keptBytes
     }
     const [first] = all
-    if (first) this.kept.note(sandboxId, first.facts.accountId, kept)
-    this.ledger.sums.output = this.kept.total
+    if (first) this.countKept(sandboxId, { accountId: first.facts.accountId, bytes: kept })
+  }
+
+  private countKept(sandboxId: string, kept?: { accountId: string; bytes: number }): void {
+    this.ledger.sums.output += (kept?.bytes ?? 0) - (this.kept.get(sandboxId)?.bytes ?? 0)
+    if (kept) this.kept.set(sandboxId, kept)
+    else this.kept.delete(sandboxId)
   }
 
   endSandbox(sandboxId: string, ending: Ending): void {
@@ -90,7 +106,7 @@ export class Commands {
     setTimeout(() => this.forgetSandbox(sandboxId), rememberMs).unref()
   }
 
-  /** Whether one runs, or has just ended and nobody was told. */
+  /** Whether one runs, or has just ended and no client has received the exit status. */
   get areHeld(): boolean {
     return this.held().length > 0
   }
@@ -105,8 +121,7 @@ export class Commands {
   private forgetSandbox(sandboxId: string): void {
     for (const command of this.of(sandboxId)) this.byId.delete(command.id)
     this.bySandbox.delete(sandboxId)
-    this.kept.forget(sandboxId)
-    this.ledger.sums.output = this.kept.total
+    this.countKept(sandboxId)
   }
 }
 
@@ -115,7 +130,7 @@ const sum = (all: readonly Command[]): number => all.reduce((bytes, { keptBytes 
 /** Bytes that each command may have unread at least, however many are read. */
 const leastUnread = 256 * 1024
 
-/** Output that readers have yet to get is not dropped, so the commands that are read share the sandbox's bound. */
+/** Output that readers have yet to get is not dropped, so the commands that are read share the sandbox's limit. */
 function shareUnread(all: Command[]): void {
   let readers = 0
   for (const { log } of all) if (log.isRead) readers++

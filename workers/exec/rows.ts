@@ -20,8 +20,8 @@ export interface KnownCommand {
 /**
  * Inserts the row of a command before it runs. A row whose insert failed is taken back, and an insert that PostgreSQL
  * gets late does nothing: after a refusal nothing is left.
- * @returns undefined, or the command that this Idempotency-Key already stands for
- * @throws {Problem} `unavailable` when its client was told that it is lost: the row says so already
+ * @returns undefined, or the command that already has this Idempotency-Key
+ * @throws {Problem} `unavailable` when its client has received `lost`: the row says so already
  */
 export async function recordStart(
   worker: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string; takenBack: TakenBack },
@@ -64,8 +64,8 @@ export async function recordStart(
 }
 
 /**
- * @returns undefined, or another end that stands there already: an API or worker that took this one for lost wrote it, or the
- *   sandbox was destroyed, which clients may have been told
+ * @returns undefined, or another exit status in the row: an API or worker that took this one for lost wrote it, or the
+ *   sandbox was destroyed, which clients may know
  */
 export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | undefined> {
   if (await writeEnd(db, end)) return undefined
@@ -82,6 +82,3 @@ export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | und
   // The command has ended, so the sweep need not end it.
   return await settleEnd(db, end.id, end.status === 'lost')
 }
-
-/** Writes again an end that clients were told before a crash forgot it. @returns false when another end stands there */
-export const recordToldEnd = (db: Queries, end: ExecEnd): Promise<boolean> => writeEndAnyhow(db, end)

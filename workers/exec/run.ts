@@ -58,10 +58,9 @@ export async function takeOutput(
   if (waitMs > 0) await sleep(waitMs)
 }
 
-/** Milliseconds that a killed command has to tell its end and its last output. */
+/** Milliseconds that a killed command has to report its exit status and last output. */
 const killedMs = 2_000
 
-/** Signals a command's process group, through another shell in the same pod. */
 export function bodyOf(
   worker: ExecContext,
   processes: CommandProcesses,

@@ -1,4 +1,4 @@
-/** Starts a client's command in its sandbox and follows it to its end. */
+/** Starts a client's command in its sandbox and follows it. */
 
 import { refuseVariables } from '../../shared/allowlist/decide.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -26,8 +26,8 @@ import { runInTerminal } from './terminal.ts'
 type CallWire = Pick<Wire, 'isAwaited' | 'held'>
 
 /**
- * Starts a command, or finds the one that runs under the same Idempotency-Key. A command that a client was told is lost
- * is not started: whoever tells that first writes it into the row and hangs up.
+ * Starts a command, or finds the one that runs under the same Idempotency-Key. A command that was reported
+ * to a client as lost is not started: the API writes that into the row first, and hangs up.
  * @throws {Problem} when it was not started
  * @throws {ExecElsewhere} when another worker has it
  */
@@ -52,7 +52,7 @@ async function startInside(
   memory: Holding,
   wire: CallWire,
 ): Promise<Command> {
-  // They are opened at once because that takes time.
+  // Opened first, because that takes time.
   const opening = secretsFor(worker, sandbox)
   opening.catch(() => {})
   if (args.isListed) mustNotSteer(environmentOf(worker, sandbox), await opening)
@@ -79,7 +79,7 @@ async function startInside(
   return command
 }
 
-/** It remembers what it is made of, so nothing of the request's is in reach here. */
+/** Its closures live as long as the command, so nothing of the request is in their scope. */
 const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
   new Command(facts, async (ended, end) => {
     worker.reach('end: the command has ended, its row does not say so')
@@ -109,7 +109,6 @@ interface Start extends Pick<Wire, 'isAwaited'> {
   /** The slot that it was recorded with; none for a terminal. */
   taken: Slot | undefined
   values: Secrets
-  /** What is blanked out of its output. */
   blanked: SecretPatterns | undefined
   input: Input
 }
@@ -144,7 +143,7 @@ async function run(
       command.finish(await describeEnd(worker, command, end, processes()), isCut)
     })
   } catch (error) {
-    // Nothing has run. A client that attached meanwhile is told so, and may try again.
+    // Nothing has run. A client that has already attached gets `lost`, and may try again.
     slot?.close()
     input.stdin?.free()
     worker.commands.remove(command)
@@ -154,7 +153,7 @@ async function run(
   }
 }
 
-/** Resolves when the command runs, or its end is known. @throws {Problem} the sandbox had no room for it */
+/** Resolves when the command runs, or has ended. @throws {Problem} the sandbox had no room for it */
 async function awaitStart<T extends ReturnType<typeof runInSlot>>(running: T): Promise<T> {
   const end = await Promise.race([running.began, running.ended])
   if (end?.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
@@ -165,7 +164,7 @@ const sizeOf = ({ rows = 24, columns = 80 }: ExecRequest) => ({ rows, columns })
 
 function endInTime(command: Command, { request, mode }: StartExec, leftMs: number): void {
   const timeoutMs = request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
-  // At the cap the sandbox ends, whichever clock notices first.
+  // At its TTL the sandbox ends, even if the timer of the command fires first.
   const cause = timeoutMs < leftMs ? unknownEnd('timed_out', null) : unknownEnd('killed', 'expired')
   const timer = setTimeout(() => void command.stop(cause), Math.min(timeoutMs, leftMs))
   void command.ended.then(() => clearTimeout(timer))

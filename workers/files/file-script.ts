@@ -15,10 +15,9 @@ import type { CommandIo } from '../shell/slot.ts'
 const timeoutMs = 60_000
 /** Milliseconds for a script whose input or output is streamed: no sandbox lives longer. */
 export const streamMs = 24 * 60 * 60 * 1000
-/** Bytes that a script may print beside its result: messages of failures. */
+/** Bytes of error messages that a script may print. */
 const littleBytes = 64 * 1024
 
-/** Exit statuses of the scripts. */
 export const exits = {
   notFound: 40,
   isDirectory: 41,
@@ -37,12 +36,16 @@ export const exits = {
 
 /**
  * Shell functions for the start of a script. They end it with the status of what they find. A command of the client may
- * make or remove the file meanwhile, so no status follows from two looks that it may have changed between.
+ * make or remove the file at any time, so no status follows from two checks that it may have changed between.
  */
 export const probes = `
 missing() {
   case $(ls -d "$1" 2>&1) in *': Permission denied') exit ${exits.permissionDenied};; esac
   exit ${exits.notFound}
+}
+sorted() {
+  # A sort that fails for lack of memory or disk must not look like an empty list.
+  sort -z || kill $$
 }
 must_be_no_device() {
   if [ -p "$1" ] || [ -S "$1" ] || [ -c "$1" ] || [ -b "$1" ]; then exit ${exits.notRegular}; fi
@@ -101,7 +104,7 @@ const problemOfWords: [RegExp, ErrorCode, string][] = [
     'permission_denied',
     'Nothing can be written here, such as below /proc.',
   ],
-  // A command of the client made or removed it after the script had looked.
+  // A command of the client made or removed it after the script's check.
   [/Is a directory/i, 'is_directory', 'The path is a directory.'],
   [/No such file/i, 'file_not_found', 'There is no file at this path.'],
   // As musl and glibc word it.
@@ -120,15 +123,14 @@ const problemOfWords: [RegExp, ErrorCode, string][] = [
   ],
 ]
 
-/** A shell tells of a process that a signal ended by this and the signal's number. */
+/** The exit status of a process that a signal ended is this plus the signal's number. */
 const killed = 128
 
 export interface FileScript {
   text: string
-  /** They become $1, $2, … */
   args: (string | Path)[]
   stdin?: CommandIo['stdin']
-  /** Takes the script's output as it comes, but nothing once the script has ended. Must not throw. */
+  /** Takes the script's output as it arrives, but none after the script has ended. Must not throw. */
   onStdout?: CommandIo['onStdout']
   /** Bytes that it may print; a script that prints more is ended. By default nearly none. */
   mostBytes?: number
@@ -139,7 +141,7 @@ export interface FileScript {
 }
 
 /**
- * @returns whether it ran to its end, or was cut by `enough`, its time-out or its output's limit
+ * @returns whether it ran to completion, or was cut by `enough`, its time-out or its output's limit
  * @throws {Problem} for every way in which it failed
  */
 export async function runFileScript(
@@ -186,7 +188,7 @@ export async function runFileScript(
   throw problemOf(end.code, stderr.toString())
 }
 
-/** Counts a script's output, and passes it on while it is within bounds. */
+/** Counts a script's output, and passes it on up to the limit. */
 function boundPrinted(mostBytes: number) {
   const tooMuch = new AbortController()
   let left = mostBytes
@@ -217,7 +219,7 @@ export function problemOf(status: number, words: string): Problem {
   if (known) return new Problem(...(known as [ErrorCode, string]))
   const resource = usedUpBy(words)
   if (resource) return exhausted(resource)
-  // A command of the sandbox killed it, or its end did, or its lack of memory.
+  // A command in the sandbox, the end of the sandbox or the OOM killer killed it.
   if (status > killed) {
     return unavailable('The sandbox ended this before it was done. Look at the file before you try again.')
   }

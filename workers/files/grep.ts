@@ -7,7 +7,7 @@ import { exits, probes, runFileScript } from './file-script.ts'
 import { type DisplayPath, locate, oddNames, prefixOf, readName, show } from './location.ts'
 import { makeMatcher } from './matcher.ts'
 import { findPart, findPatterns, readPattern } from './pattern.ts'
-import { jsonBytes, readRecords } from './records.ts'
+import { limitItems, readRecords } from './records.ts'
 import { oneOfFew } from './turns.ts'
 
 /** After this time the answer is what was found so far, and `truncated`. */
@@ -54,7 +54,7 @@ if [ ! -d "$f" ]; then
   exec sh -c "$each" sh "$flags" "$pattern" "$most" "$bytes" "$f"
 fi
 cd "$f" 2>/dev/null && [ -r . ] || exit ${exits.permissionDenied}
-find -H . -type f "$@" -print0 2>/dev/null | sort -z | xargs -0 -n 128 sh -c "$each" sh "$flags" "$pattern" "$most" "$bytes"
+find -H . -type f "$@" -print0 2>/dev/null | sorted | xargs -0 -n 128 sh -c "$each" sh "$flags" "$pattern" "$most" "$bytes"
 exit 0`
 
 type Match = z.output<typeof files.grepFiles.reply>['matches'][number]
@@ -62,24 +62,18 @@ type Match = z.output<typeof files.grepFiles.reply>['matches'][number]
 export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) => {
   const { word } = locate(args)
   const include = args.include === undefined ? undefined : readInclude(args.include)
-  const { matches: most, bytes: mostJson } = limits.listed
-  const enough = new AbortController()
+  const most = limits.listed.matches
+  const { enough, add } = limitItems()
   const matches: Match[] = []
   const skipped: DisplayPath[] = []
   const prefix = prefixOf(args)
   let file: DisplayPath | undefined
-  let size = 0
-  const keep = <T>(list: T[], item: T) => {
-    size += jsonBytes(item)
-    if (list.length === most || size > mostJson) enough.abort()
-    if (!enough.signal.aborted) list.push(item)
-  }
   const onRecord = (record: Buffer) => {
     const rest = record.subarray(1)
     if (record[0] === letterF) file = isIncluded(include, rest) ? nameOf(rest, prefix) : undefined
-    else if (!file || enough.signal.aborted) return
-    else if (record[0] === letterB) keep(skipped, file)
-    else keep(matches, { ...file, ...readLine(record) })
+    else if (!file || enough.aborted) return
+    else if (record[0] === letterB) add(skipped, file, most)
+    else add(matches, { ...file, ...readLine(record) }, most)
   }
   const end = await runFileScript(worker, args, signal, {
     text: script,
@@ -94,7 +88,7 @@ export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) 
     ],
     mostBytes,
     onStdout: readRecords(args.accountId, { delimiter: Buffer.of(0), onRecord }),
-    enough: enough.signal,
+    enough,
     timeoutMs,
   })
   const odd = oddNames(skipped.map(({ path_base64 }) => path_base64))

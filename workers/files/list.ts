@@ -7,12 +7,12 @@ import { exits, probes, runFileScript } from './file-script.ts'
 import { locate, oddNames, readName } from './location.ts'
 import { makeMatcher } from './matcher.ts'
 import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDots } from './pattern.ts'
-import { FirstInOrder, jsonBytes, readRecords } from './records.ts'
+import { limitItems, readRecords } from './records.ts'
 import { oneOfFew } from './turns.ts'
 
-/** After this time the answer is what was found so far, and `truncated`. A longer list is cut, not refused. */
+/** After this time the list is cut, and `truncated`. */
 const timeoutMs = 30_000
-/** Bytes that a script may print. Beyond it the answer is what was found so far. */
+/** Bytes that a script may print. Beyond it the list is cut. */
 const mostBytes = 64 * 1024 * 1024
 
 /** Prints the format of `stat` for each entry. No name can hold the marks in it. */
@@ -20,7 +20,7 @@ const listScript = `${probes}
 f=$1 format=$2
 if [ -d "$f" ]; then
   cd "$f" 2>/dev/null && [ -r . ] || exit ${exits.permissionDenied}
-  find . -mindepth 1 -maxdepth 1 -exec stat -c "$format" {} + 2>/dev/null
+  find . -mindepth 1 -maxdepth 1 -print0 2>/dev/null | sorted | xargs -0 stat -c "$format" 2>/dev/null
   exit 0
 fi
 if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
@@ -30,10 +30,11 @@ stat -c "$format" "$f"`
 export const listFiles = oneOfFew<'listFiles'>(async (args, worker, { signal }) => {
   const { word, shown } = locate(args)
   const mark = randomBytes(16).toString('hex')
-  const entries = new FirstInOrder<FileEntry>({ count: limits.listed.entries, bytes: limits.listed.bytes })
+  const entries: FileEntry[] = []
+  const { enough, add } = limitItems()
   const onRecord = (record: Buffer) => {
-    const entry = readEntry(record, Buffer.from(mark))
-    if (entry) entries.push(entry.name, () => ({ value: entry.value, bytes: jsonBytes(entry.value) }))
+    const entry = enough.aborted ? undefined : readEntry(record, Buffer.from(mark))
+    if (entry) add(entries, entry, limits.listed.entries)
   }
   const end = await runFileScript(worker, args, signal, {
     text: listScript,
@@ -43,12 +44,10 @@ export const listFiles = oneOfFew<'listFiles'>(async (args, worker, { signal }) 
       delimiter: Buffer.from(`${mark}${mark}\n`),
       onRecord,
     }),
-    // Never aborted: only the time-out cuts the list.
-    enough: new AbortController().signal,
+    enough,
     timeoutMs,
   })
-  const listed = entries.values()
-  return { ...shown, entries: listed, truncated: entries.truncated || end === 'cut' }
+  return { ...shown, entries, truncated: end === 'cut' }
 })
 
 const types: Record<number, FileEntry['type']> = {
@@ -62,7 +61,7 @@ const types: Record<number, FileEntry['type']> = {
 }
 
 /** @param record `mode in hex, size, seconds, date time zone` MARK name MARK name, and where it leads */
-function readEntry(record: Buffer, mark: Buffer): { name: Buffer; value: FileEntry } | undefined {
+function readEntry(record: Buffer, mark: Buffer): FileEntry | undefined {
   const nameAt = record.indexOf(mark)
   const leadsAt = record.indexOf(mark, nameAt + mark.length)
   if (nameAt === -1 || leadsAt === -1) return undefined
@@ -76,17 +75,14 @@ function readEntry(record: Buffer, mark: Buffer): { name: Buffer; value: FileEnt
   const leads = type === 'symlink' ? targetOf(record.subarray(leadsAt + mark.length), path) : undefined
   const target = leads && readName(leads)
   return {
-    name,
-    value: {
-      name: text,
-      ...(base64 === undefined ? {} : { name_base64: base64 }),
-      type,
-      size: Number(size),
-      mode: (mode & 0o7777).toString(8).padStart(3, '0'),
-      modified_at: readTime(Number(seconds), `${date}T${time}`),
-      ...(target === undefined ? {} : { target: target.text }),
-      ...(target?.base64 === undefined ? {} : { target_base64: target.base64 }),
-    },
+    name: text,
+    ...(base64 === undefined ? {} : { name_base64: base64 }),
+    type,
+    size: Number(size),
+    mode: (mode & 0o7777).toString(8).padStart(3, '0'),
+    modified_at: readTime(Number(seconds), `${date}T${time}`),
+    ...(target === undefined ? {} : { target: target.text }),
+    ...(target?.base64 === undefined ? {} : { target_base64: target.base64 }),
   }
 }
 
@@ -125,21 +121,18 @@ if [ ! -d "$f" ]; then
   missing "$f"
 fi
 cd "$f" 2>/dev/null && [ -r . ] || exit ${exits.permissionDenied}
-find -H "$@" -print0 2>/dev/null
+find -H "$@" -print0 2>/dev/null | sorted
 exit 0`
 
 export const globFiles = oneOfFew<'globFiles'>(async (args, worker, { signal }) => {
   const { word } = locate(args)
   const pattern = readPattern(args.pattern)
   const matches = makeMatcher(pattern, { dots: false })
-  const found = new FirstInOrder<Name>({ count: limits.listed.paths, bytes: limits.listed.bytes })
+  const names: ReturnType<typeof readName>[] = []
+  const { enough, add } = limitItems()
   const onPath = (record: Buffer) => {
     const path = record.subarray(prefix.length)
-    if (!matches(path.toString('utf8'))) return
-    found.push(path, () => {
-      const name = readName(path)
-      return { value: name, bytes: jsonBytes(Object.values(name)) }
-    })
+    if (!enough.aborted && matches(path.toString('utf8'))) add(names, readName(path), limits.listed.paths)
   }
   let isTooLong = false
   const end = await runFileScript(worker, args, signal, {
@@ -154,19 +147,16 @@ export const globFiles = oneOfFew<'globFiles'>(async (args, worker, { signal }) 
         isTooLong = true
       },
     }),
-    enough: new AbortController().signal,
+    enough,
     timeoutMs,
   })
-  const names = found.values()
   const odd = oddNames(names.map(({ base64 }) => base64))
   return {
     paths: names.map(({ text }) => text),
     ...(odd && { paths_base64: odd }),
-    truncated: found.truncated || isTooLong || end === 'cut',
+    truncated: isTooLong || end === 'cut',
   }
 })
-
-type Name = ReturnType<typeof readName>
 
 /** What `find` prints before each path. */
 const prefix = './'

@@ -1,12 +1,10 @@
-/** What a client's path means, in bytes: JSON cannot carry every name that a sandbox can have. */
+/** Paths of clients as bytes: JSON cannot carry every name that a sandbox can have. */
 import { posix } from 'node:path'
 import type { FileName } from '../../shared/rpc/calls.ts'
 import { absolute, type Path } from '../shell/script.ts'
 
 export interface Location {
-  /** The path for a script. */
   word: Path
-  /** The path for the client: absolute. */
   shown: DisplayPath
 }
 
@@ -17,7 +15,7 @@ export interface DisplayPath {
 }
 
 export function locate(name: FileName): Location {
-  // Each character stands for one byte here; the separators of paths are ASCII.
+  // Each character is one byte here; the separators of paths are ASCII.
   const whole = Buffer.from(absolute(bytesOf(name).toString('latin1')), 'latin1')
   return { word: { path: whole }, shown: show(whole) }
 }
@@ -33,7 +31,7 @@ export function readName(bytes: Buffer): { text: string; base64?: string } {
   return Buffer.from(text).equals(bytes) ? { text } : { text, base64: bytes.toString('base64') }
 }
 
-/** What a list has beside it for its names that are not UTF-8: their bytes in base64 by index. */
+/** The names of a list that are not UTF-8, as base64 by index. */
 export function oddNames(list: (string | undefined)[]): Record<string, string> | undefined {
   const odd = list.flatMap((base64, index) => (base64 === undefined ? [] : [[index, base64] as const]))
   return odd.length === 0 ? undefined : Object.fromEntries(odd)

@@ -3,7 +3,7 @@ import { type Part, type Pattern, startsWithDot, type Token } from './pattern.ts
 
 /**
  * @param options.dots lets `*`, `?`, `[…]` and `**` match names that begin with a dot
- * @returns a function that tells whether a path matches. The path is relative, not empty, and without `.` and `..`
+ * @returns a function that returns whether a path matches. The path is relative, not empty, and without `.` and `..`
  */
 export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path: string) => boolean {
   const expressions = pattern.alternatives.map((parts) => expressionOf(parts, options))
@@ -11,8 +11,8 @@ export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path
 }
 
 /**
- * Expressions that backtrack may take exponential time. This one does not: what stands between two `*` or two `**` is
- * matched as early as it can be, and that is never tried again. The time is bounded by the product of the lengths of
+ * Expressions that backtrack may take exponential time. This one does not: the part between two `*` or two `**` is
+ * matched as early as possible, and never tried again. The time is bounded by the product of the lengths of
  * path and pattern, and patterns have limits.
  */
 function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
@@ -34,7 +34,7 @@ function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
     ].join('')
   }
   const namesOf = (some: Part[]) => (some as Token[][]).map(nameOf).join('/')
-  // At its end, `**` stands for at least one name.
+  // A final `**` matches at least one name.
   const whole = parts.at(-1) === 'any depth' ? [...parts, [{ kind: 'many' } as const]] : parts
   const [first = [], ...others] = splitAt(whole, (part) => part === 'any depth')
   const last = others.pop()
@@ -56,7 +56,6 @@ function splitAt<T>(items: T[], isSeparator: (item: T) => boolean): T[][] {
   return runs
 }
 
-/** The expression for one character. */
 function oneOf(token: Token): string {
   if (token.kind === 'character') return codeOf(token.character.codePointAt(0)!)
   if (token.kind !== 'set') return '[^/]'

@@ -7,7 +7,6 @@ import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
 export interface Pattern {
-  /** Each alternative of the braces, part by part. */
   alternatives: Part[][]
 }
 
@@ -28,7 +27,6 @@ export function readPattern(text: string, field = 'pattern'): Pattern {
   return { alternatives: alternatives.map((one) => readParts(one, field)) }
 }
 
-/** The plain names that all alternatives begin with, without the last part. */
 export function literalStart({ alternatives }: Pattern): string[] {
   const starts = alternatives.map((parts) => {
     const names = parts.map(plainName)
@@ -43,7 +41,6 @@ export function literalStart({ alternatives }: Pattern): string[] {
 export const wantsDots = ({ alternatives }: Pattern): boolean =>
   alternatives.some((parts) => parts.some((part) => part !== 'any depth' && startsWithDot(part)))
 
-/** How many parts a matching path has at most; undefined for any number. */
 export function deepest({ alternatives }: Pattern): number | undefined {
   if (alternatives.some((parts) => parts.includes('any depth'))) return undefined
   return Math.max(...alternatives.map((parts) => parts.length))
@@ -78,7 +75,7 @@ function expandBraces(text: string, refuse: (reason: string) => Problem): string
     })
     if (next.length + found > alternativesMost) throw refuse(`has more than ${alternativesMost} alternatives`)
     const characters = [...next, ...done].reduce((sum, one) => sum + [...one].length, 0)
-    // What stands before the braces counts in each alternative, because it takes time in each.
+    // The text before the braces counts in each alternative, because it takes time in each.
     if (characters > limits.globCharacters) {
       throw refuse(`has alternatives of more than ${limits.globCharacters} characters in all`)
     }

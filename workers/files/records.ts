@@ -1,4 +1,5 @@
 /** Reads lists of names from a sandbox, bounded, whatever the sandbox prints. */
+import { limits } from '../../shared/contract/limits.ts'
 import { inSlices, type Steps } from './slices.ts'
 
 /** Bytes of a record. No name, path or line of our scripts is longer; a longer one was not printed by them. */
@@ -62,58 +63,19 @@ export function readRecords(accountId: string, reader: RecordReader): (chunk: Bu
   return (chunk) => inSlices(accountId, take(chunk))
 }
 
-interface KeptItem<T> {
-  key: string
-  value: T
-  bytes: number
+/**
+ * Limits the items of an answer, in number and in bytes of JSON.
+ * @returns `add` keeps an item in its list, or aborts `enough` if there is no room for it
+ */
+export function limitItems() {
+  const enough = new AbortController()
+  let bytes = 0
+  return {
+    enough: enough.signal,
+    add<T>(list: T[], item: T, max: number): void {
+      bytes += Buffer.byteLength(JSON.stringify(item)) + 1
+      if (list.length === max || bytes > limits.listed.bytes) enough.abort()
+      if (!enough.signal.aborted) list.push(item)
+    },
+  }
 }
-
-/** So many records more than may stay come before those are sorted out: in a millisecond, most are in order already. */
-const spareRecords = 1_000
-
-/** The first of many records in the order of their bytes, up to a number of records and a number of bytes. */
-export class FirstInOrder<T> {
-  private readonly most: { count: number; bytes: number }
-  private readonly kept: KeptItem<T>[] = []
-  private bytes = 0
-  /** The first record in order that was left out. Whatever comes after it in order is left out too. */
-  private border: string | undefined
-
-  constructor(most: { count: number; bytes: number }) {
-    this.most = most
-  }
-
-  /** @param make returns the record and its size; called only for a record that may be kept */
-  push(key: Buffer, make: () => { value: T; bytes: number }): void {
-    const text = key.toString('latin1')
-    if (this.border !== undefined && text >= this.border) return
-    const item = { key: text, ...make() }
-    this.kept.push(item)
-    this.bytes += item.bytes
-    const { count, bytes } = this.most
-    if (this.kept.length > count + spareRecords || this.bytes > 2 * bytes) this.sortOut()
-  }
-
-  get truncated(): boolean {
-    return this.border !== undefined || this.isOver()
-  }
-
-  values(): T[] {
-    this.sortOut()
-    return this.kept.map(({ value }) => value)
-  }
-
-  private sortOut(): void {
-    const { kept } = this
-    kept.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
-    while (this.isOver()) {
-      const last = kept.pop()!
-      this.border = last.key
-      this.bytes -= last.bytes
-    }
-  }
-
-  private isOver = (): boolean => this.kept.length > this.most.count || this.bytes > this.most.bytes
-}
-
-export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value)) + 1

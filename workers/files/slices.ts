@@ -1,7 +1,7 @@
 /**
- * Shares out the event loop's time for work on a sandbox's output. A worker has one loop for everybody, so such work is
- * done in slices of a few milliseconds, one in each round of the loop, and accounts take turns. However much one of
- * them asks for, everything else in the worker waits for one slice at most.
+ * Cooperative work on a sandbox's output. All accounts share one event loop, so such work is done in slices of a few
+ * milliseconds, one in each round of the loop, round-robin by account. Everything else in the worker waits for one
+ * slice at most.
  */
 import { performance } from 'node:perf_hooks'
 import { append, type Turns, takeFirst } from '../../shared/lib/turns.ts'
@@ -12,11 +12,9 @@ const sliceMs = 3
 /** Work that can pause at each `yield`. From one `yield` to the next it takes far less than a slice. */
 export type Steps<T> = Generator<undefined, T>
 
-/** The accounts that wait for a slice. */
 const waiting: Turns<() => void> = new Map()
 let isTaken = false
 
-/** Does the work in slices, and throws what the work throws. */
 export async function inSlices<T>(accountId: string, steps: Steps<T>): Promise<T> {
   for (;;) {
     if (isTaken) await new Promise<void>((resolve) => append(waiting, accountId, resolve))
@@ -29,7 +27,7 @@ export async function inSlices<T>(accountId: string, steps: Steps<T>): Promise<T
   }
 }
 
-/** The next slice comes in the next round of the loop, after all that is ready. */
+/** The next slice runs in the next round of the loop, after everything that is ready. */
 function take(): void {
   isTaken = true
   setImmediate(() => {
@@ -39,12 +37,4 @@ function take(): void {
     take()
     go()
   })
-}
-
-/** Does the work at once, without slices. */
-export function finish<T>(steps: Steps<T>): T {
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done) return value
-  }
 }

@@ -17,7 +17,6 @@ export const createFile = oneOfFew<'createFile'>(async (args, worker, { signal }
   return { ...location.shown, size: bytes.length, sha256 }
 })
 
-/** Writes a streamed file, at the pace of the sandbox's disk. */
 export const writeRaw: StreamHandler<'writeRaw', SandboxContext> = async (
   args,
   worker,
@@ -38,7 +37,7 @@ export const writeRaw: StreamHandler<'writeRaw', SandboxContext> = async (
 
 /**
  * Sends the bytes, then their sha256, without which the script puts nothing in place. When the script takes no more,
- * the rest of the body is read all the same, because the next request on the connection comes after it.
+ * the rest of the body is read anyway, because the next request on the connection follows it.
  */
 function feed(body: Readable, stdin: Writable, sent: { size: number; sha256: string }) {
   const hash = createHash('sha256')

@@ -4,7 +4,6 @@ import type { PodCrashPoint } from '../faults/crash-points.ts'
 import type { SlotOwner } from '../shell/slot-owner.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
 
-/** What the life of a pod takes. */
 export interface PodsContext extends Pick<Context, 'db' | 'log' | 'metrics' | 'redis' | 'settings'> {
   driver: Driver
   slots: Pick<SlotPool, 'adopt'>
@@ -13,7 +12,6 @@ export interface PodsContext extends Pick<Context, 'db' | 'log' | 'metrics' | 'r
   reach(point: PodCrashPoint): void
 }
 
-/** What the pool takes: it has slots opened for pods that wait. */
 export interface WarmPodsContext extends PodsContext {
   slots: Pick<SlotPool, 'adopt' | 'prepare'>
 }

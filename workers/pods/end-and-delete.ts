@@ -30,13 +30,12 @@ export async function endAndDelete(
   await reapPod(worker, sandboxId)
 }
 
-/** Deletes the pod of a destroyed sandbox, and writes down that it is gone. */
 export async function reapPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
   if (!sandbox?.destroyed_at || sandbox.reaped_at) return
   reach('delete: before the pod is deleted')
-  // By name only: whatever pod has this sandbox's name must go.
+  // By name only: any pod with this sandbox's name must be deleted.
   await removePod(worker, { name: podOf(sandbox).name })
   reach('delete: the pod is deleted, the row does not say so')
   await markReaped(db, sandboxId)

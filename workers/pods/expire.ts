@@ -4,10 +4,9 @@ import type { Context } from '../../shared/platform/context.ts'
 import type { PodsContext } from './context.ts'
 import { endAndDelete } from './end-and-delete.ts'
 
-/** A job that comes early adds itself again. */
+/** A job that runs early adds itself again. */
 export type ExpiryContext = PodsContext & Pick<Context, 'jobs'>
 
-/** Ends a sandbox that reached its cap. */
 export async function expireSandbox(worker: ExpiryContext, sandboxId: string): Promise<void> {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox || sandbox.destroyed_at) return

@@ -1,5 +1,5 @@
-import { type WarmPodRow as WarmPod, warmPodMs } from '../../shared/data/warm-pods.ts'
 /** What to do about the pool, as a pure function of its rows and the time. */
+import { type WarmPodRow as WarmPod, warmPodMs } from '../../shared/data/warm-pods.ts'
 
 export const poolLimits = {
   /** From this age on (milliseconds) another pod is started for it, so that the pool does not empty when all of it ages. */

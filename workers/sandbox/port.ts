@@ -1,4 +1,4 @@
-/** Connections to ports of sandboxes: what a client's WebSocket sends, the listener gets, and the other way round. */
+/** Connections to ports of sandboxes: joins a client's WebSocket with the stream of the driver. */
 import type { Duplex } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { carryPort, portCloseCodes } from '../../shared/contract/port-stream.ts'
@@ -9,7 +9,7 @@ import { PortRefused } from '../drivers/driver.ts'
 import type { Opened } from '../rpc/call.ts'
 import { enter, reachPod, type SandboxContext } from './enter.ts'
 
-/** @throws {Problem} when there can be no connection. That nobody listens is told on the WebSocket */
+/** @throws {Problem} when there can be no connection. A refused port is reported on the WebSocket */
 export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {
   const stream = await connectTo(worker, args).catch((error: Error) => {
     if (isRefused(error)) return error
@@ -26,18 +26,17 @@ export async function openPort(worker: SandboxContext, args: OnePort): Promise<O
   }
 }
 
-/** What a client sent before it closed reaches the listener. */
+/** Bytes that a client sent before it closed still reach the listener. */
 function close(stream: Duplex, code: number): void {
   if (code === portCloseCodes.ended) stream.end(() => stream.destroy())
   else stream.destroy()
 }
 
-/** How many each sandbox has. */
 const open = new Map<string, number>()
 
 /**
  * @throws {Problem} the sandbox does not run, cannot be reached, or has too many connections
- * @throws {PortRefused} nobody listens
+ * @throws {PortRefused} no process listens
  */
 async function connectTo(worker: SandboxContext, call: OnePort): Promise<Duplex> {
   const { sandboxId, port } = call

@@ -7,7 +7,6 @@ import type { Opener } from '../../shared/platform/seal.ts'
 import { buildPatterns } from './patterns.ts'
 import { Redactor } from './redactor.ts'
 
-/** Values by name, as text. */
 export type Secrets = Record<string, string>
 
 type SecretsReader = Pick<Context, 'db' | 'log'> & { opener: Opener }

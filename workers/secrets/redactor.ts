@@ -1,4 +1,4 @@
-/** Redacts secrets in a stream of output, wherever its chunks cut them. */
+/** Redacts secrets in a stream of output, also those that its chunks cut. */
 import type { SecretPatterns } from './patterns.ts'
 
 interface Occurrence {
@@ -25,7 +25,6 @@ export class Redactor {
   private doneTo = 0
   private lastName = ''
 
-  /** @param patterns undefined where there is nothing to redact */
   constructor(patterns: SecretPatterns | undefined) {
     this.patterns = patterns
   }
@@ -35,29 +34,30 @@ export class Redactor {
     return this.output.length
   }
 
-  /** @returns what can be shown now; bytes that may become a secret are held back */
+  /** @returns the bytes that can be shown now; bytes that may become a secret are held back */
   push(chunk: Buffer): Buffer {
     if (!this.patterns) return chunk
     const { output } = this
     const chunkAt = output.end
-    this.scan(chunk, chunkAt, this.patterns)
     const end = chunkAt + chunk.length
+    this.scan(chunk, chunkAt, this.patterns)
     const to = end - this.patterns.automaton.openIn(this.state)
     if (to === end && this.held === 0 && this.found.length === this.shown && this.doneTo <= chunkAt) {
-      output.pass(chunk.length)
+      output.skip(chunk.length)
       this.doneTo = end
       return chunk
     }
-    return this.show(chunk, to)
+    output.push(chunk)
+    return this.show(to)
   }
 
   /**
-   * Called when no more comes, or nobody wants to wait for it. The redactor then starts anew.
-   * @returns what was held back
+   * Called when no more output arrives, or no one waits for it. The redactor then starts again.
+   * @returns the bytes that were held back
    */
   flush(): Buffer {
     this.state = 0
-    return this.show(nothing, this.output.end)
+    return this.show(this.output.end)
   }
 
   private scan(chunk: Buffer, chunkAt: number, { automaton, names, lengths }: SecretPatterns): void {
@@ -85,13 +85,13 @@ export class Redactor {
     else found.push({ start, end, name })
   }
 
-  /** @param to what comes later cannot change anything before this offset */
-  private show(chunk: Buffer, to: number): Buffer {
+  /** @param to what arrives later cannot change anything before this offset */
+  private show(to: number): Buffer {
     const { found, output } = this
     const pieces: Buffer[] = []
     for (; this.shown < found.length && found[this.shown]!.start < to; this.shown++) {
       const { start, end, name } = found[this.shown]!
-      if (start > this.doneTo) output.copyOut(chunk, this.doneTo, start, pieces)
+      if (start > this.doneTo) pieces.push(output.copy(this.doneTo, start))
       if (start >= this.doneTo || name !== this.lastName) pieces.push(Buffer.from(`[secret ${name}]`))
       this.doneTo = Math.max(this.doneTo, end)
       this.lastName = name
@@ -102,64 +102,55 @@ export class Redactor {
       this.shown = 0
     }
     if (this.doneTo < to) {
-      output.copyOut(chunk, this.doneTo, to, pieces)
+      pieces.push(output.copy(this.doneTo, to))
       this.doneTo = to
     }
-    output.keep(chunk, to)
+    output.drop(to)
     return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
   }
 }
 
-/** The bytes of a stream that are held back, by their offsets. Each is copied in once and out once. */
+/** The last bytes of a stream, by their offsets in it. */
 class HeldOutput {
   /** The offset after the last of them. */
   end = 0
-  length = 0
   private buffer = nothing
-  /** Where they begin in the buffer. */
+  /** Where they are in the buffer. */
   private from = 0
+  private to = 0
 
-  /** Copies bytes out of these and the chunk that follows them. */
-  copyOut(chunk: Buffer, start: number, end: number, pieces: Buffer[]): void {
-    const heldAt = this.end - this.length
-    if (start < this.end) {
-      const from = this.from + start - heldAt
-      const to = this.from + Math.min(end, this.end) - heldAt
-      pieces.push(Buffer.from(this.buffer.subarray(from, to)))
+  get length(): number {
+    return this.to - this.from
+  }
+
+  push(chunk: Buffer): void {
+    if (this.to + chunk.length > this.buffer.length) {
+      // Twice as large as needed, so that bytes are moved only after as many have arrived.
+      const larger = Buffer.allocUnsafe(2 * (this.length + chunk.length))
+      this.to = this.buffer.copy(larger, 0, this.from, this.to)
+      this.from = 0
+      this.buffer = larger
     }
-    if (end > this.end) pieces.push(chunk.subarray(Math.max(0, start - this.end), end - this.end))
-  }
-
-  /** Forgets bytes before `to`, and holds those after it, the chunk included. */
-  keep(chunk: Buffer, to: number): void {
-    const dropped = Math.min(this.length, to - (this.end - this.length))
-    this.from += dropped
-    this.length -= dropped
-    const rest = chunk.subarray(Math.min(chunk.length, Math.max(0, to - this.end)))
+    this.to += chunk.copy(this.buffer, this.to)
     this.end += chunk.length
-    this.append(rest)
   }
 
-  /** Counts bytes that went by without being held. */
-  pass(bytes: number): void {
+  /** Counts bytes that are not held. */
+  skip(bytes: number): void {
     this.end += bytes
   }
 
-  private append(rest: Buffer): void {
-    const needed = this.length + rest.length
-    if (needed === 0) {
-      this.buffer = nothing
-      this.from = 0
-      return
-    }
-    if (this.from + needed > this.buffer.length) {
-      // Twice as large as needed, so that bytes are moved only after as many have come.
-      const larger = Buffer.allocUnsafe(2 * needed)
-      this.buffer.copy(larger, 0, this.from, this.from + this.length)
-      this.buffer = larger
-      this.from = 0
-    }
-    rest.copy(this.buffer, this.from + this.length)
-    this.length = needed
+  copy(start: number, end: number): Buffer {
+    const base = this.to - this.end
+    return Buffer.from(this.buffer.subarray(base + start, base + end))
+  }
+
+  /** Drops the bytes before this offset. */
+  drop(offset: number): void {
+    this.from = Math.max(this.from, this.to - (this.end - offset))
+    if (this.length > 0) return
+    this.buffer = nothing
+    this.from = 0
+    this.to = 0
   }
 }

@@ -1,10 +1,9 @@
-/** Finds the mark that ends a command's output, wherever the chunks of the stream are cut. */
+/** Finds the mark that ends a command's output, also where chunks of the stream cut it. */
 import { markStart } from './script.ts'
 
 export interface MarkedOutput {
-  /** Output of the command, without any mark. */
   output: Buffer
-  /** The rest of the mark's line, once the whole line has come. */
+  /** The rest of the mark's line, once the whole line has arrived. */
   line?: string
 }
 
@@ -23,13 +22,11 @@ export class MarkFinder {
   private readonly tail: RegExp
   private held: Buffer = Buffer.alloc(0)
 
-  /** @param says what follows the mark */
   constructor(mark: string, says: keyof typeof tails = 'nothing') {
     this.needle = Buffer.from(markStart + mark)
     this.tail = tails[says]
   }
 
-  /** Takes the next chunk, and holds back what may become a mark. */
   push(chunk: Buffer): MarkedOutput {
     const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk])
     let at = bytes.indexOf(this.needle)
@@ -44,7 +41,7 @@ export class MarkFinder {
     return { output: this.split(bytes, startAtEnd(bytes, this.needle), bytes.length) }
   }
 
-  /** What was held back, for a stream that ended without a mark. */
+  /** The bytes that were held back, for a stream that ended without a mark. */
   rest(): Buffer {
     return this.held
   }
@@ -56,7 +53,6 @@ export class MarkFinder {
   }
 }
 
-/** Whether this may become the end of a mark's line. */
 const mayGrow = (tail: string): boolean => tail.length < longestTail && /^( \d{0,3})?$/.test(tail)
 
 /** The index at the end of `bytes` where `needle` may begin; their length if it cannot. */

@@ -8,7 +8,7 @@ export class BoundedOutput {
   private readonly half: number
   /** A copy: single bytes must not cost an object each, nor keep their chunks in memory. */
   private readonly head: GrowingBuffer
-  /** A ring buffer: however much comes, nothing is left for V8 to collect. */
+  /** A ring buffer, so that long output leaves no garbage. */
   private tail: Buffer | undefined
   private tailBytes = 0
 
@@ -28,7 +28,6 @@ export class BoundedOutput {
     return this.head.length + Math.min(this.tailBytes, this.half)
   }
 
-  /** Keeps only the count. */
   drop(): void {
     this.head.clear()
     this.tail = undefined

@@ -1,4 +1,4 @@
-/** Runs a command to its end, its time-out or its cancellation, whichever comes first. */
+/** Runs a command until it ends, times out or is cancelled. */
 import { untilAborted, withTimeout } from '../../shared/lib/timeout.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { endSessions, signalGroup } from './kill.ts'
@@ -18,7 +18,6 @@ export interface RunOptions {
   signal: AbortSignal
 }
 
-/** @param slot opened for this command */
 export async function runCommand(
   driver: Driver,
   slot: Slot,

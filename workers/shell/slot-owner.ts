@@ -26,7 +26,6 @@ export interface SlotOwner {
   isNewest(): Promise<boolean>
 }
 
-/** Follows the list of workers until the signal aborts. */
 export function followWorkers(
   worker: Pick<Context, 'redis' | 'settings' | 'log'> & { id: string },
   signal: AbortSignal,

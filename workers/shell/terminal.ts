@@ -20,13 +20,11 @@ import { inRoot, type ShellCommand, terminalScriptFor } from './script.ts'
 import { type CommandEnd, findUsedUp, LineReader, type Slot, startQuietly, whySilent } from './slot.ts'
 
 const noRoom = 'the sandbox has no room for the command'
-/** Characters of what the shell says about a failure. */
 const mostOfWords = 1_000
 
 export interface TerminalWays {
   /** Of the command; unguessable, and never used before in this pod. */
   id: string
-  /** Takes the slot that carries the command. */
   takeSlot: () => Promise<Slot>
   /** Gets the pid at the last moment. May throw: then the command does not start. */
   beforeStart: (pid: number) => Promise<void>

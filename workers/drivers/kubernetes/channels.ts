@@ -21,13 +21,11 @@ const inputChannel = 0
 /** Of each pod: every write of a program in it arrives as a frame. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
-/** What the channels of a connection mean. */
 export interface Protocol {
   name: string
   take(channel: number, bytes: Buffer, to: Outputs): void
   /** How it ended, when the connection was closed without another word. */
   closed(code: number): ProcessEnd
-  /** Tells the other side that no more input comes. */
   endInput(socket: WebSocket, done: (error?: Error | null) => void): void
 }
 
@@ -105,7 +103,6 @@ const refusal = (failure: Failure) =>
     ? new PodGone(failure.message)
     : driverUnavailable(failure)
 
-/** Makes three streams and an end of a socket. */
 function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): PodProcess {
   const { promise: ended, resolve: settle } = Promise.withResolvers<ProcessEnd>()
   let isOver = false

@@ -15,7 +15,6 @@ const watchSeconds = 25
 const backOffMs = { least: 100, most: 5_000 }
 
 interface FollowedKind<Item extends KubernetesObject> {
-  /** For the log. */
   what: string
   connection: ClusterConnection
   path: string
@@ -24,7 +23,6 @@ interface FollowedKind<Item extends KubernetesObject> {
   list(): Promise<string>
   take(type: 'ADDED' | 'MODIFIED' | 'DELETED', item: Item): void
   log: Logger
-  /** Ends it. */
   signal: AbortSignal
 }
 

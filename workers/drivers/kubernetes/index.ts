@@ -158,7 +158,6 @@ export class KubernetesDriver implements Driver {
     if (this.isClosed) throw new DriverUnavailable('The driver is closed.')
   }
 
-  /** Ends it with its pod, and with this driver. */
   private follow(pod: PodName, process: PodProcess): void {
     const uid = pod.uid ?? this.cluster.watch.find(pod.name)?.metadata?.uid
     const ofPod = this.processes.get(uid) ?? new Set()

@@ -24,11 +24,9 @@ import { examineNodes } from './nodes.ts'
 import { buildPolicies, type Egress, notInternet, serviceAccountName, wholeInternet } from './policies.ts'
 
 export interface ClusterOptions {
-  /** Path of an administrator's kubeconfig. */
   kubeconfig: string
   namespace: string
   egress: Egress
-  /** Called with each thing that was done, as a line of text. */
   say?: (line: string) => void
 }
 
@@ -178,7 +176,6 @@ async function main(): Promise<void> {
   )
 }
 
-/** The gaps that the nodes' own settings leave, a line each. */
 export async function findGaps(kubeconfig: string, pids: number): Promise<string[]> {
   const connection = ClusterConnection.open(kubeconfig)
   try {

@@ -162,7 +162,6 @@ async function works(trial: () => Promise<unknown>, signal: AbortSignal): Promis
 /** The exit code that proves that a process ran. A broken connection may look like 0 (see `openExec`). */
 const ran = 42
 
-/** The driver's own trial. */
 async function runNothing(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
   const process = await cluster.exec(pod, ['/bin/sh', '-c', `exit ${ran}`])
   const limit = AbortSignal.any([signal, AbortSignal.timeout(cluster.silence.shell)])

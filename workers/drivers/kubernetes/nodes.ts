@@ -12,7 +12,6 @@ export interface KubeletSettings {
   evictionHard?: Record<string, string>
 }
 
-/** Nodes that are asked at a time. */
 const mostAtOnce = 10
 const mostNamed = 3
 

@@ -9,7 +9,6 @@ const channels = { data: 0, error: 1 } as const
 
 /** Milliseconds without a byte from the listener after which a connection ends whose own side has ended. */
 const lingerMs = 10_000
-/** RFC 6455's registry of close codes. */
 const normalClosure = 1000
 const wellEnded: ProcessEnd = { kind: 'exited', code: 0 }
 

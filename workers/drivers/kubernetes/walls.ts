@@ -12,13 +12,11 @@ import type {
 import { labelNames } from './manifest.ts'
 import { namespaceWalls, neededRules, runClusterHint } from './policies.ts'
 
-/** What differs, in words, and what an operator does about it. */
 export interface Difference {
   what: string
   help: string
 }
 
-/** A right of the workers' role. */
 export type Right = { group: string; resource: string; verb: string }
 
 /**
@@ -100,7 +98,6 @@ function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector =
   })
 }
 
-/** @param labels of the namespace */
 export function compareLabels(labels: Record<string, string> = {}): Difference[] {
   return Object.entries(namespaceWalls.podSecurity)
     .filter(([key, value]) => labels[key] !== value)
@@ -126,7 +123,6 @@ export function comparePod(sent: V1Pod, taken: V1Pod): Difference[] {
   }))
 }
 
-/** The rights that a worker needs and these rules do not give. */
 export function findMissingRights(rules: readonly V1ResourceRule[]): Right[] {
   const has = (all: string[] | undefined, one: string) => all?.some((each) => each === one || each === '*')
   return neededRules
@@ -145,14 +141,12 @@ export function findMissingRights(rules: readonly V1ResourceRule[]): Right[] {
     )
 }
 
-/** The workers' role, said as one difference. */
 export function describeMissing(rights: readonly Right[]): Difference[] {
   if (rights.length === 0) return []
   const words = rights.map(({ resource, verb }) => `${verb} ${resource}`)
   return [{ what: `the workers' role may not ${words.join(', ')}`, help: runClusterHint }]
 }
 
-/** One line of words, each remedy once. */
 export function describeDifferences(differences: readonly Difference[]): string {
   const helps = new Set(differences.map(({ help }) => help))
   return [...helps]

@@ -14,7 +14,6 @@ const pageRows = 500
 export type DeadPod = PodState & { death: PodDeath }
 
 export class PodWatch {
-  /** Whether the watch is running. */
   readonly isLive: () => boolean
   private readonly listPods: () => ReturnType<typeof listPods>
   private readonly log: Logger

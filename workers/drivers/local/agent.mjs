@@ -1,14 +1,14 @@
 /**
- * Runs inside a sandbox, as its user: starts processes for the driver, or connects to ports, one for each connection,
- * and carries their streams. The driver trusts nothing here, because the tenant may kill or replace it. Its socket is
- * inherited, so that no path leads to it. Usage: `node agent.mjs LISTENING-FD PIPES-FOLDER`.
+ * Runs inside a sandbox, as its user: starts processes for the driver, or connects to ports, and carries their streams.
+ * Each has three connections (connection.ts). The driver trusts nothing here, because the tenant may kill or replace
+ * it. Its socket is inherited, so that no path leads to it. Usage: `node agent.mjs LISTENING-FD PIPES-FOLDER`.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
 import net from 'node:net'
 import os from 'node:os'
-import { Frame, FrameReader, sendFrame } from './frames.mjs'
+import { createInterface } from 'node:readline'
 import { onTerminal } from './terminal.mjs'
 
 /** Milliseconds that output is carried after the exit, while another process holds the pipes open. */
@@ -27,43 +27,64 @@ const env = Object.fromEntries(
 // One broken connection must not end the others.
 process.on('uncaughtException', () => {})
 
+/** Connections whose siblings have not arrived yet, by id. */
+const incomplete = new Map()
+
 // Node passes no file on to its children: at its start it marks even this one to be closed.
-net.createServer(serve).listen({ fd: Number(listenerFd) })
+net
+  .createServer({ allowHalfOpen: true }, async (socket) => {
+    socket.on('error', () => {})
+    join(socket, JSON.parse(await readLine(socket)))
+  })
+  .listen({ fd: Number(listenerFd) })
 const pipes = pipePool()
 
-function serve(socket) {
-  let hasStarted = false
-  let stdin
+function join(socket, { id, role, ...request }) {
+  const sockets = { ...incomplete.get(id), [role]: socket, ...(role === 'main' && { request }) }
+  incomplete.set(id, sockets)
+  socket.once('close', () => incomplete.delete(id))
+  const { main, stdout, stderr } = sockets
+  if (!main || !stdout || !stderr) return
+  incomplete.delete(id)
+  // A socket reports EOF only while it is read.
+  for (const output of [stdout, stderr]) output.on('end', () => output.destroy()).resume()
+  if (sockets.request.port === undefined) run(sockets)
+  else connectTo(sockets)
+}
 
-  socket.on('error', () => {})
-  sendFrame(socket, Frame.hello)
-
-  const reader = new FrameReader((type, payload) => {
-    if (type === Frame.start && !hasStarted) {
-      hasStarted = true
-      const request = JSON.parse(payload.toString())
-      const opening = request.port === undefined ? run(socket, request) : connectTo(socket, request.port)
-      opening.then((opened) => {
-        stdin = opened
-      })
-    } else if (!stdin) throw new Error('unexpected')
-    else if (type === Frame.resize) stdin.resize?.(JSON.parse(payload.toString()))
-    else if (type === Frame.stdinEnd) stdin.end()
-    else if (stdin.writable && !stdin.write(payload)) socket.pause()
-  })
-  socket.on('data', (chunk) => {
-    try {
-      reader.read(chunk)
-    } catch {
-      socket.destroy()
+/** Resolves with the first line, and leaves the following bytes in the socket. */
+function readLine(socket) {
+  return new Promise((resolve) => {
+    let bytes = Buffer.alloc(0)
+    const read = () => {
+      for (let chunk = socket.read(); chunk; chunk = socket.read()) {
+        bytes = Buffer.concat([bytes, chunk])
+        const end = bytes.indexOf('\n')
+        if (end === -1) continue
+        socket.off('readable', read)
+        if (end + 1 < bytes.length) socket.unshift(bytes.subarray(end + 1))
+        return resolve(bytes.toString('utf8', 0, end))
+      }
     }
+    socket.on('readable', read)
   })
 }
 
-/** Starts a process and resolves with its stdin; with nothing when it does not start. */
-async function run(socket, request) {
-  const terminal = Array.isArray(request) ? undefined : onTerminal(request, env)
-  const argv = terminal?.argv ?? request
+/** Sends the last status, and ends all connections. */
+function finish({ main, stdout, stderr }, status) {
+  send(main, status)
+  for (const socket of [main, stdout, stderr]) if (socket.writable) socket.end()
+  main.resume()
+}
+
+function send(main, status) {
+  if (main.writable) main.write(`${JSON.stringify(status)}\n`)
+}
+
+async function run(sockets) {
+  const { main, request } = sockets
+  const terminal = request.tty && onTerminal(request, env)
+  const argv = terminal?.argv ?? request.argv
   let streams
   let child
   try {
@@ -73,84 +94,58 @@ async function run(socket, request) {
     if (terminal) stdio.push('pipe')
     child = spawn(argv[0], argv.slice(1), { stdio, detached: true, env: terminal?.env ?? env, cwd: '/' })
   } catch (error) {
-    sendFrame(socket, Frame.failed, Buffer.from(String(error.message ?? error)))
-    socket.end()
+    finish(sockets, { failed: String(error.message ?? error) })
     return
   } finally {
     for (const stream of streams ?? []) fs.closeSync(stream.child)
   }
   const [stdin, stdout, stderr] = streams.map((stream) => stream.own)
-  if (terminal) stdin.resize = terminal.follow(child.stdio[3])
-  const outputs = [stdout, stderr]
-
   child.on('error', (error) => {
-    for (const stream of [stdin, ...outputs]) stream.destroy()
+    for (const stream of [stdin, stdout, stderr]) stream.destroy()
     // The exit codes and messages of a shell.
     const code = { ENOENT: 127, EACCES: 126 }[error.code]
-    if (code === undefined) sendFrame(socket, Frame.failed, Buffer.from(String(error)))
-    else {
-      sendFrame(socket, Frame.started)
-      const words = `${argv[0]}: ${code === 127 ? 'not found' : 'permission denied'}\n`
-      sendFrame(socket, Frame.stderr, Buffer.from(words))
-      sendExit(socket, code)
-    }
-    socket.end()
+    if (code === undefined) return finish(sockets, { failed: String(error) })
+    sockets.stderr.write(`${argv[0]}: ${code === 127 ? 'not found' : 'permission denied'}\n`)
+    send(main, { started: true })
+    finish(sockets, { exit: code })
   })
   if (child.pid === undefined) return
+  send(main, { started: true })
+  if (terminal) {
+    const resize = terminal.follow(child.stdio[3])
+    createInterface({ input: sockets.stdout }).on('line', (line) => resize(JSON.parse(line)))
+  }
   // `script` itself prints there, when it fails or a signal ends it. Its status is then not that of the process.
   let failure = ''
   if (terminal) stderr.on('data', (chunk) => (failure += failure ? '' : chunk))
-
-  sendFrame(socket, Frame.started)
-  const closed = [carry(socket, outputs, stdout, Frame.stdout), carry(socket, outputs, stderr, Frame.stderr)]
-  socket.on('drain', () => {
-    for (const output of outputs) output.resume()
-  })
-  // The process goes on without its reader, and must not wait for it.
-  socket.on('close', () => {
-    stdin.end()
-    for (const output of outputs) output.resume()
-  })
-  stdin.on('drain', () => socket.resume())
-  stdin.on('error', () => {})
-  stdin.on('close', () => socket.resume())
+  const closed = [carry(stdout, sockets.stdout), carry(stderr, terminal ? sockets.stdout : sockets.stderr)]
+  feed(main, stdin)
 
   child.on('exit', async (code, signal) => {
     stdin.destroy()
-    await Promise.race([Promise.all(closed), drained(socket)])
-    for (const output of outputs) output.removeAllListeners('data').resume()
+    await Promise.race([Promise.all(closed), drained([sockets.stdout, sockets.stderr])])
+    for (const output of [stdout, stderr]) output.unpipe().removeAllListeners('data').resume()
     const cause = terminal && (signal ?? failure.trim())
-    if (cause) sendFrame(socket, Frame.failed, Buffer.from(`the program of its terminal ended: ${cause}`))
-    else sendExit(socket, signal ? 128 + os.constants.signals[signal] : code)
-    socket.end()
+    if (cause) finish(sockets, { failed: `the program of its terminal ended: ${cause}` })
+    else finish(sockets, { exit: signal ? 128 + os.constants.signals[signal] : code })
   })
-  return stdin
 }
 
-/** Connects to a port and resolves with the connection; with nothing when nobody listens. */
-async function connectTo(socket, port) {
-  const connection = (await dial('127.0.0.1', port)) ?? (await dial('::1', port))
-  if (!connection) {
-    sendFrame(socket, Frame.failed, Buffer.from(`nobody listens at port ${port}`))
-    socket.end()
-    return
-  }
-  sendFrame(socket, Frame.started)
-  const closed = carry(socket, [connection], connection, Frame.stdout)
+async function connectTo(sockets) {
+  const { main, request } = sockets
+  const connection = (await dial('127.0.0.1', request.port)) ?? (await dial('::1', request.port))
+  if (!connection) return finish(sockets, { failed: `nobody listens at port ${request.port}` })
+  send(main, { started: true })
   let code = 0
   connection.on('error', () => {
     code = 1
   })
-  socket.on('drain', () => connection.resume())
-  socket.on('close', () => connection.destroy())
-  connection.on('drain', () => socket.resume())
-  // Who listens has ended the connection, and what came before was sent.
+  sockets.stdout.on('close', () => connection.destroy())
+  // The listener has ended the connection, after all of its output was carried.
   connection.on('end', () => connection.destroy())
-  closed.then(() => {
-    sendExit(socket, code)
-    socket.end()
-  })
-  return connection
+  feed(main, connection)
+  await carry(connection, sockets.stdout)
+  finish(sockets, { exit: code })
 }
 
 function dial(host, port) {
@@ -161,34 +156,32 @@ function dial(host, port) {
   })
 }
 
-/** Sends an output. All outputs of the process wait while the reader is slow. */
-function carry(socket, outputs, output, type) {
-  output.on('data', (chunk) => {
-    if (socket.writable && !sendFrame(socket, type, chunk)) {
-      for (const each of outputs) each.pause()
-    }
-  })
+/** Carries the input. Bytes that a process does not read are dropped, and EOF of the connection closes its stdin. */
+function feed(main, stdin) {
+  stdin.on('error', () => {})
+  main.pipe(stdin)
+  stdin.on('close', () => main.resume())
+}
+
+/** Carries output until it is closed. The process continues without its reader, and must not wait for it. */
+function carry(output, socket) {
   output.on('error', () => {})
+  output.pipe(socket, { end: false })
+  socket.on('close', () => output.resume())
   return new Promise((resolve) => output.on('close', resolve))
 }
 
-/** Time counts only while the reader takes what there is. */
-function drained(socket) {
+/** Time counts only while the readers take what there is. */
+function drained(sockets) {
   return new Promise((resolve) => {
     let left = drainMs
     const timer = setInterval(() => {
-      if (!socket.writableNeedDrain || socket.destroyed) left -= drainStepMs
+      if (!sockets.some((socket) => socket.writableNeedDrain && !socket.destroyed)) left -= drainStepMs
       if (left > 0) return
       clearInterval(timer)
       resolve()
     }, drainStepMs)
   })
-}
-
-function sendExit(socket, code) {
-  const payload = Buffer.alloc(4)
-  payload.writeUInt32BE(code)
-  if (socket.writable) sendFrame(socket, Frame.exit, payload)
 }
 
 /**

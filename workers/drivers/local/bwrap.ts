@@ -13,7 +13,7 @@ export interface SandboxPlan {
   processes?: number | undefined
 }
 
-/** What a sandbox sees of the machine, all of it read-only. */
+/** The parts of the machine that a sandbox sees, all of them read-only. */
 export interface SystemView {
   bwrap: string
   node: string
@@ -25,7 +25,7 @@ export interface SystemView {
   links: { target: string; path: string }[]
   /** Folders that must stay hidden, even within those that are shown. */
   hidden: string[]
-  /** Files of our own for /etc. */
+  /** Our files for /etc. */
   etc: { source: string; path: string }[]
   /** Files with filters of system calls: one for all that runs inside, one that lets the agent get a user namespace. */
   filters?: { whole: string; unsharing: string } | undefined
@@ -33,7 +33,7 @@ export interface SystemView {
 
 export const sandboxUser = 10_001
 /** The files that run inside; the first one is started. */
-const agentFiles = ['agent.mjs', 'frames.mjs', 'terminal.mjs']
+const agentFiles = ['agent.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const insideFolder = '/run/sandlot'
@@ -66,7 +66,7 @@ export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
   return [...walls(plan, view), ...shell(initScript), ...limits(plan), ...becomeUser(plan), ...agent]
 }
 
-/** The same isolation and the same user, around a Node that ends at once. */
+/** The same isolation and the same user, around a Node that exits immediately. */
 export function trialCommand(plan: SandboxPlan, view: SystemView): string[] {
   return [...walls(plan, view), ...shell('"$@"'), ...becomeUser(plan), `${insideFolder}/node`, '-e', '0']
 }

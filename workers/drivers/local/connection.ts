@@ -1,10 +1,12 @@
 /**
- * The driver's end of a process in a sandbox. Everything that arrives is untrusted, because the tenant may replace the
- * agent: frames are bounded in size and number, and one that is not expected ends the connection.
+ * The driver's end of a process in a sandbox: three connections to the agent, under one id. `main` carries the request
+ * and then stdin, and in return the status as JSON lines; `stdout` and `stderr` carry nothing but output. Everything
+ * that arrives is untrusted, because the tenant may replace the agent.
  */
+import { randomUUID } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { type Duplex, type Readable, Writable } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import { withTimeout } from '../../../shared/lib/timeout.ts'
 import {
   DriverUnavailable,
@@ -17,34 +19,32 @@ import {
 } from '../driver.ts'
 import { duplexOf } from '../duplex.ts'
 import { usedUpBy } from '../exhausted.ts'
-import { outputsOf, type ProcessOutput } from '../output.ts'
-import { Frame, FrameReader, mostPayloadBytes, sendFrame } from './frames.mjs'
 
-const chunkBytes = 64 * 1024
-const frameLimits = {
-  /** Bytes of an agent's own messages: a status, or why a process did not start. */
-  maxMessageBytes: 4 * 1024,
-  /** Frames of one connection that are read before other work gets its turn: 0.2 ms of the smallest. */
-  maxFrames: 512,
-}
-/** Linux's O_PATH, which Node does not name. */
+/** Bytes of all status lines of a process. */
+const maxStatusBytes = 4 * 1024
+/** Linux's O_PATH, which Node does not export. */
 const O_PATH = 0o10000000
 
-/** The agent was not there or did not answer. Nothing was started. */
+/**
+ * The agent was missing, or ended before it answered. A process that it may have started has lost its stdin, so
+ * trying again is safe for the shells that a worker starts.
+ */
 export class NoAnswer extends Error {
   override name = 'NoAnswer'
 }
 
-/** How answers of an agent begin that cannot make a terminal, or finds nobody at a port. */
+/** How an agent's errors begin when it cannot make a terminal, and when no process listens at a port. */
 const noTerminal = 'no terminal: '
 const nobodyListens = 'nobody listens'
 
+type AgentRequest = { argv: readonly string[]; tty?: TerminalSize | undefined } | { port: number }
+
 /**
  * Resolves when the process runs.
- * @throws {NoAnswer} nothing was started; try again
+ * @throws {NoAnswer} try again
  * @throws {PodExhausted} the sandbox has no room for the process
  * @throws {DriverUnavailable} there are no terminals
- * @throws {Error} the process cannot be started, or whether it was is not known
+ * @throws {Error} the process cannot be started, or the agent does not answer
  */
 export async function startProcess(
   path: string,
@@ -52,117 +52,146 @@ export async function startProcess(
   ms: number,
   { tty }: StartOptions = {},
 ): Promise<Process> {
-  return await ask(path, tty ? { argv, tty } : argv, ms, tty !== undefined)
+  const process = await ask(path, { argv, tty }, ms)
+  if (!tty) return process
+  // It is empty, and a socket closes only once it was read.
+  process.stderr.resume()
+  return Object.assign(process, { resize: process.setSize })
 }
 
 /**
- * Resolves when the connection is there.
- * @throws {PortRefused} nobody listens
+ * Resolves when the connection is open.
+ * @throws {PortRefused} no process listens
  * @throws {NoAnswer} try again
  */
 export async function openPort(path: string, port: number, ms: number): Promise<Duplex> {
-  return duplexOf(await ask(path, { port }, ms, false), (why) => new Error(why))
+  return duplexOf(await ask(path, { port }, ms), (why) => new Error(why))
 }
 
-async function ask(path: string, what: unknown, ms: number, hasTerminal: boolean): Promise<AgentProcess> {
-  const words = Buffer.from(JSON.stringify(what))
-  if (words.length > mostPayloadBytes) throw new Error('the argv is too long')
-  const socket = openSocket(path)
-  const process = new AgentProcess(socket, words, hasTerminal)
+async function ask(path: string, request: AgentRequest, ms: number): Promise<AgentProcess> {
+  const process = new AgentProcess(openSockets(path), request)
   try {
     await withTimeout(ms, process.opened, () => {
       throw new Error(`the agent did not answer within ${ms} ms`)
     })
     return process
   } catch (error) {
-    socket.destroy()
+    process.close()
     throw error
   }
 }
 
+interface Sockets {
+  main: Socket
+  stdout: Socket
+  stderr: Socket
+}
+
+/** Every field is checked, because a tenant may have written it. */
+interface Status {
+  started?: unknown
+  exit?: unknown
+  failed?: unknown
+}
+
 class AgentProcess implements Process {
   readonly opened: Promise<void>
-  readonly stdin: Writable
-  readonly stdout: Readable
-  readonly stderr: Readable
   readonly ended: Promise<ProcessEnd>
-  readonly resize?: (size: TerminalSize) => Promise<void>
-  private readonly socket: Socket
-  /** What the agent is to start. */
-  private readonly request: Buffer
-  private readonly outputs: Record<'stdout' | 'stderr', ProcessOutput>
+  readonly stdin: Socket
+  readonly stdout: Socket
+  readonly stderr: Socket
   private readonly opening = Promise.withResolvers<void>()
   private readonly ending = Promise.withResolvers<ProcessEnd>()
-  private why = 'the sandbox closed the connection'
-  /** The frames that are expected follow from it. */
-  private stage: 'connecting' | 'asked' | 'running' | 'finished' = 'connecting'
+  private stage: 'starting' | 'running' | 'finished' = 'starting'
+  private readonly status: Buffer[] = []
+  private statusBytes = 0
 
-  constructor(socket: Socket, request: Buffer, hasTerminal: boolean) {
-    this.socket = socket
-    this.request = request
+  constructor({ main, stdout, stderr }: Sockets, request: AgentRequest) {
+    this.stdin = main
+    this.stdout = stdout
+    this.stderr = stderr
     this.opened = this.opening.promise
     this.ended = this.ending.promise
-    const frames = readFrames(socket, {
-      onFrame: (type, payload) => this.take(type, payload),
-      onInvalid: () => this.fail('what came from the sandbox made no sense'),
-      onClose: () => this.finish({ kind: 'lost', why: this.why }),
+    let why = 'the sandbox closed the connection'
+    main.on('error', (error) => {
+      why = error.message
     })
-    const output = outputsOf(frames, chunkBytes)
-    this.outputs = { stdout: output(), stderr: output() }
-    this.stdin = inputOf(socket)
-    this.stdout = this.outputs.stdout.stream
-    this.stderr = this.outputs.stderr.stream
-    if (hasTerminal) {
-      this.outputs.stderr.end()
-      this.resize = (size) =>
-        new Promise((resolve) => {
-          sendFrame(socket, Frame.resize, Buffer.from(JSON.stringify(size)), () => resolve())
-        })
+    main.on('data', (chunk) => this.read(chunk))
+    for (const event of ['end', 'close']) main.on(event, () => this.lose(why, new NoAnswer(why)))
+    const id = randomUUID()
+    for (const [role, socket] of Object.entries({ stdout, stderr })) {
+      // A broken connection ends the stream; `ended` reports the reason.
+      socket.on('error', () => {})
+      socket.write(`${JSON.stringify({ id, role })}\n`)
     }
-    socket.on('error', (error) => this.fail(error.message))
+    main.write(`${JSON.stringify({ id, role: 'main', ...request })}\n`)
   }
 
-  close = (): void => this.fail('the connection was closed')
+  close = (): void => {
+    this.lose('the connection was closed')
+    for (const socket of [this.stdin, this.stdout, this.stderr]) socket.destroy()
+  }
 
-  private take(type: number, payload: Buffer) {
+  /** Offered only for a terminal. */
+  setSize = (size: TerminalSize): Promise<void> =>
+    new Promise((resolve) => {
+      if (!this.stdout.writable) return resolve()
+      this.stdout.write(`${JSON.stringify(size)}\n`, () => resolve())
+    })
+
+  private read(chunk: Buffer): void {
     if (this.stage === 'finished') return
-    if (this.stage === 'connecting' && type === Frame.hello) return this.send()
-    if (this.stage === 'asked' && type === Frame.started) {
+    this.status.push(chunk)
+    this.statusBytes += chunk.length
+    if (this.statusBytes > maxStatusBytes) this.refuse()
+    else if (chunk.includes('\n')) this.takeLines()
+  }
+
+  private takeLines(): void {
+    const lines = Buffer.concat(this.status.splice(0)).toString().split('\n')
+    this.status.push(Buffer.from(lines.pop()!))
+    for (const line of lines) this.take(line)
+  }
+
+  private take(line: string): void {
+    const { started, exit, failed } = parseStatus(line)
+    const isStart = started === true && this.stage === 'starting'
+    if (isStart) {
       this.stage = 'running'
-      return this.opening.resolve()
-    }
-    // Also of one that runs: the program of its terminal may end before it.
-    if (this.stage !== 'connecting' && type === Frame.failed) {
-      return this.fail(payload.subarray(0, 300).toString())
-    }
-    if (this.stage !== 'running') throw new Error('unexpected')
-    if (type === Frame.stdout) return this.outputs.stdout.push(payload)
-    if (type === Frame.stderr) return this.outputs[this.resize ? 'stdout' : 'stderr'].push(payload)
-    if (type !== Frame.exit || payload.length !== 4) throw new Error('unexpected')
-    this.finish({ kind: 'exited', code: payload.readUInt32BE() })
+      this.opening.resolve()
+    } else if (typeof failed === 'string') {
+      // A running process may fail too: the program of its terminal may end before it.
+      this.lose(failed.slice(0, 300), refusal(failed))
+    } else if (typeof exit === 'number' && this.stage === 'running') {
+      this.finish({ kind: 'exited', code: exit })
+    } else this.refuse()
   }
 
-  /** Sent only once the agent has answered: an agent that is killed may also accept a connection. */
-  private send(): void {
-    this.stage = 'asked'
-    sendFrame(this.socket, Frame.start, this.request)
+  private refuse(): void {
+    if (this.stage === 'finished') return
+    this.lose('the sandbox sent an invalid status')
+    this.close()
   }
 
-  private fail = (why: string): void => {
-    this.why = why
-    // A paused socket would report its close only after its waiting bytes were read.
-    this.socket.destroy()
+  private lose(why: string, error = new Error(why)): void {
+    if (this.stage === 'starting') this.opening.reject(error)
     this.finish({ kind: 'lost', why })
   }
 
+  /** The output streams stay open until their remaining bytes are read. */
   private finish(end: ProcessEnd): void {
     if (this.stage === 'finished') return
-    this.opening.reject(this.stage === 'connecting' ? new NoAnswer(this.why) : refusal(this.why))
     this.stage = 'finished'
-    for (const output of Object.values(this.outputs)) output.end()
     this.stdin.destroy()
-    this.socket.destroy()
     this.ending.resolve(end)
+  }
+}
+
+function parseStatus(line: string): Status {
+  try {
+    return JSON.parse(line) ?? {}
+  } catch {
+    return {}
   }
 }
 
@@ -173,88 +202,19 @@ function refusal(why: string): Error {
   return resource ? new PodExhausted(resource, why) : new Error(why)
 }
 
-function inputOf(socket: Socket): Writable {
-  return new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      for (let start = 0; start < chunk.length; start += chunkBytes) {
-        const isLast = start + chunkBytes >= chunk.length
-        // An ended process reads no more, which is not the writer's fault.
-        const sent = isLast ? () => done() : undefined
-        sendFrame(socket, Frame.stdin, chunk.subarray(start, start + chunkBytes), sent)
-      }
-      if (chunk.length === 0) done()
-    },
-    final(done) {
-      sendFrame(socket, Frame.stdinEnd, undefined, () => done())
-    },
-  })
-}
-
-/** Through a file descriptor: a socket's path may have 107 bytes, however long the folder's is. */
-function openSocket(path: string): Socket {
+/** Connects through a file descriptor: the path of a socket may have 107 bytes, and the folder's may be longer. */
+function openSockets(path: string): Sockets {
   let fd: number
   try {
     fd = openSync(path, O_PATH)
   } catch {
-    throw new NoAnswer('the agent is not there')
+    throw new NoAnswer('the agent is missing')
   }
+  // `connect` connects before it returns.
+  const open = (allowHalfOpen = false) => connect({ path: `/proc/self/fd/${fd}`, allowHalfOpen })
   try {
-    // Connects before it returns.
-    return connect(`/proc/self/fd/${fd}`)
+    return { main: open(true), stdout: open(), stderr: open() }
   } finally {
     closeSync(fd)
-  }
-}
-
-interface FrameHandlers {
-  /** Throws for a frame that is not expected. */
-  onFrame(type: number, payload: Buffer): void
-  /** The socket was destroyed because of a frame. */
-  onInvalid(): void
-  /** The socket is closed, and all that it received was read. */
-  onClose(): void
-}
-
-/**
- * Reads frames, a bounded number in each turn of the event loop.
- * @returns to be paused and resumed in place of the socket
- */
-function readFrames(
-  socket: Socket,
-  { onFrame, onInvalid, onClose }: FrameHandlers,
-): { pause(): void; resume(): void } {
-  const reader = new FrameReader(onFrame, frameLimits)
-  let isWanted = true
-  let hasRest = false
-  let isClosed = false
-  const read = (chunk: Buffer): void => {
-    try {
-      const bytes = reader.read(chunk)
-      hasRest = bytes < chunk.length
-      if (hasRest) setImmediate(read, chunk.subarray(bytes))
-    } catch {
-      hasRest = false
-      socket.destroy()
-      onInvalid()
-    }
-    if (hasRest) socket.pause()
-    else if (isClosed) onClose()
-    else if (isWanted) socket.resume()
-  }
-  socket.on('data', read)
-  // A paused socket closes too, once it has handed over its last bytes.
-  socket.on('close', () => {
-    isClosed = true
-    if (!hasRest) onClose()
-  })
-  return {
-    pause() {
-      isWanted = false
-      socket.pause()
-    },
-    resume() {
-      isWanted = true
-      if (!hasRest) socket.resume()
-    },
   }
 }

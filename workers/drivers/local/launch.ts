@@ -1,14 +1,14 @@
-/** Starts a sandbox in steps, so that another worker can continue wherever one dies. */
+/** Starts a sandbox in steps, so that another worker can continue after any of them. */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { constants } from 'node:fs'
+import { constants, readdirSync, readFileSync } from 'node:fs'
 import { chown, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PodRequest } from '../driver.ts'
-import { sandboxCommand } from './bwrap.ts'
+import { listenerFd, sandboxCommand } from './bwrap.ts'
 import { makeCgroup } from './cgroup.ts'
 import { type Machine, pickHostUid, readUidMap } from './machine.ts'
 import { identify, isAlive } from './process-id.ts'
@@ -93,19 +93,20 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
   const seconds = String(Math.max(0.001, (pod.deadline - (await readTime(directory))) / 1000))
   const arguments_ = [seconds, ...groups.map((group) => join(group, 'cgroup.procs')), '--', ...command]
   const log = await open(join(folder, 'log'), 'w', 0o600)
+  const nothing = await open('/dev/null')
   const listener = await bindAgentSocket(folder)
   try {
     const supervisor = spawn('/bin/sh', [join(machine.view.code, 'supervise.sh'), ...arguments_], {
       cwd: folder,
-      // A session of its own, so that neither the worker's end nor Ctrl-C reaches it.
+      // In a separate session neither the worker's exit nor Ctrl-C reaches it.
       detached: true,
       env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
-      stdio: ['pipe', log.fd, log.fd, listener.fd],
+      stdio: ['pipe', log.fd, log.fd, listener.fd, ...maskInherited(nothing.fd)],
     })
     await new Promise((resolve, reject) => supervisor.once('spawn', resolve).once('error', reject))
     supervisor.unref()
     const id = identify(supervisor.pid!)
-    if (!id) throw new Error('the supervisor ended at once')
+    if (!id) throw new Error('the supervisor ended immediately')
     await writeFile(join(folder, 'supervisor.new'), JSON.stringify(id), { mode: 0o600 })
     await rename(join(folder, 'supervisor.new'), join(folder, 'supervisor.json'))
     await rename(join(folder, unpublishedName), agentSocket(directory, pod))
@@ -114,6 +115,32 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
   } finally {
     listener.close()
     await log.close()
+    await nothing.close()
+  }
+}
+
+/** Linux's O_CLOEXEC, which Node does not export. */
+const O_CLOEXEC = 0o2000000
+let inherited: number[] | undefined
+
+/**
+ * Puts `fd` in place of each descriptor beyond {@link listenerFd} that this process has inherited, for example from a
+ * terminal. Node closes only the first ones of these in a child process.
+ */
+function maskInherited(fd: number): (number | 'ignore')[] {
+  inherited ??= readdirSync('/proc/self/fd').map(Number).filter(isInherited)
+  const mask = Array<number | 'ignore'>(Math.max(listenerFd, ...inherited) - listenerFd).fill('ignore')
+  for (const other of inherited) if (other > listenerFd) mask[other - listenerFd - 1] = fd
+  return mask
+}
+
+function isInherited(fd: number): boolean {
+  try {
+    const [, flags = ''] = /^flags:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')) ?? []
+    return (Number.parseInt(flags, 8) & O_CLOEXEC) === 0
+  } catch {
+    // The descriptor by which the list was read.
+    return false
   }
 }
 
@@ -141,7 +168,7 @@ async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): v
   }
 }
 
-/** A supervisor whose worker died before writing `go` ends by itself at once. */
+/** A supervisor whose worker died before writing `go` exits immediately. */
 async function waitForGo(directory: string, name: string): Promise<void> {
   const end = performance.now() + goPatienceMs
   while (performance.now() < end) {

@@ -1,13 +1,13 @@
 /**
- * What is known of a sandbox lies in its folder, so that every worker on this machine knows it:
+ * The state of a sandbox is in its folder, so that every worker on this machine knows it:
  *
- *     NAME/pod.json         what it is: written whole before the folder gets its name
+ *     NAME/pod.json         its properties: written whole before the folder gets its name
  *     NAME/supervisor.json  the process that watches over it: written before that starts anything
  *     NAME/went, ended      written by the supervisor: it started the sandbox; the sandbox ended
  *     NAME/evicted          written by the driver before it ends what holds too many files: the words for its owner
  *     NAME/ready            written by the driver when a command could run
  *     NAME/status           written by bwrap: the pid of the sandbox's first process
- *     NAME/log              what the supervisor and bwrap had to complain about
+ *     NAME/log              errors of the supervisor and bwrap
  *     NAME/agent.sock       the socket of the sandbox's agent, out of the sandbox's reach
  *     NAME/workspace/       the user's files
  */
@@ -19,7 +19,7 @@ import { isAlive, type ProcessId } from './process-id.ts'
 export interface LocalPod {
   name: string
   uid: string
-  /** Absent for a warm pod, until it is told. */
+  /** Absent for a warm pod. */
   sandboxId?: string | undefined
   installationId: string
   /** Milliseconds since 1970, as the deadline is, by `readTime`. */
@@ -28,12 +28,11 @@ export interface LocalPod {
   isolation: Isolation
   /** The sandbox's uid on the host. Absent when that is the worker's own. */
   hostUid?: number
-  /** Folders of its control groups. */
   cgroups: string[]
 }
 
 /**
- * - `root`: bwrap run by root, the user inside has a host uid and a user namespace of its own
+ * - `root`: bwrap run by root, the user inside has a separate host uid and user namespace
  * - `root-no-userns`: the same without the user namespace
  * - `user`: bwrap run by an ordinary user
  */
@@ -67,7 +66,7 @@ export async function readPods(directory: string): Promise<LocalPod[]> {
 
 export async function readLife(directory: string, pod: LocalPod): Promise<Life> {
   const folder = podFolder(directory, pod.name)
-  // Read before its supervisor, which is written earlier: a pod that starts just now must not look dead.
+  // Read before its supervisor, which is written earlier: a pod that is starting must not count as dead.
   const went = await modifiedAt(join(folder, 'went'))
   const supervisor = await readSupervisor(directory, pod.name)
   if (supervisor && isAlive(supervisor)) return { stage: 'living' }
@@ -102,7 +101,7 @@ export async function readTime(directory: string): Promise<number> {
   return (await stat(path)).mtimeMs
 }
 
-/** Records that the pod is ready. From here on its end is not a failed start. */
+/** Records that the pod is ready. If it ends after that, its start has not failed. */
 export async function noteReady(directory: string, pod: LocalPod): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'ready'), '').catch(ignoreMissing)
 }
@@ -110,7 +109,7 @@ export async function noteReady(directory: string, pod: LocalPod): Promise<void>
 export const readSupervisor = (directory: string, name: string): Promise<ProcessId | undefined> =>
   readJson<ProcessId>(join(podFolder(directory, name), 'supervisor.json'))
 
-/** @returns undefined when there is no such file, or it is not complete */
+/** @returns undefined for a missing file */
 export async function readText(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch(ignoreMissing)
 }

@@ -6,24 +6,6 @@
 #
 # File 3 is the socket that the sandbox accepts connections from.
 
-# Closes files that the worker itself inherited, for example from a terminal.
-# Shells other than bash can name only the first ten.
-list_inherited() {
-  for file in /proc/$$/fdinfo/*; do
-    fd=${file##*/}
-    [ "$fd" -gt 3 ] 2>/dev/null || continue
-    while read -r key value; do
-      # O_CLOEXEC is 02000000: such a file is not inherited.
-      case "$key$value" in flags:*[2367]??????) continue 2 ;; esac
-    done <"$file"
-    echo "$fd"
-  done 2>/dev/null
-}
-for fd in $(list_inherited); do
-  if [ "$fd" -gt 9 ] && [ -z "$BASH_VERSION" ] && command -v bash >/dev/null; then exec bash "$0" "$@"; fi
-  [ "$fd" -gt 9 ] && [ -z "$BASH_VERSION" ] || eval "exec $fd>&-"
-done
-
 # The worker writes `go` once it has recorded this process. When the worker dies before that, there
 # is nothing to read, and nothing was started.
 read -r go || exit 1

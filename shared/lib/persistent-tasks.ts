@@ -1,0 +1,40 @@
+/** Runs tasks again and again, each until it succeeds. */
+export class PersistentTasks {
+  private readonly pending = new Set<Promise<unknown>>()
+  private readonly retryMs: number
+  private readonly onError: (error: unknown, name: string) => void
+  isClosed = false
+
+  constructor(retryMs: number, onError: (error: unknown, name: string) => void) {
+    this.retryMs = retryMs
+    this.onError = onError
+  }
+
+  /** Returns the result of the first try that succeeds. It never settles if none does before {@link close}. */
+  async run<T>(name: string, task: () => Promise<T>): Promise<T> {
+    const running = this.repeat(name, task)
+    this.pending.add(running)
+    return await running.finally(() => this.pending.delete(running))
+  }
+
+  /** Resolves when no task is left. */
+  async idle(): Promise<void> {
+    while (this.pending.size > 0) await Promise.all(this.pending)
+  }
+
+  close(): void {
+    this.isClosed = true
+  }
+
+  private async repeat<T>(name: string, task: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await task()
+      } catch (error) {
+        this.onError(error, name)
+      }
+      await new Promise((resolve) => setTimeout(resolve, this.retryMs).unref())
+      if (this.isClosed) await new Promise(() => {})
+    }
+  }
+}
