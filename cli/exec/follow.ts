@@ -28,7 +28,11 @@ export interface Follower extends Away {
 export type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
 /** @throws {CliError} as {@link readAll} */
-export async function follow(first: OpenExchange, reopen: Reopen, follower: Follower): Promise<ExecEnd> {
+export async function follow(
+  first: OpenExchange | undefined,
+  reopen: Reopen,
+  follower: Follower,
+): Promise<ExecEnd> {
   for await (const event of readAll(first, reopen, follower)) {
     if (event.event === 'exit') return event.data
     await hand(event, follower)
@@ -41,15 +45,15 @@ const momentMs = 1_000
 
 /**
  * Yields every event up to the exit, over as many connections as it takes.
- * @param first the stream that is open already
+ * @param first a stream that is already open
  * @throws {CliError} when it stays broken for longer than the patience
  */
 export async function* readAll(
-  first: OpenExchange,
+  first: OpenExchange | undefined,
   reopen: Reopen,
   { patience = new Patience(), onAway, onBack }: Away = {},
 ): AsyncGenerator<ExecEvent> {
-  let opened: OpenExchange | undefined = first
+  let opened = first
   let lastId: string | undefined
   let isTold = false
   for (;;) {

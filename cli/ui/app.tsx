@@ -11,7 +11,7 @@ export const App = () => {
   const { columns, rows } = useWindowSize()
   // Measured at once, not through the store: a frame taller than the screen would scroll it.
   const state = { ...useUiState(), size: { columns, rows } }
-  const now = useNow(useIsScreenReaderEnabled()) + state.clockAhead
+  const now = useNow(useIsScreenReaderEnabled())
   const { suspendTerminal } = useApp()
 
   useLayoutEffect(() => ui.store.set({ size: { columns, rows } }), [ui, columns, rows])

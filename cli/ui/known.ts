@@ -11,8 +11,6 @@ import { whyEnded } from './words.ts'
 
 /** How long an answer may take. */
 export const answerMs = 20_000
-/** What two readings of the same clock may differ by. */
-const jitterMs = 500
 /** How often the commands of a session are asked for. */
 export const commandsMs = 10_000
 /** How many sessions that ended at once are looked up in one refresh. */
@@ -21,24 +19,10 @@ const mostEnded = 5
 /** The service is not there, or not itself. */
 export const isAway = (error: CliError): boolean => error.exitCode === exitCodes.service
 
-export function listActive({ api, store }: Ui): Promise<Sandbox[]> {
-  return allPages(async (page) => {
-    const asked = Date.now()
-    const query = { state: 'active', ...page } as const
-    const answer = await api.call('listSandboxes', { query, timeoutMs: answerMs })
-    if (page.cursor === undefined) setClock(answer.data, (asked + Date.now()) / 2)
-    return answer
-  })
-
-  /** The billed time tells the service's time: a wrong clock here must not end anything. */
-  function setClock(data: Sandbox[], at: number) {
-    const running = data.find(({ ready_at, billed_seconds }) => ready_at !== null && billed_seconds > 0)
-    if (!running) return
-    const there = Date.parse(running.ready_at!) + running.billed_seconds * 1000
-    if (there >= Date.parse(running.expires_at)) return
-    // Small differences are ignored, or the seconds would jump.
-    if (Math.abs(there - at - store.get().clockAhead) > jitterMs) store.set({ clockAhead: there - at })
-  }
+export function listActive({ api }: Ui): Promise<Sandbox[]> {
+  return allPages((page) =>
+    api.call('listSandboxes', { query: { state: 'active', ...page }, timeoutMs: answerMs }),
+  )
 }
 
 /** Stores the active sessions and looks up why missing ones ended. */

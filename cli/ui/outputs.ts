@@ -1,10 +1,10 @@
 /** Commands: starting one, and following what one prints. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd, ExecSummary } from '../../shared/contract/exec.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
+import { Patience } from '../exec/retry.ts'
 import { closeDialog } from './dialogs.ts'
 import { OutputTail } from './output-tail.ts'
 import { gapLine } from './pager.ts'
@@ -28,8 +28,6 @@ import { standingLine } from './words.ts'
 
 /** How often new output is shown. */
 const showMs = 40
-/** Pause between tries to reconnect after a long break. */
-const retryMs = 1_000
 
 export async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
   const pageId = showOutput(ui, id, undefined, command)
@@ -141,27 +139,11 @@ function changeOutput(ui: Ui, pageId: number, change: Partial<OutputPage>): void
   if (page) changePage(ui, page, change)
 }
 
-const brokenStatus = '… the connection broke; trying again'
-
 /** Follows until the command ends or the page is left, and reconnects for as long as that takes. */
 async function followOutput(ui: Ui, pageId: number): Promise<void> {
-  for (let page = findOutput(ui, pageId); page; page = findOutput(ui, pageId)) {
-    try {
-      return await followOnce(ui, page)
-    } catch (thrown) {
-      const error = describeError(thrown)
-      if (!findOutput(ui, pageId)) return
-      if (error.code !== 'network' && error.code !== 'unavailable') return await showResult(ui, page, error)
-      changeOutput(ui, pageId, { status: brokenStatus })
-      await sleep(retryMs)
-      // The service sends everything again.
-      changeOutput(ui, pageId, { output: new OutputTail() })
-    }
-  }
-}
-
-async function followOnce(ui: Ui, page: OutputPage): Promise<void> {
-  const { pageId, id, execId, output } = page
+  const page = findOutput(ui, pageId)
+  if (!page) return
+  const { id, execId, output } = page
   const remote = createRemote(ui.api, id)
   const shown = showSoon(ui, pageId)
   let opened: OpenExchange | undefined
@@ -174,8 +156,9 @@ async function followOnce(ui: Ui, page: OutputPage): Promise<void> {
     return opened
   }
   try {
-    const ended = await follow(await open(), open, {
-      onAway: () => changeOutput(ui, pageId, { status: brokenStatus }),
+    const ended = await follow(undefined, open, {
+      patience: new Patience({ mostMs: Number.POSITIVE_INFINITY }),
+      onAway: () => changeOutput(ui, pageId, { status: '… the connection broke; trying again' }),
       onBack: () => changeOutput(ui, pageId, { status: '▸ running' }),
       onStart: () => changeOutput(ui, pageId, { status: '▸ running' }),
       async write(stream, bytes) {
@@ -188,6 +171,8 @@ async function followOnce(ui: Ui, page: OutputPage): Promise<void> {
       },
     })
     showEnd(ui, page, ended)
+  } catch (error) {
+    if (findOutput(ui, pageId)) await showResult(ui, page, describeError(error))
   } finally {
     left()
     shown.now()

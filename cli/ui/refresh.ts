@@ -2,10 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Reply } from '../core/api.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
+import { serviceNow } from '../core/times.ts'
 import { openFirstRun } from './first-run.ts'
 import { answerMs, isAway, listActive, refreshPage, takeActive } from './known.ts'
 import { findPage } from './pages.ts'
-import type { State, Trouble } from './state.ts'
+import type { Trouble } from './state.ts'
 import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
 
@@ -13,8 +14,6 @@ const everyMs = 3_000
 /** Slow refreshes, such as of a thousand sessions, come less often: they take a quarter of the time at most. */
 const restFactor = 3
 const mostMs = 15_000
-/** A session that is due to end is looked up sooner. */
-const soonMs = 500
 /** After so long without an answer, the user is told. */
 const slowMs = 5_000
 
@@ -31,7 +30,8 @@ export function startRefreshing(ui: Ui) {
       if (stopped) return
       if (wanted) continue
       pause = new AbortController()
-      const ms = pauseFor(ui.store.get(), performance.now() - began)
+      const tookMs = performance.now() - began
+      const ms = Math.max(everyMs, Math.min(tookMs * restFactor, mostMs))
       await sleep(ms, undefined, { signal: pause.signal }).catch(() => {})
     }
   }
@@ -49,21 +49,11 @@ export function startRefreshing(ui: Ui) {
   }
 }
 
-const serviceNow = ({ clockAhead }: State): number => Date.now() + clockAhead
-
-function pauseFor(state: State, tookMs: number): number {
-  const left = [...(state.sessions?.values() ?? [])]
-    .filter(({ state }) => state === 'active')
-    .map(({ expires_at }) => Date.parse(expires_at) - serviceNow(state))
-  const nextEnd = Math.max(soonMs, Math.min(...left) + 50)
-  return Math.max(Math.min(tookMs * restFactor, mostMs), Math.min(everyMs, nextEnd))
-}
-
 async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   const { store } = ui
   if (findPage(store.get(), 'first-run')) return
   const api = ui.api
-  const began = Date.now()
+  const began = serviceNow()
   const slow = setTimeout(
     () => setTrouble(ui, { since: began, isAway: true, message: 'It has not answered yet.' }),
     slowMs,
@@ -98,7 +88,7 @@ function handleTrouble(ui: Ui, thrown: unknown) {
   const error = describeError(thrown)
   const isRefused = error.exitCode === exitCodes.credentials && error.code !== 'account_suspended'
   if (isRefused) return openFirstRun(ui, error.message)
-  setTrouble(ui, { since: Date.now(), isAway: isAway(error), message: error.message })
+  setTrouble(ui, { since: serviceNow(), isAway: isAway(error), message: error.message })
 }
 
 /** Trouble that goes on keeps its beginning. */

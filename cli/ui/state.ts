@@ -25,8 +25,6 @@ export interface State {
   isLoadingMore: boolean
   /** The newest command of each session that was looked at; null where there is none. */
   lastCommands: ReadonlyMap<string, ExecSummary | null>
-  /** What the service's clock is ahead of ours, in milliseconds. */
-  clockAhead: number
   trouble: Trouble | undefined
 
   showsDestroyed: boolean
@@ -41,7 +39,6 @@ export interface State {
 export interface Trouble {
   /** Not there, or not itself; else it refuses. */
   isAway: boolean
-  /** By our clock. */
   since: number
   message: string
 }
@@ -117,7 +114,6 @@ export const firstState: State = {
   destroyedFrom: undefined,
   isLoadingMore: false,
   lastCommands: new Map(),
-  clockAhead: 0,
   trouble: undefined,
   showsDestroyed: false,
   filter: '',

@@ -7,8 +7,7 @@ import { showAge, showClock } from './time.ts'
 export const TroubleLine = ({ state, now }: { state: State; now: number }) => {
   const { trouble } = state
   if (!trouble) return null
-  // `since` is by our clock, `now` is the service's time.
-  const age = showAge(now - state.clockAhead - trouble.since)
+  const age = showAge(now - trouble.since)
   const [beside, ...below] = troubleRows(state)
   return (
     <>

@@ -118,9 +118,4 @@ describe('when the service is away', () => {
     expect(text).not.toContain('loading')
     expect(text).toContain('The sessions are not known yet: the service does not answer.')
   })
-
-  test('since when is told by our clock, whatever the service has', () => {
-    const other = { ...state, clockAhead: 3_600_000 }
-    expect(draw(other, now + 3_600_000)).toContain('(42s)')
-  })
 })
