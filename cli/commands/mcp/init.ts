@@ -6,6 +6,7 @@ import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
 import type { Output } from '../../core/output.ts'
 import type { Settings } from '../../core/settings.ts'
+import { unifiedDiff } from '../../core/unified-diff.ts'
 import {
   edit,
   entryFor,
@@ -103,11 +104,7 @@ async function write(
   const { before, after } = await edit(spot, entry)
   const changed = entry === undefined ? after !== (before ?? '') : after !== before
   if (options.dryRun) {
-    const { createTwoFilesPatch, FILE_HEADERS_ONLY } = await import('diff')
-    const options = { headerOptions: FILE_HEADERS_ONLY }
-    const change = changed
-      ? createTwoFilesPatch(file, file, before ?? '', after, undefined, undefined, options)
-      : ''
+    const change = changed ? await unifiedDiff(file, file, before ?? '', after) : ''
     const text = changed ? change : `${file}: nothing would change\n`
     return output.result({ ...spot, changed, diff: change }, text)
   }
