@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-/** `sandlot`, the terminal client. This file loads nothing else before it is needed, so that the client starts quickly. */
+/** Entry point. Other modules are loaded on demand, so that the client starts quickly. */
 import { enableCompileCache } from 'node:module'
 
-/** The first Node that will do. The build takes it from `engines` of package.json. */
+/** Minimum Node version. The build takes it from `engines` in package.json. */
 declare const oldestNode: string
 const args = process.argv.slice(2)
 
@@ -12,8 +12,7 @@ if (isTooOld(process.versions.node)) {
   )
   process.exitCode = 1
 } else {
-  // Compiled code is kept beside the code, so that both are removed together; where nobody may write, there is
-  // none. Before Node 22.1 there is none at all.
+  // The cache is stored beside the code, so that both are removed together. Node before 22.1 has none.
   enableCompileCache?.(`${import.meta.dirname}/cache`)
   // Node 20 lacks it.
   Promise.withResolvers ??= withResolvers

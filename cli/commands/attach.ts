@@ -1,4 +1,3 @@
-/** `sandlot attach [EXEC_ID]`: back to a command that has a terminal. */
 import { addSessionOption, defineCommand } from '../core/command.ts'
 import { execFields } from '../core/shapes.ts'
 import { onlyRunning, readExecId } from '../exec/exec-id.ts'

@@ -1,4 +1,3 @@
-/** `sandlot exec`: a command in a session, with its stdin, stdout, stderr and exit code passed through. */
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { addSessionOption, collect, defineCommand, type Invocation } from '../core/command.ts'
@@ -23,17 +22,17 @@ interface Options {
   timeout?: string
   grace?: string
   reveal?: boolean
-  /** undefined: when something is piped in */
+  /** undefined: depends on whether stdin is a pipe or a file */
   stdin?: boolean
   tty?: boolean
   background?: boolean
   detachKeys: string
 }
 
-/** Programs that talk with whoever types, when they are given nothing else. */
+/** Programs that are interactive without arguments. */
 const talking = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** Input that is available at once travels with the command: one request instead of three. */
+/** Input that is available immediately travels with the request. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -91,10 +90,10 @@ wrong; 126 and 127 it could not be run; 128+n signal n ended it; 130 interrupted
   },
 })
 
-/** The exit code where there is no such command. */
+/** Exit code for a missing command. */
 const notFound = 127
 
-/** Whoever knows `docker exec` types the name of a session where the command stands. */
+/** `docker exec` takes a name first, so a session's name may have been typed as the command. */
 async function suggestSession({ args, api, output }: Invocation<Options>): Promise<void> {
   const [first = '', ...command] = args
   if (command.length === 0 || output.json || output.quiet) return
@@ -109,7 +108,7 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   const { args, options, settings, session, api, output } = invocation
   if (options.tty) mayHaveTerminal(options)
   const request = readRequest(args, options)
-  // Wrong settings should be reported before we wait for stdin.
+  // Report wrong settings before waiting for stdin.
   await settings.apiKey(await settings.baseUrl())
   const remote = createRemote(api, await session())
   if (options.tty) return await useTerminal(invocation, remote, request)
@@ -151,11 +150,11 @@ function mayHaveTerminal({ background, detachKeys }: Options): void {
     })
   }
   mustBeTerminal('-t', 'Leave -t out: what is piped in is sent to the command anyway.')
-  // Wrong keys should be told before anything runs.
+  // Report wrong keys before the command starts.
   readDetachKeys(detachKeys)
 }
 
-/** Docker and kubectl give no terminal without -it either; there the shell ends without a word. */
+/** Without -it, docker and kubectl give no terminal either, and the shell exits silently. */
 function sayNoTerminal(args: string[], say: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !talking.test(program) || !process.stdin.isTTY) return
@@ -205,7 +204,7 @@ async function leaveRunning(
   return exitCodes.done
 }
 
-/** @returns undefined for input that has to be streamed */
+/** @returns undefined for input that must be streamed */
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)

@@ -1,4 +1,3 @@
-/** `sandlot forward [LOCAL:]PORT…`: ports of a session on this machine, until the session ends. */
 import { addSessionOption, defineCommand } from '../core/command.ts'
 import { listen } from '../forward/listen.ts'
 import { readPort } from '../forward/ports.ts'

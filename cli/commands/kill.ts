@@ -1,4 +1,3 @@
-/** `sandlot kill EXEC_ID`: a signal for a command's process group. */
 import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
@@ -9,9 +8,11 @@ import { describeEnd } from '../exec/ending.ts'
 import { readExecId } from '../exec/exec-id.ts'
 import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 
-/** How long to wait for the end. KILL follows TERM by itself; other signals may not be meant to end the command. */
+/**
+ * How long to wait for the exit status. KILL follows TERM automatically; other signals may not end the command.
+ */
 const patienceMs = { ending: 10_000, other: 1_000 }
-/** Pause between two looks at the command; it doubles each time. */
+/** Doubles with each poll. */
 const pauseMs = 25
 
 export const define = defineCommand<{ signal: string }>({
@@ -35,13 +36,13 @@ running. Exits with 3 when there is no such command, and with 5 when it has ende
   },
 })
 
-/** The service knows which signals exist. */
+/** The service validates the name. */
 function readSignal(text: string): Signal {
   const byNumber = Object.entries(constants.signals).find(([, number]) => String(number) === text)?.[0]
   return (byNumber ?? text.toUpperCase()).replace(/^SIG/, '') as Signal
 }
 
-/** @throws {CliError} `exec_finished`, which says how it ended */
+/** @throws {CliError} `exec_finished` with the exit status */
 async function stop(remote: Remote, execId: string, signal: Signal): Promise<ExecEnd> {
   try {
     const told = await remote.signal(execId, signal)

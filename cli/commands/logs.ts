@@ -1,5 +1,3 @@
-/** `sandlot logs [EXEC_ID]`: what a command has printed, stdout to stdout and stderr to stderr. */
-
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { bytesOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
@@ -46,13 +44,13 @@ longer kept. --json prints the result so far as one object, or with -f the resul
   },
 })
 
-/** @returns how it ended, if it has */
+/** @returns the exit status, if the command has ended */
 async function printOutput(
   { options, output }: Invocation<Options & CommonOptions>,
   remote: Remote,
   { id, status }: Pick<ExecEnd, 'id' | 'status'>,
 ): Promise<ExecEnd | undefined> {
-  // A reader that closes early (`| head`) ends us, and that is not a failure.
+  // A reader that closes early (`| head`) is not a failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(exitCodes.done)
   })
@@ -89,7 +87,7 @@ async function printOutput(
   }
 }
 
-/** After a connection that stayed away, how long that was. */
+/** Adds how long the connection was lost. */
 function tellAway(error: unknown, { awayMs }: Patience, { sessionId }: Remote, execId: string): unknown {
   if (!(error instanceof CliError) || error.code !== 'network' || awayMs === 0) return error
   return addStory(

@@ -1,4 +1,4 @@
-/** Words that people know from other tools, and the command that does it here. */
+/** Commands of other tools, with the equivalent here. */
 export const otherWords: Record<string, string> = {
   sessions: 'session ls',
   sandboxes: 'session ls',

@@ -1,4 +1,4 @@
-/** Checks the way to the service step by step: name, connection, certificate. */
+/** Checks name, connection and certificate of the service. */
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
@@ -10,8 +10,8 @@ import { explain } from '../core/http.ts'
 const patienceMs = 10_000
 
 /**
- * @param proxy if https:// goes through one, it does all of this itself
- * @returns whether one can go on from here
+ * @param proxy for https:// it replaces all these steps
+ * @returns whether the service can be reached
  */
 export async function checkWay({ check }: Checks, base: string, proxy: string | undefined): Promise<boolean> {
   const url = new URL(base)
@@ -41,7 +41,7 @@ export async function checkWay({ check }: Checks, base: string, proxy: string | 
   })
 }
 
-/** Node has the option since it knows the variable. */
+/** The option exists in the Node versions that support the variable. */
 function describeProxy({ host }: URL): string {
   if (process.allowedNodeEnvironmentFlags.has('--use-env-proxy'))
     return `${host}, except for the hosts in NO_PROXY`

@@ -1,4 +1,4 @@
-/** How a command ended, as an exit code and in words. */
+/** Exit codes and descriptions of exit statuses. */
 import { constants } from 'node:os'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { clientLeft } from '../../shared/contract/exec-events.ts'
@@ -25,14 +25,14 @@ export function sayEnd(ended: ExecEnd, note: (text: string) => void): void {
   if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
 }
 
-/** Tells the end of a command whose output was shown. @returns the exit code */
+/** Reports the exit status after the output. @returns the exit code */
 export function finish(ended: ExecEnd, output: Output): number {
   if (output.json) output.result(ended, '')
   else sayEnd(ended, output.note)
   return exitCodeOf(ended)
 }
 
-/** As a few words, for a list or a line. */
+/** A short description, for lists. */
 export function describeEnd(ended: ExecEnd): string {
   const { status, exit_code, signal, reason } = ended
   const ofSession = endOfItsSession(ended)
@@ -43,7 +43,7 @@ export function describeEnd(ended: ExecEnd): string {
   return reason === null || reason === undefined ? words : `${words}: ${reason}`
 }
 
-/** Whether the sandbox is gone. The command's result can still be read then. */
+/** Whether the session has ended. The command's result is still available then. */
 export const isGone = (error: unknown): boolean =>
   error instanceof CliError && error.code === 'sandbox_destroyed'
 

@@ -1,4 +1,4 @@
-/** Reads a command's events over connections that may break: nothing comes twice, nothing is missing. */
+/** Reads a command's events across broken connections, without gaps or repetitions. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { bytesOf, type ExecEvent, readExecEvents } from '../../shared/contract/exec-events.ts'
@@ -9,22 +9,22 @@ import { Patience } from './retry.ts'
 
 export interface Away {
   patience?: Patience
-  /** Called when the connection could not be made again at once. */
+  /** Called if reconnecting fails at first. */
   onAway?(error: CliError): void
-  /** Called when it is there again, after `onAway`. */
+  /** Called when connected again, after `onAway`. */
   onBack?(): void
 }
 
 export interface Follower extends Away {
   /** Called once, with the command's id. */
   onStart(id: string): void
-  /** Resolves when more can be taken. */
+  /** Resolves when more can be written. */
   write(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
   /** Called for output that the service no longer has. */
   onGap(missing: ByteCounts): void
 }
 
-/** Opens the stream of events again, after a given one. */
+/** Opens the stream after the given event. */
 export type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
 /** @throws {CliError} as {@link readAll} */
@@ -40,13 +40,13 @@ export async function follow(
   throw new Error('The events ended without an exit.')
 }
 
-/** A shorter pause is not worth a word. */
+/** Shorter interruptions are not reported. */
 const momentMs = 1_000
 
 /**
- * Yields every event up to the exit, over as many connections as it takes.
+ * Yields all events up to the exit, across connections.
  * @param first a stream that is already open
- * @throws {CliError} when it stays broken for longer than the patience
+ * @throws {CliError} when the retry budget is used up
  */
 export async function* readAll(
   first: OpenExchange | undefined,
@@ -82,7 +82,7 @@ export async function* readAll(
   }
 }
 
-/** @throws {CliError} `network` when the stream ends without `exit` */
+/** @throws {CliError} `network` if the stream ends without `exit` */
 async function* untilBroken({ response, fail }: OpenExchange, patience: Patience): AsyncGenerator<ExecEvent> {
   try {
     yield* readExecEvents(telling(response, patience))
@@ -93,8 +93,8 @@ async function* untilBroken({ response, fail }: OpenExchange, patience: Patience
 }
 
 /**
- * Bytes that come later are a sign of life, too: of a command that prints nothing there are only comments. The first
- * comment comes with every connection, also with one that breaks at once.
+ * Counts later bytes as signs of life: silent commands send only comments. The first comment does not count,
+ * because every connection begins with one.
  */
 async function* telling(response: AsyncIterable<Uint8Array>, patience: Patience) {
   let isGreeted = false

@@ -1,14 +1,13 @@
-/** Reads stdin piece by piece, and waits for each piece only so long. */
+/** Reads stdin in pieces, with a timeout. */
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export class Input {
   isClosed = false
-  /** Bytes that were read from the source. */
   byteCount = 0
   private readonly source: Readable
   private readonly chunks: AsyncIterator<Buffer>
-  /** Read before, and to be pulled first. */
+  /** Bytes read ahead by `whole`. */
   private readonly early: Buffer[] = []
   private asked: Promise<IteratorResult<Buffer>> | undefined
 
@@ -17,13 +16,13 @@ export class Input {
     this.chunks = source[Symbol.asyncIterator]()
   }
 
-  /** @returns what came within the time; later bytes are for the next call */
+  /** @returns the next bytes; after `late` they remain for the next call */
   async pull(mostMs?: number): Promise<Buffer | 'late' | 'end'> {
     const before = this.early.shift()
     return before ?? (await this.next(mostMs))
   }
 
-  /** All of stdin, if it ends within the time and the size; otherwise undefined, and nothing is lost. */
+  /** Returns all of stdin if it ends within the limits. Otherwise nothing is lost. */
   async whole(mostBytes: number, mostMs: number): Promise<Buffer | undefined> {
     const end = performance.now() + mostMs
     for (let size = 0; size <= mostBytes; ) {
@@ -36,14 +35,14 @@ export class Input {
     return undefined
   }
 
-  /** Nobody reads any more. */
+  /** Stops reading. */
   close(): void {
     this.isClosed = true
     this.source.destroy()
   }
 
   private async next(mostMs: number | undefined): Promise<Buffer | 'late' | 'end'> {
-    // A stdin that was closed has ended.
+    // A closed stdin counts as its end.
     this.asked ??= this.chunks.next().catch(() => ({ done: true, value: undefined }))
     const timer = new AbortController()
     const late =

@@ -1,4 +1,4 @@
-/** The usual `sandlot exec`: streams output and stdin, and passes Ctrl-C to the command. */
+/** `sandlot exec` without a terminal: streams output and stdin, and forwards signals. */
 import type { ExecEnd, ExecRequest } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { addStory, CliError } from '../core/errors.ts'
@@ -16,19 +16,17 @@ import { Patience, patienceMs } from './retry.ts'
 export interface ExecStreamOptions {
   remote: Remote
   request: ExecRequest
-  /** What is to be sent as it comes. */
   input: Input | undefined
-  /** Where output goes; without, it stays at the service. */
+  /** Without it, output is not requested. */
   write?: Follower['write'] | undefined
   note(text: string): void
-  /** By default it lasts as long as the command's grace at least. */
+  /** By default at least the command's grace. */
   patience?: Patience
 }
 
-/** When the reader of our output is gone, we end as in a pipe. */
+/** Exit code after EPIPE, as in a shell pipeline. */
 const closedPipe = 128 + 13
 
-/** @throws {CliError} */
 export async function runStreaming({
   remote,
   request,
@@ -66,7 +64,7 @@ export async function runStreaming({
   }
   try {
     const first = await open()
-    // A connection may break before it has told the id.
+    // The connection may break before the id has arrived.
     const reopen = (lastEventId?: string) =>
       execId === undefined ? start() : remote.follow(execId, lastEventId)
     const ended = await follow(first, reopen, follower)
@@ -91,7 +89,7 @@ export async function runStreaming({
   }
 }
 
-/** After a connection that stayed away, what was exceeded and what becomes of the command. */
+/** Explains an error after the grace has passed. */
 function tellAway(
   error: unknown,
   { sessionId }: Remote,
@@ -108,8 +106,8 @@ function tellAway(
 }
 
 /**
- * Input for a command that takes no more may be dropped.
- * @param mostMs the patience with a service that is away
+ * Input may be dropped if the command has ended.
+ * @param mostMs retry budget of each request
  */
 export async function sendInput(
   remote: Remote,
@@ -132,13 +130,12 @@ export async function sendInput(
 }
 
 interface SignalOptions extends Pick<ExecStreamOptions, 'remote' | 'note'> {
-  /** The command's. */
   idOf(): string | undefined
-  /** Whether nothing can be passed to the command. */
+  /** Whether the service is unreachable, so that signals cannot be forwarded. */
   isAway(): boolean
 }
 
-/** From the command's start on, signals go to it. */
+/** Forwards signals once the command has started. */
 function takeSignals({ idOf, isAway, remote, note }: SignalOptions) {
   let interrupts = 0
   let terminations = 0
@@ -155,13 +152,13 @@ function takeSignals({ idOf, isAway, remote, note }: SignalOptions) {
   }
   const onInterrupt = () => {
     interrupts++
-    // The service ends the command once its grace is over.
+    // The service ends the command after its grace.
     if (isAway()) return void leaveClient(130)
     if (interrupts > 1) return void leave('TERM', 130)
     if (process.stderr.isTTY) note('sandlot: interrupting the command; Ctrl-C again leaves it.')
     void pass('INT')
   }
-  // Its end is waited for and told as any other. A second one leaves, and so does one that cannot be passed on.
+  // The exit status is reported as usual. A second SIGTERM, or one that cannot be forwarded, ends the client.
   const onTerminate = () => {
     terminations++
     if (terminations > 1) return void leave('TERM', 143)

@@ -1,4 +1,4 @@
-/** `sandlot exec -it` and `attach`: connects this terminal to a command's until that ends, over broken connections too. */
+/** `sandlot exec -it` and `attach`: connects this terminal to a command's, across broken connections. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
@@ -16,17 +16,15 @@ import { ShownOutput } from './shown.ts'
 
 interface TerminalOptions {
   note(text: string): void
-  /** Whether the command was started for this. */
+  /** Whether the command was started for this attachment. */
   isNew: boolean
-  /** By default those of Docker. */
   detachKeys?: Buffer
 }
 
 /**
- * Reconnects when the connection breaks, and shows nothing twice. If the command has ended
- * meanwhile, it shows the rest. Between two connections the terminal is the user's own.
- * @returns how it ended, or that the user has detached from it
- * @throws {CliError} when it cannot be attached to, again and again
+ * Reconnects without repeating output, and shows the rest if the command has ended in the meantime. The
+ * terminal is restored between connections.
+ * @throws {CliError} when the retry budget is used up
  */
 export async function attachTerminal(
   remote: Remote,
@@ -60,14 +58,15 @@ export async function attachTerminal(
   }
 }
 
-/** With the session, because several may be active. */
+/** Names the session, because several may be active. */
 export const wayBack = ({ sessionId }: Remote, execId: string) =>
   `\`${shellLine('sandlot', 'attach', '-s', sessionId, execId)}\` goes back to it`
 
 function pauseFor(error: unknown, patience: Patience): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')
   if (!isOver) return patience.afterFailure(error)
-  // The result may follow the output by a moment; a command that still runs after that is about to be `lost`.
+  // The result may follow the output with a short delay. A command that still runs after that is about to be
+  // `lost`.
   const isFirst = patience.isFresh
   const pause = patience.afterFailure(error, true)
   return isFirst ? 0 : pause

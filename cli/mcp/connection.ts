@@ -1,4 +1,4 @@
-/** `POST /v1/mcp`: a message goes out, messages come back. */
+/** Exchanges messages through `POST /v1/mcp`. */
 
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -16,21 +16,20 @@ import { type Message, statelessVersion } from './messages.ts'
 
 export interface Connection {
   /**
-   * Sends a message and yields what comes back, as it comes.
-   * @throws {CliError} in words, with the service's code where it answered with one
+   * Sends a message and yields the replies as they arrive.
+   * @throws {CliError} with the service's code if it sent one
    */
   send(message: Message | Message[], signal: AbortSignal): AsyncGenerator<Message>
 }
 
-/** The service says something every 15 s while a tool runs. */
+/** The service sends an event every 15 s while a tool runs. */
 const silenceMs = 90_000
-/** How often a stream that broke is taken up again with nothing new between, and how long before each time. */
+/** Attempts to resume a broken stream without progress. */
 const mostResumes = 5
 const resumeAfterMs = 1_000
 
-/** @param trace told of each request */
 export function connect(settings: Settings, trace: Trace = () => {}): Connection {
-  // What the answer to initialize said, for all that follows.
+  // Set by the reply to `initialize`.
   let session: string | undefined
   let protocol: string | undefined
 
@@ -92,7 +91,7 @@ export function connect(settings: Settings, trace: Trace = () => {}): Connection
         try {
           for await (const { id, data } of request) {
             if (id !== undefined && id !== lastId) [lastId, resumes] = [id, 0]
-            // An event without data only tells where the stream can be taken up.
+            // Events without data only carry an id to resume from.
             if (!data) continue
             const agreed = data.result?.protocolVersion
             if (typeof agreed === 'string') protocol = agreed
@@ -111,7 +110,7 @@ export function connect(settings: Settings, trace: Trace = () => {}): Connection
   }
 }
 
-/** @returns undefined for a message of a version before 2026-07-28 */
+/** @returns undefined for versions before 2026-07-28 */
 function statelessHeaders(message: Message | Message[]): Record<string, string> | undefined {
   const version = statelessVersion(message)
   if (version === undefined || Array.isArray(message)) return undefined
@@ -124,7 +123,7 @@ function statelessHeaders(message: Message | Message[]): Record<string, string> 
   }
 }
 
-/** As the protocol has it: what is no plain text goes as base64. */
+/** The protocol encodes other text as base64. */
 const inHeader = (text: string): string =>
   /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
     ? text
@@ -146,7 +145,7 @@ async function* eventsIn(response: IncomingMessage, url: URL): AsyncGenerator<Se
   const body = await text(response)
   if (status === 202) return
   const value = parseJson(body)
-  // A refusal in the words of the protocol, which name the request, is an answer.
+  // A protocol error that names the request is a reply.
   const isAnswer = status === 200 || ((value as Message | undefined)?.error && (value as Message).id != null)
   if (isAnswer && value !== undefined) {
     for (const data of [value].flat() as Message[]) yield { data }

@@ -1,4 +1,3 @@
-/** The line behind `x`. */
 import { askLine, changeForm, closeDialog, formOf } from './dialogs.ts'
 import { field, newForm, pastOf } from './form.ts'
 import { runCommand } from './outputs.ts'
@@ -8,10 +7,12 @@ import { attempt, errorText } from './tell.ts'
 import { oneLine, shorten } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** Lines that it brings back, of each session. */
+/** Per session. */
 const mostRemembered = 100
 
-/** Where nothing can be run the line is open all the same, and says so: what is typed on must not be keys. */
+/**
+ * Opens the line even if nothing can be run, and shows the error there: further keys must not act on the page.
+ */
 export function askCommand(ui: Ui): void {
   const state = ui.store.get()
   let id = sessionInFront(state)?.id
@@ -34,7 +35,7 @@ export function askCommand(ui: Ui): void {
   askLine(ui, newForm('Run', [line], run, { enterWord: 'run', error, past }))
 }
 
-/** Each line once, at its last place. */
+/** Moves a repeated line to the end. */
 function remember({ store }: Ui, id: string, command: string): void {
   const before = (store.get().ran.get(id) ?? []).filter((other) => other !== command)
   store.set(({ ran }) => ({ ran: new Map(ran).set(id, [...before, command].slice(-mostRemembered)) }))

@@ -1,4 +1,4 @@
-/** The arguments of `sandlot` that do the same as a key; undefined where nothing is selected. */
+/** Command lines equivalent to keys; undefined if nothing is selected. */
 import { selectedRow } from './files.ts'
 import type { Row, SandboxPath } from './folder.ts'
 import { isOpenTerminal, selectedCommand } from './outputs.ts'
@@ -24,14 +24,14 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
   return session && [...words, '-s', session.id, ...rest]
 }
 
-/** What a running terminal gets is this one; any other command is run again. */
+/** A running terminal is attached to; other commands are run again. */
 export function runAgain(state: State): string[] | undefined {
   const command = selectedCommand(pageOf(state) as SessionPage)
   if (command && isOpenTerminal(command)) return onSession(state, ['attach'], [command.id])
   return command && onSession(state, ['exec'], ['-c', command.command])
 }
 
-/** An argument of the client is text, so a path that is not UTF-8 has no command line. */
+/** Arguments are text, so a path that is not UTF-8 has no command line. */
 const onPath = (state: State, words: string[], { path, base64 }: SandboxPath): string[] | undefined =>
   base64 === undefined ? onSession(state, words, [path]) : undefined
 
@@ -45,7 +45,7 @@ export function lookAtRow(state: State): string[] | undefined {
   return row && onPath(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], row.location)
 }
 
-/** What `v` shows of a command. */
+/** What `v` shows. */
 export function recorded(state: State): string[] | undefined {
   const page = pageOf(state)
   return page.at === 'output' && page.execId !== undefined
@@ -53,7 +53,6 @@ export function recorded(state: State): string[] | undefined {
     : undefined
 }
 
-/** The file that is selected. */
 export function fileInFront(state: State): SandboxPath | undefined {
   const row = rowInFront(state)
   return row && row.entry.type !== 'directory' ? row.location : undefined

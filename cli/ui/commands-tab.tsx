@@ -10,7 +10,6 @@ import { showAge, showDuration } from './time.ts'
 import { useWindow } from './use-window.ts'
 import { standing } from './words.ts'
 
-/** The commands of a session, newest first. */
 export const CommandsTab = ({ state, page, now }: { state: State; page: SessionPage; now: number }) => {
   const commands = page.commands ?? []
   const selected = selectedCommand(page)

@@ -4,7 +4,6 @@ import { Line } from './line.tsx'
 import { nameInFront, type State } from './state.ts'
 import { oneLine } from './text.ts'
 
-/** The command lines that do what keys do here. */
 export const CopyView = ({ state, at }: { state: State; at: number }) => (
   <Box flexDirection="column" flexGrow={1} overflow="hidden">
     <Line bold>Copy the command line that does the same{forName(nameInFront(state))}</Line>

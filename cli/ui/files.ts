@@ -1,4 +1,4 @@
-/** The files of a session: going through its folders, and opening one file in the user's pager or editor. */
+/** The files tab. */
 import { changeByHand } from '../core/editor.ts'
 import { CliError } from '../core/errors.ts'
 import {
@@ -26,7 +26,7 @@ export function showFiles(ui: Ui): void {
   if (page && !page.folder.entries) openFolder(ui, page, page.folder)
 }
 
-/** Shows a folder; the one before it again when it cannot be read. */
+/** Returns to the previous folder if this one cannot be read. */
 function openFolder(ui: Ui, page: SessionPage, folder: Folder): void {
   const change = (change: (open: Folder) => Folder) =>
     changePage(ui, page, ({ folder: open }) =>
@@ -57,7 +57,6 @@ export function selectedRow({ folder }: SessionPage): Row | undefined {
   return rows.find(({ key }) => key === folder.selected) ?? rows[0]
 }
 
-/** Opens a folder, or a file in the pager. */
 export function enter(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
   const row = page && selectedRow(page)
@@ -69,14 +68,14 @@ export function enter(ui: Ui) {
     return tell(ui, `${oneLine(location.path)} is a ${entry.type}, which cannot be shown.`)
   attempt(ui, () =>
     pageFile(ui, page.id, location).catch((error) => {
-      // Only now is it known that a link leads to a folder.
+      // Only the service knows that a link leads to a folder.
       if (!(error instanceof CliError) || error.code !== 'is_directory') throw error
       open()
     }),
   )
 }
 
-/** Shows the folder above, with the one that was left selected. */
+/** Opens the parent and selects the folder that was left. */
 export function leave(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
   if (!page || page.folder.location.path === '/') return

@@ -5,7 +5,6 @@ import { Line } from './line.tsx'
 import type { FirstRunPage as Page, State } from './state.ts'
 import { oneLine } from './text.ts'
 
-/** The first-run page: the address of the service, and the credentials. */
 export const FirstRunPage = ({ state, page }: { state: State; page: Page }) => (
   <Box flexDirection="column" flexGrow={1} overflow="hidden" gap={state.size.rows < 16 ? 0 : 1}>
     <Line bold>Welcome to Sandlot: short-lived, isolated sandboxes</Line>

@@ -1,4 +1,4 @@
-/** The first run, without settings or with a refused key: address, then sign up or paste a key. */
+/** The first run, or a rejected key: asks for the address, then for credentials. */
 import { readAddress } from '../core/address.ts'
 import { createApi } from '../core/api.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
@@ -10,7 +10,7 @@ import type { FirstRunPage } from './state.ts'
 import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
 
-/** @param why it comes when there are settings */
+/** @param why shown if there are settings */
 export function openFirstRun(ui: Ui, why?: string): void {
   const address = ui.store.get().address ?? ''
   const page: FirstRunPage = { at: 'first-run', pageId: newPageId(), step: 'address', address, way: 0 }
@@ -98,7 +98,7 @@ const ask = (ui: Ui, form: Form, escWord = 'back') =>
 
 const profileOf = ({ settings: { profile } }: Ui) => (profile === undefined ? {} : { profile })
 
-/** Uses what was typed, so that no variable and no flag wins over it. */
+/** The typed values win over flags and variables. */
 function enter(ui: Ui, url: string, apiKey: string): void {
   if (formOf(ui.store.get())) closeDialog(ui)
   ui.connect(new Settings({ ...profileOf(ui), url, apiKey }))

@@ -1,19 +1,18 @@
-/** A folder of a session, as rows. */
 import { isUtf8 } from 'node:buffer'
 import type { FileEntry } from '../../shared/contract/files.ts'
 
 export interface SandboxPath {
-  /** To be shown, and to be asked for unless it is not UTF-8. */
+  /** Shown, and sent unless `base64` is set. */
   path: string
   base64?: string
 }
 
 export interface Folder {
   location: SandboxPath
-  /** undefined until the first answer */
+  /** undefined until loaded */
   entries: FileEntry[] | undefined
   isCut: boolean
-  /** The key of the row that is selected; the first one when it is gone. */
+  /** Key of the selected row; the first row if it is missing. */
   selected: string | undefined
 }
 
@@ -52,7 +51,7 @@ export function parentOf(location: SandboxPath): SandboxPath {
 export const queryOf = ({ path, base64 }: SandboxPath) =>
   base64 === undefined ? { path } : { path_base64: base64 }
 
-/** Folders first. */
+/** Sorts folders first. */
 export const rowsOf = ({ location, entries = [] }: Folder): Row[] =>
   entries
     .toSorted((a, b) => Number(b.type === 'directory') - Number(a.type === 'directory'))

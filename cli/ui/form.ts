@@ -1,14 +1,13 @@
-/** Questions with lines to type the answers into. */
+/** State and keys of forms. */
 import { editLine, insert, type Line, lineOf } from './edit-line.ts'
 
 export interface Field {
   name: string
   label: string
   line: Line
-  /** Shown as dots. */
   isHidden: boolean
   placeholder: string
-  /** Whether pasted lines stay lines. */
+  /** Whether pasted newlines are kept. */
   keepsLines: boolean
 }
 
@@ -17,11 +16,11 @@ export interface Form {
   fields: Field[]
   at: number
   error: string | undefined
-  /** What is being done with the answers; until then keys are ignored. */
+  /** The action in progress; until it ends, keys are ignored. */
   busy: string | undefined
   enterWord: string
   escWord: string
-  /** Lines that the arrows bring back. */
+  /** History for the arrow keys. */
   past?: Past
   onChange?: (values: Record<string, string>) => void
   onSubmit: (values: Record<string, string>) => void
@@ -29,9 +28,9 @@ export interface Form {
 }
 
 export interface Past {
-  /** The newest last. */
+  /** Newest last. */
   lines: string[]
-  /** The one that is shown; behind the last it is what was typed. */
+  /** Index of the shown line; `lines.length` for the line being typed. */
   at: number
   typed: string
 }
@@ -64,11 +63,11 @@ export const newForm = (
 export const valuesOf = ({ fields }: Form): Record<string, string> =>
   Object.fromEntries(fields.map(({ name, line }) => [name, line.text]))
 
-/** The keys that end it, and bring lines back. */
+/** Hints for the keys of a form. */
 export const wordsOf = ({ enterWord, escWord, past }: Form): string =>
   `Enter ${enterWord} · Esc ${escWord}${past?.lines.length ? ' · ↑ earlier ones' : ''}`
 
-/** @returns the form after a key, or what the key asks for */
+/** @returns the changed form, or the requested action */
 export function pressInForm(form: Form, key: string, text: string): Form | 'submit' | 'cancel' {
   if (key === 'escape') return 'cancel'
   if (form.busy !== undefined) return form

@@ -5,7 +5,7 @@ import { Line } from './line.tsx'
 import type { State } from './state.ts'
 import { oneLine } from './text.ts'
 
-/** The account, how many sessions it has, and its hours of the month. */
+/** The account with its limits. */
 export const Header = ({ state }: { state: State }) => {
   const { account, address, size, trouble } = state
   const wide = isWide(state)
@@ -43,7 +43,7 @@ export const Header = ({ state }: { state: State }) => {
   )
 }
 
-/** How much of a limit is used. @param label before the bar, such as `2/5 sessions` */
+/** @param label such as `2/5 sessions` */
 const Meter = ({ label, fraction, width }: { label: string; fraction: number; width: number }) => (
   <Box gap={1} flexShrink={0}>
     <Line bold={fraction >= 1}>{label}</Line>

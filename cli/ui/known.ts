@@ -1,4 +1,4 @@
-/** The known sessions, and how the service is asked for them. */
+/** Loads sessions and keeps them in the store. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { allPages } from '../core/api.ts'
@@ -9,14 +9,14 @@ import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
 import { whyEnded } from './words.ts'
 
-/** How long an answer may take. */
+/** Request timeout. */
 export const answerMs = 20_000
-/** How often the commands of a session are asked for. */
+/** Interval of listing a session's commands. */
 export const commandsMs = 10_000
-/** How many sessions that ended at once are looked up in one refresh. */
+/** Limit of look-ups per refresh. */
 const mostEnded = 5
 
-/** The service is not there, or not itself. */
+/** Whether the service is unreachable or broken. */
 export const isAway = (error: CliError): boolean => error.exitCode === exitCodes.service
 
 export function listActive({ api }: Ui): Promise<Sandbox[]> {
@@ -40,7 +40,7 @@ export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   }
 }
 
-/** Merges an answer into the known sessions. An ended one stays ended: the answer may be older than that. */
+/** Merges a reply into the store. A destroyed session stays destroyed, because the reply may be older. */
 export function putSessions({ store }: Ui, fresh: Sandbox[]): void {
   const sessions = new Map(store.get().sessions)
   for (const session of fresh) {
@@ -78,9 +78,9 @@ export async function loadDestroyed(ui: Ui): Promise<void> {
 }
 
 /**
- * What the open session's page shows beside the session. That comes out of the rate limit of commands, so it is asked
- * for less often.
- * @param isAsked whether the user has done something
+ * Refreshes the open session's commands. They count against the rate limit of execs, so they are listed less
+ * often.
+ * @param isAsked whether the user requested the refresh
  */
 export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {
   const page = pageOf(ui.store.get())
@@ -93,7 +93,7 @@ export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {
   ui.store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(page.id, data[0] ?? null) }))
 }
 
-/** @returns undefined when a rate limit refuses it: the next refresh will do */
+/** @returns undefined if rate limited; the next refresh tries again */
 async function listCommands({ api }: Ui, id: string): Promise<ExecSummary[] | undefined> {
   try {
     const query = { limit: 100 }

@@ -11,13 +11,10 @@ import { useWindow } from './use-window.ts'
 
 interface Props {
   state: State
-  /** The service's time. */
   now: number
-  /** Called with the sessions on the screen, the selected one first. */
   onVisible?: ((ids: string[]) => void) | undefined
 }
 
-/** The sessions: as many as the screen has rows for. */
 export const ListPage = ({ state, now, onVisible }: Props) => {
   const listed = listedSessions(state)
   const inFront = sessionInFront(state)
@@ -69,7 +66,7 @@ function headOf({ showsDestroyed, filter }: State, widths: Widths): string {
   ].join(' ')
 }
 
-/** The position in the list, with a plus if the service has more. */
+/** Position in the list; a plus means that the service has more. */
 function placeOf({ showsDestroyed, destroyedFrom }: State, at: number, count: number): string {
   return count === 0 ? '' : `${at + 1} of ${count}${showsDestroyed && destroyedFrom ? '+' : ''}`
 }

@@ -1,4 +1,4 @@
-/** Up and down, in whatever is shown. */
+/** Moves the selection, or scrolls. */
 import { selectedRow } from './files.ts'
 import { rowsOf } from './folder.ts'
 import { loadDestroyed } from './known.ts'
@@ -48,7 +48,7 @@ function moveInSession(ui: Ui, state: State, page: SessionPage, step: Step): voi
   changePage(ui, page, { folder: { ...page.folder, selected: all[target(step, at, all.length, rows)]?.key } })
 }
 
-/** By whole lines. At the end, it follows the command. */
+/** Scrolls by whole lines; at the end it follows the output. */
 function scrollOutput(ui: Ui, state: State, page: OutputPage, step: Step): void {
   const size = [state.size.columns, bodyRows(state)] as const
   const { output } = page

@@ -1,4 +1,4 @@
-/** Commands: starting one, and following what one prints. */
+/** Starts commands, and follows their output. */
 import type { ExecEnd, ExecSummary } from '../../shared/contract/exec.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
@@ -26,7 +26,7 @@ import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 import { standingLine } from './words.ts'
 
-/** How often new output is shown. */
+/** Output is drawn at most this often. */
 const showMs = 40
 
 export async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
@@ -39,11 +39,11 @@ export async function runCommand(ui: Ui, id: string, command: string): Promise<v
     if (interruptedEarly.delete(pageId)) await remote.signal(started.id, 'INT')
     if (!findOutput(ui, pageId)) return
     changeOutput(ui, pageId, { execId: started.id, status: standingLine(started) })
-    // It gets no stdin.
+    // The command gets no stdin.
     await remote.endStdin(started.id, 0).catch(() => {})
     await followOutput(ui, pageId)
   } catch (error) {
-    // Else it runs, and following it has failed.
+    // With an id the command runs, and only following it failed.
     if (findOutput(ui, pageId)?.execId === undefined)
       changeOutput(ui, pageId, { status: 'not run', isRunning: false })
     throw error
@@ -58,7 +58,6 @@ export function openCommand(ui: Ui): void {
   else showCommand(ui, page.id, command)
 }
 
-/** One can attach to it. */
 export const isOpenTerminal = ({ tty, status }: ExecSummary): boolean => tty && status === 'running'
 
 function showCommand(ui: Ui, id: string, command: ExecSummary): void {
@@ -82,10 +81,10 @@ export function interrupt(ui: Ui): void {
   })
 }
 
-/** The pages of commands that are interrupted once they are started. */
+/** Pages whose command is interrupted as soon as it has started. */
 const interruptedEarly = new Set<number>()
 
-/** Ctrl-C: first for the command that is shown, then it leaves its page. Elsewhere it quits. */
+/** Ctrl-C interrupts the shown command, and then leaves its page. On other pages it quits. */
 export function interruptOrQuit(ui: Ui) {
   const state = ui.store.get()
   const page = pageOf(state)
@@ -96,7 +95,7 @@ export function interruptOrQuit(ui: Ui) {
   if (page.isRunning) tell(ui, `The command in ${oneLine(nameInFront(state))} goes on.`)
 }
 
-/** Changes the list of commands without asking the service again; does nothing while it is loading. */
+/** Changes the list without a request; ignored until the list is loaded. */
 const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => ExecSummary[]): void =>
   changeOpen(ui, 'session', (page) =>
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
@@ -122,7 +121,6 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
     isInterrupted: false,
     top: 'end',
   }
-  // Follows one command at a time.
   if (isOn(ui.store.get(), 'output')) replacePage(ui, page)
   else openPage(ui, page)
   return pageId
@@ -133,13 +131,13 @@ function findOutput(ui: Ui, pageId: number): OutputPage | undefined {
   return page?.at === 'output' ? page : undefined
 }
 
-/** Does nothing when the page was left. */
+/** Ignored if the user has left the page. */
 function changeOutput(ui: Ui, pageId: number, change: Partial<OutputPage>): void {
   const page = findOutput(ui, pageId)
   if (page) changePage(ui, page, change)
 }
 
-/** Follows until the command ends or the page is left, and reconnects for as long as that takes. */
+/** Follows until the command ends or the user leaves the page. Reconnects without a limit. */
 async function followOutput(ui: Ui, pageId: number): Promise<void> {
   const page = findOutput(ui, pageId)
   if (!page) return
@@ -179,7 +177,7 @@ async function followOutput(ui: Ui, pageId: number): Promise<void> {
   }
 }
 
-/** The session has ended, and with it the output: shows how the command ended. */
+/** Shows the result of a command whose output ended with its session. */
 async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void> {
   const { pageId, id, execId, output } = page
   const ended = await createRemote(ui.api, id)
@@ -195,7 +193,7 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
     tellError(ui, new CliError('failed', 'What it printed is gone with its session.'))
 }
 
-/** Shows new output at intervals, because a command may print more often than a screen can change. */
+/** Draws at intervals, because a command may print faster than the screen can change. */
 function showSoon(ui: Ui, pageId: number) {
   let timer: NodeJS.Timeout | undefined
   const now = () => {

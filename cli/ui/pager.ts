@@ -1,4 +1,4 @@
-/** Text of a session in the user's pager. While it is loaded, keys do nothing, and Esc gives it up. */
+/** Shows output and files in the user's pager. While they load, Esc cancels and other keys are ignored. */
 import { addAbortListener } from 'node:events'
 import { bytesOf, offsetOf } from '../../shared/contract/exec-events.ts'
 import { wantsColor } from '../core/drawing.ts'
@@ -17,13 +17,13 @@ import type { Ui } from './ui.ts'
 
 type ReadText = (signal: AbortSignal) => AsyncIterable<string>
 
-/** All that the command of the page has printed so far, as far as the service keeps it. */
+/** Shows everything that the command has printed and the service still keeps. */
 export function pageOutput(ui: Ui): void {
   const page = findPage(ui.store.get(), 'output')
   if (page?.execId !== undefined) attempt(ui, () => openPager(ui, (signal) => readOutput(ui, page, signal)))
 }
 
-/** @throws {CliError} `is_directory` too, for a link to a folder */
+/** @throws {CliError} also `is_directory`, for a link to a folder */
 export const pageFile = (ui: Ui, id: string, location: SandboxPath): Promise<void> =>
   openPager(ui, (signal) => readFile(ui, id, location, signal))
 
@@ -58,7 +58,7 @@ async function* readFile({ api }: Ui, id: string, location: SandboxPath, signal:
 async function* readOutput(ui: Ui, { id, execId, output }: OutputPage, signal: AbortSignal) {
   const remote = createRemote(ui.api, id)
   const cleaners = { stdout: newCleaner(), stderr: newCleaner() }
-  // Of a session that has ended there is only what the page shows.
+  // After the session has ended, only the page still has the output.
   const end = await remote
     .printedSoFar(execId!)
     .catch((error) => (isGone(error) ? undefined : Promise.reject(error)))

@@ -1,4 +1,4 @@
-/** Keeps the picker up to date: asks the service every few seconds, and says when it does not answer. */
+/** Refreshes the store every few seconds, and reports when the service does not answer. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Reply } from '../core/api.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
@@ -11,10 +11,10 @@ import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
 
 const everyMs = 3_000
-/** Slow refreshes, such as of a thousand sessions, come less often: they take a quarter of the time at most. */
+/** Slow refreshes, such as of a thousand sessions, take at most a quarter of the time. */
 const restFactor = 3
 const mostMs = 15_000
-/** After so long without an answer, the user is told. */
+/** Delay before an unanswered request is reported. */
 const slowMs = 5_000
 
 export function startRefreshing(ui: Ui) {
@@ -37,7 +37,6 @@ export function startRefreshing(ui: Ui) {
   }
   void run()
   return {
-    /** Without waiting for the next turn. */
     now() {
       wanted = true
       pause.abort()
@@ -63,7 +62,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
       api.call('getAccount', { timeoutMs: answerMs }),
       listActive(ui),
     ])
-    // The answer belongs to settings that have changed meanwhile.
+    // The settings have changed since this request.
     if (ui.api !== api) return
     mustBeAccount(account)
     clearTimeout(slow)
@@ -78,7 +77,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   }
 }
 
-/** Another program at this address must not break the view. */
+/** Another program at this address must not break the views. */
 function mustBeAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
   throw new CliError('unexpected_answer', 'What answers at this address does not answer as Sandlot does.')
@@ -91,7 +90,7 @@ function handleTrouble(ui: Ui, thrown: unknown) {
   setTrouble(ui, { since: serviceNow(), isAway: isAway(error), message: error.message })
 }
 
-/** Trouble that goes on keeps its beginning. */
+/** Continuing trouble keeps its start. */
 function setTrouble({ store }: Ui, fresh: Trouble): void {
   store.set(({ trouble }) => ({ trouble: { ...fresh, since: trouble?.since ?? fresh.since } }))
 }

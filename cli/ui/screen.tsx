@@ -13,12 +13,11 @@ import { oneLine } from './text.ts'
 
 interface Props {
   state: State
-  /** The service's time. */
   now: number
   onVisible?: ((ids: string[]) => void) | undefined
 }
 
-/** All of the screen, and never more: a function of what is known. */
+/** Draws the whole screen from the state. */
 export const Screen = ({ state, now, onVisible }: Props) => {
   const { dialog, size } = state
   return (

@@ -8,7 +8,6 @@ import { showAge, showClock, showDuration } from './time.ts'
 import { TimeLeft } from './time-left.tsx'
 import { whyEnded } from './words.ts'
 
-/** A session's name, facts and time left, or why it ended. */
 export const SessionHead = ({ state, now }: { state: State; now: number }) => {
   const session = sessionInFront(state)
   if (!session) return <Text>‹ {nameInFront(state)}: this session is not known any more.</Text>

@@ -9,7 +9,7 @@ import { showAge } from './time.ts'
 import { TimeLeft } from './time-left.tsx'
 import { standing } from './words.ts'
 
-/** Columns of each cell; 0 leaves it out. */
+/** Column widths; 0 omits a column. */
 export interface Widths {
   name: number
   image: number
@@ -20,8 +20,8 @@ export interface Widths {
 }
 
 /**
- * A wide screen has room for all columns, a narrow one for those by which people choose.
- * @param longestImage columns that show every image whole, which wide screens do
+ * Narrow screens keep the columns by which people choose.
+ * @param longestImage wide screens show every image in full
  */
 export function widthsFor(columns: number, longestImage: number): Widths {
   const marker = 2
@@ -45,10 +45,10 @@ export function widthsFor(columns: number, longestImage: number): Widths {
 
 interface Props {
   session: Sandbox
-  /** null for none, undefined when it is not known yet. */
+  /** null for none, undefined until loaded. */
   lastCommand: ExecSummary | null | undefined
   isSelected: boolean
-  /** Whether commands use it without --session. */
+  /** Whether commands use this session without --session. */
   isChosen: boolean
   now: number
   widths: Widths

@@ -1,4 +1,4 @@
-/** What one does with sessions: make, destroy, copy, filter, open. */
+/** Actions on sessions. */
 import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { shellWord } from '../../shared/contract/shell-words.ts'
@@ -16,7 +16,7 @@ import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 import { whyEnded } from './words.ts'
 
-/** @throws {CliError} when there is none, or it has ended */
+/** @throws {CliError} unless there is an active session */
 export const activeInFront = ({ store }: Ui): Sandbox => mustBeActive(sessionInFront(store.get()))
 
 /** @throws {CliError} as {@link activeInFront} */
@@ -85,7 +85,7 @@ export function askToDestroy(ui: Ui): void {
   )
 }
 
-/** As `session use` does. */
+/** Same as `session use`. */
 export function useSession(ui: Ui): void {
   const session = activeInFront(ui)
   attempt(ui, async () => {
@@ -117,7 +117,7 @@ export function copyId(ui: Ui): void {
   if (session) copy(ui, shellWord(session.id))
 }
 
-/** To the clipboard of the machine that the terminal is on, also from afar: OSC 52. */
+/** OSC 52 sets the clipboard of the terminal's machine, also over SSH. */
 export function copy(ui: Ui, text: string): void {
   ui.signal(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`)
   tell(ui, `Copied: ${text}`)

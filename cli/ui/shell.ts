@@ -1,4 +1,4 @@
-/** A shell in a session, on this terminal. */
+/** Opens a shell in a session on this terminal. */
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { describeError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
@@ -25,14 +25,14 @@ export async function openShell(ui: Ui): Promise<void> {
     if (isOpening(ui, opening)) await attachHere(ui, remote, execId, opening)
     else await remote.signal(execId, 'KILL')
   } catch (error) {
-    // What is typed on was meant for the shell.
+    // Further keys were meant for the shell.
     if (isOpening(ui, opening)) tellAndWait(ui, errorText(error))
   } finally {
     endOpening(ui, opening)
   }
 }
 
-/** @param opening of a shell that was started for this: it gets first what was typed meanwhile */
+/** @param opening of a new shell, which first receives the keys typed so far */
 export async function attachHere(ui: Ui, remote: Remote, execId: string, opening?: Opening): Promise<void> {
   const { attachTerminal, wayBack } = await import('../exec/terminal.ts')
   const isNew = opening !== undefined
@@ -40,7 +40,7 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
   const name = oneLine(session ? nameOf(session) : remote.sessionId)
   const say = async () => {
     sayBelow(`sandlot: ${isNew ? 'a shell' : 'a terminal'} in ${name}; Ctrl-P Ctrl-Q leaves it.`)
-    // While it is being connected, what is typed must not be echoed here.
+    // Raw mode, so that keys are not echoed while connecting.
     if (process.stdin.isTTY) process.stdin.setRawMode(true)
     if (opening?.typed) process.stdin.unshift(Buffer.from(opening.typed))
     const ended = await attachTerminal(remote, execId, { note: sayBelow, isNew })
@@ -52,7 +52,7 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
     const ofSession = endOfItsSession(ended)
     const how = ofSession === undefined ? `: ${standing(ended).words}` : ` with its session: ${ofSession}`
     const words = `${isNew ? 'The shell' : 'The terminal'} in ${name} has ended${how}.`
-    // Where its user has not ended it, what is typed on was meant for it.
+    // The shell ended without its user, so further keys were meant for it.
     if (ended.status === 'exited') tell(ui, words)
     else tellAndWait(ui, words)
   }
@@ -60,10 +60,9 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
   ui.refresh()
 }
 
-/** While the terminal is the shell's. */
 const sayBelow = (text: string): void => void process.stderr.write(`${printable(text)}\n`)
 
-/** bash where it exists, otherwise sh; sh too where the account's allowlist refuses bash. */
+/** Starts bash if the image has it and the allowlist permits it, else sh. */
 async function startShell(ui: Ui, remote: Remote, { id, name }: Sandbox): Promise<string> {
   const { launchTerminal } = await import('../exec/launch-terminal.ts')
   const start = (shell: string) => launchTerminal(remote, { command: [shell] }, async () => name)
@@ -76,7 +75,7 @@ async function startShell(ui: Ui, remote: Remote, { id, name }: Sandbox): Promis
   }
 }
 
-/** Looked up as a file, because a command that looks would stand in the list of commands. */
+/** Checks the file, because a command would appear in the list of commands. */
 async function hasBash({ api }: Ui, id: string): Promise<boolean> {
   try {
     await api.call('listFiles', { params: { id }, query: { path: '/bin/bash' } })

@@ -1,4 +1,4 @@
-/** The line at the bottom that says what happened. */
+/** Notices on the bottom line. */
 import { describeError } from '../core/errors.ts'
 import type { Ui } from './ui.ts'
 
@@ -8,7 +8,7 @@ export function tellError({ store }: Ui, error: unknown): void {
   store.set({ notice: { text: errorText(error), isError: true } })
 }
 
-/** What happened, what to do, and the id to ask the operator about. */
+/** Message, hint and request id. */
 export function errorText(error: unknown): string {
   const { message, hint, details } = describeError(error)
   const request = typeof details.request_id === 'string' ? `(request ${details.request_id})` : undefined

@@ -6,13 +6,11 @@ import { sayLeft, showAge, showLeft } from './time.ts'
 
 interface Props {
   session: Sandbox
-  /** The service's time. */
   now: number
-  /** Columns of the bar. */
   width: number
 }
 
-/** The time left of a session, as a bar and in figures; for an ended one, since when. */
+/** The time left as a bar and in figures; for an ended session, the time since. */
 export const TimeLeft = ({ session, now, width }: Props) => {
   const { state, created_at, expires_at, destroyed_at, destroy_reason } = session
   if (state === 'destroyed') {

@@ -3,7 +3,6 @@ import { Line } from './line.tsx'
 import type { State } from './state.ts'
 import { showAge, showClock } from './time.ts'
 
-/** That the service is away, since when and why; nothing while it answers. */
 export const TroubleLine = ({ state, now }: { state: State; now: number }) => {
   const { trouble } = state
   if (!trouble) return null

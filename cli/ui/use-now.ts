@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react'
 import { serviceNow } from '../core/times.ts'
 
-/** The service's time, updated every second; every half minute for screen readers, which read each change. */
+/** The service's time, updated every second; every 30 s for screen readers, which read each change aloud. */
 export function useNow(isForEars: boolean): number {
   const [now, setNow] = useState(serviceNow)
   useEffect(() => {

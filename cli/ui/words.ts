@@ -1,4 +1,4 @@
-/** What the service's own terms mean, in words. */
+/** Texts for the service's terms. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { endOf, endOfItsSession } from '../core/session-end.ts'
@@ -12,7 +12,7 @@ export function whyEnded(session: Sandbox): string {
 
 type ExecOutcome = Pick<ExecSummary, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** A sign and a word for the state of a command, so that neither depends on colour. */
+/** A sign and a text, so that neither depends on color. */
 export function standing({ status, exit_code, signal, reason }: ExecOutcome): {
   sign: string
   words: string

@@ -1,4 +1,3 @@
-/** `sandlot account delete`: ends the account and all that it has, for good. */
 import { defineCommand, type Invocation } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readCredentials } from '../../core/credentials.ts'
 import { CliError } from '../../core/errors.ts'
@@ -40,7 +39,6 @@ forgets the account's key.`,
   },
 })
 
-/** @throws {CliError} */
 async function mustBeMeant({ options, ask }: Invocation<Options>, email: string): Promise<void> {
   const question = `Delete the account ${email}, with its sessions, keys and secrets, for good?`
   const otherwise = 'Nothing was deleted.'
@@ -49,7 +47,7 @@ async function mustBeMeant({ options, ask }: Invocation<Options>, email: string)
   if (typed.trim().toLowerCase() !== email) throw new CliError('failed', otherwise)
 }
 
-/** The account of the key that this client has saved, where that key is in use. */
+/** The account of the saved key, if that key is in use. */
 async function accountOfKey({ settings, api }: Invocation<Options>): Promise<string | undefined> {
   const key = await settings.findKey(await settings.baseUrl())
   if (key === undefined || key.value !== (await settings.saved()).api_key) return undefined

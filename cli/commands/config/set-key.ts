@@ -1,4 +1,3 @@
-/** `sandlot config set-key [API_KEY]`: saves an API key. */
 import type { apiKeyPrefix } from '../../../shared/contract/api-keys.ts'
 import { readAddress } from '../../core/address.ts'
 import { defineCommand, type Invocation } from '../../core/command.ts'
@@ -53,7 +52,7 @@ only while none is saved.`,
   },
 })
 
-/** @throws {CliError} `usage`, without showing what was given: it may be another secret */
+/** Does not print the argument, which may be another secret. @throws {CliError} `usage` */
 function mustLookLikeKey(text: string): void {
   if (text.startsWith(prefix) && /^[0-9A-Za-z]{49}$/.test(text.slice(prefix.length))) return
   throw new CliError(

@@ -1,4 +1,3 @@
-/** `sandlot files glob PATTERN`: paths that match. */
 import { longestSearchMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { globFields } from '../../core/shapes.ts'

@@ -1,4 +1,3 @@
-/** `sandlot files grep PATTERN [PATH]`: lines that match, as `path:line:text`. */
 import { longestSearchMs, type Reply } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'

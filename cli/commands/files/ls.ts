@@ -1,4 +1,3 @@
-/** `sandlot files ls [PATH]`: what is in a folder. */
 import type { FileEntry } from '../../../shared/contract/files.ts'
 import { longestSearchMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
@@ -65,7 +64,7 @@ async function longLine(entries: FileEntry[]) {
   }
 }
 
-/** `644` as `rw-r--r--`, with the letters of the special bits. */
+/** `644` as `rw-r--r--`, with setuid, setgid and sticky bits. */
 function permissions(mode: string): string {
   const bits = Number.parseInt(mode, 8)
   const special = ['s', 's', 't'].map((letter, index) => ((bits >> (11 - index)) & 1 ? letter : undefined))

@@ -1,4 +1,3 @@
-/** `sandlot keys rm KEY`: revokes an API key. Needs a login. */
 import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 import { findKeyId, findOwnKeyId } from '../../core/own-key.ts'

@@ -1,4 +1,3 @@
-/** `sandlot mcp init [TARGET]`: writes our server into the settings of an MCP client, and touches nothing else there. */
 import { Argument, Option } from 'commander'
 import { routes } from '../../../shared/contract/routes.ts'
 import { readAddress } from '../../core/address.ts'
@@ -88,7 +87,7 @@ async function print(output: Output, { target, file, name }: Spot, entry: Server
   output.result(shown, `${text.trimEnd()}\n`)
 }
 
-/** @returns the exit code: whether it is there and current, or gone when there should be none */
+/** @returns the exit code: 0 if the entry is current, or missing when it should be */
 async function check(output: Output, spot: Spot, entry: ServerEntry | undefined): Promise<number> {
   const state = await stateOf(spot, entry)
   output.result({ ...spot, state }, `${spot.file}: ${state}\n`)
@@ -116,7 +115,7 @@ async function write(
   if (entry !== undefined) await sayWhatIsMissing({ options, settings, output }, targets[spot.target]!.title)
 }
 
-/** Names that every client takes. */
+/** Accepts names that every client supports. */
 function readName(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) return text
   throw new CliError('usage', `--name ${JSON.stringify(text)} is not a name of letters, digits, - and _.`)
@@ -127,7 +126,7 @@ async function chooseServer(settings: Settings, { http, portable }: Options): Pr
   return { url: `${await settings.baseUrl()}${routes.callMcp.path}` }
 }
 
-/** The client will start the server with an environment of its own. */
+/** The client starts the server with its own environment. */
 async function sayWhatIsMissing(
   { options, settings, output }: Pick<Invocation<Options>, 'options' | 'settings' | 'output'>,
   title: string,

@@ -1,4 +1,4 @@
-/** `sandlot session create --rm -- CMD…`: a session for one command, destroyed on every way out. */
+/** `sandlot session create --rm`: a session for one command, destroyed on every exit. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { shellLine } from '../../../shared/contract/shell-words.ts'
 import type { Api, Reply } from '../../core/api.ts'
@@ -16,16 +16,19 @@ import { noteSharedStdin } from '../../exec/shared-stdin.ts'
 import { runStreaming } from '../../exec/stream.ts'
 
 export interface Creation {
-  /** Creates the session; with --wait, once there is room. @throws {CliError} */
+  /** Creates the session; with --wait, waits for quota. @throws {CliError} */
   create(): Promise<Reply<'createSandbox'>>
   /**
-   * The session; undefined when there is none, as after a refusal. If the answer was lost it asks again: the same key
-   * creates no second one.
+   * Returns the session; undefined after a refusal. If the reply was lost, repeats the request with the same
+   * key.
    */
   find(): Promise<Reply<'createSandbox'> | undefined>
 }
 
-/** @returns the exit code. @throws {CliError} when the command never ran */
+/**
+ * @returns the exit code
+ * @throws {CliError} if the command did not run
+ */
 export async function runOnce(
   { api, output }: Pick<Invocation<object>, 'api' | 'output'>,
   creation: Creation,
@@ -74,7 +77,7 @@ async function untilReady(api: Api, id: string, output: Output): Promise<void> {
   }
 }
 
-/** A failure here is reported, but does not change the command's exit code. */
+/** Failures are reported without changing the exit code. */
 async function destroy(creation: Creation, api: Api, output: Output): Promise<void> {
   let id: string | undefined
   try {
