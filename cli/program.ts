@@ -1,14 +1,14 @@
 /** Builds the command line, and runs one command. */
 import { Command, CommanderError } from 'commander'
+import { commandSynonyms } from './commands/command-synonyms.ts'
 import { type Branch, commands, type Entry } from './commands/index.ts'
-import { otherWords } from './commands/other-words.ts'
 import { addCommonOptions, type CommandTree, type CommonOptions, optionsOf } from './core/command.ts'
 import { canDraw, colorChoices } from './core/drawing.ts'
 import { CliError, describeError, exitCodes } from './core/errors.ts'
 import { formatHelp, pathOf } from './core/help.ts'
-import { isLeaving, leave } from './core/leaving.ts'
 import { createOutput, type Output } from './core/output.ts'
 import { printable } from './core/printable.ts'
+import { isShuttingDown, leave } from './core/shutdown.ts'
 import { version } from './core/version.ts'
 
 /**
@@ -23,7 +23,7 @@ export async function runProgram(args: string[]): Promise<number> {
     return exitCodeOf(problem, run)
   }
   process.on('SIGINT', () => {
-    if (!isLeaving()) void leave(fail(new CliError('interrupted', 'Interrupted.')))
+    if (!isShuttingDown()) void leave(fail(new CliError('interrupted', 'Interrupted.')))
   })
   surviveClosedOutput(fail)
   try {
@@ -32,7 +32,7 @@ export async function runProgram(args: string[]): Promise<number> {
       const { openPicker } = await import('./ui/index.ts')
       return await openPicker(program.opts())
     }
-    if (args.length === 0) sayWhyNotDrawn()
+    if (args.length === 0) explainDumbTerminal()
     const topic = args[0] === 'help' && args[1] !== undefined ? await readTopic(args[1]) : undefined
     if (topic !== undefined) {
       process.stdout.write(topic)
@@ -45,7 +45,7 @@ export async function runProgram(args: string[]): Promise<number> {
     return run.code
   } catch (error) {
     // The first error was already reported.
-    if (isLeaving()) return exitCodes.interrupted
+    if (isShuttingDown()) return exitCodes.interrupted
     if (!(error instanceof CommanderError)) return fail(error)
     if (error.exitCode === 0) return exitCodes.done
     // Commander has printed the error, but not the JSON object.
@@ -65,7 +65,7 @@ function opensPicker(program: Command, args: string[]): boolean {
 }
 
 /** Explains why the help replaces the picker. */
-function sayWhyNotDrawn(): void {
+function explainDumbTerminal(): void {
   if (process.stdin.isTTY && process.stdout.isTTY)
     process.stderr.write(
       'sandlot: TERM is dumb, and the picker cannot draw on such a terminal. The commands work:\n\n',
@@ -194,8 +194,8 @@ function inOurWords(text: string, group: Command | undefined): string {
     return `error: There is no ${argument} ${JSON.stringify(value)}. It is one of ${choices}.${end}`
   const [, name] = /^error: unknown command '([^']*)'/.exec(text) ?? []
   const typed = group === undefined ? name : `${group.name()} ${name}`
-  if (name === undefined || !Object.hasOwn(otherWords, typed!)) return text
-  return `error: unknown command '${name}'\n(Did you mean ${otherWords[typed!]}?)${end}`
+  if (name === undefined || !Object.hasOwn(commandSynonyms, typed!)) return text
+  return `error: unknown command '${name}'\n(Did you mean ${commandSynonyms[typed!]}?)${end}`
 }
 
 const noChoice =

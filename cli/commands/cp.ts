@@ -4,8 +4,8 @@ import { addSessionOption, defineCommand, type Invocation } from '../core/comman
 import { addHint, CliError, exitCodes } from '../core/errors.ts'
 import { printFile, type RemotePath, saveFile } from '../files/download.ts'
 import { isFolder } from '../files/local-file.ts'
+import { kindOf } from '../files/remote-stat.ts'
 import type { Skipped } from '../files/skipped.ts'
-import { kindOf } from '../files/there.ts'
 import { sendFile } from '../files/upload.ts'
 
 interface Copied {

@@ -42,8 +42,8 @@ reads a file, and destroys the session in any case. Exits with 0, or with the co
 async function checkService(invocation: Invocation<Options>, checks: Checks): Promise<boolean> {
   if (!(await checkSettings(invocation, checks))) return false
   const { settings, api } = invocation
-  const { checkWay } = await import('../doctor/way.ts')
-  if (!(await checkWay(checks, await settings.baseUrl(), settings.proxy()))) return false
+  const { checkConnectivity } = await import('../doctor/connectivity.ts')
+  if (!(await checkConnectivity(checks, await settings.baseUrl(), settings.proxy()))) return false
   const isSandlot = await checks.check('service', async () => {
     const { info } = await api.call('getOpenApi', {})
     const { title, version: served } = info as { title: string; version: string }

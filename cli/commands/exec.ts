@@ -7,9 +7,9 @@ import { readDuration, readPairs } from '../core/parse.ts'
 import { listActive } from '../core/session.ts'
 import { execFields } from '../core/shapes.ts'
 import { readDetachKeys } from '../exec/detach-keys.ts'
-import { exitCodeOf, finish } from '../exec/ending.ts'
+import { exitCodeOf, finish } from '../exec/exit-status.ts'
 import { Input } from '../exec/input.ts'
-import { addDetachKeys, mustBeTerminal, stayAttached } from '../exec/on-terminal.ts'
+import { addDetachKeys, requireTerminal, stayAttached } from '../exec/on-terminal.ts'
 import { print } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
 import { noteSharedStdin } from '../exec/shared-stdin.ts'
@@ -106,14 +106,14 @@ async function suggestSession({ args, api, output }: Invocation<Options>): Promi
 /** @returns the exit code */
 async function execute(invocation: Invocation<Options>): Promise<number> {
   const { args, options, settings, session, api, output } = invocation
-  if (options.tty) mayHaveTerminal(options)
+  if (options.tty) requireTerminalOptions(options)
   const request = readRequest(args, options)
   // Report wrong settings before waiting for stdin.
   await settings.apiKey(await settings.baseUrl())
   const remote = createRemote(api, await session())
   if (options.tty) return await useTerminal(invocation, remote, request)
   const input = (options.stdin ?? hasPipedInput()) ? new Input(process.stdin) : undefined
-  if (!input && !options.background) sayNoTerminal(args, output.aside)
+  if (!input && !options.background) noteNoTerminal(args, output.aside)
   const code = await runWithoutTerminal(invocation, remote, request, input)
   if (input && options.stdin === undefined) {
     const advice =
@@ -143,19 +143,19 @@ async function runWithoutTerminal(
 }
 
 /** @throws {CliError} `usage` */
-function mayHaveTerminal({ background, detachKeys }: Options): void {
+function requireTerminalOptions({ background, detachKeys }: Options): void {
   if (background) {
     throw new CliError('usage', '-t keeps this terminal until the command ends, and --background does not.', {
       hint: 'Give one of them.',
     })
   }
-  mustBeTerminal('-t', 'Leave -t out: what is piped in is sent to the command anyway.')
+  requireTerminal('-t', 'Leave -t out: what is piped in is sent to the command anyway.')
   // Report wrong keys before the command starts.
   readDetachKeys(detachKeys)
 }
 
 /** Without -it, docker and kubectl give no terminal either, and the shell exits silently. */
-function sayNoTerminal(args: string[], say: (text: string) => void): void {
+function noteNoTerminal(args: string[], say: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !talking.test(program) || !process.stdin.isTTY) return
   say(`${program} gets no input here; \`sandlot exec -it -- ${shellWord(program)}\` gives it this terminal.`)

@@ -4,14 +4,14 @@ import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { addSessionOption, defineCommand } from '../core/command.ts'
 import { CliError } from '../core/errors.ts'
 import { execEndFields } from '../core/shapes.ts'
-import { describeEnd } from '../exec/ending.ts'
 import { readExecId } from '../exec/exec-id.ts'
+import { describeExit } from '../exec/exit-status.ts'
 import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 
 /**
  * How long to wait for the exit status. KILL follows TERM automatically; other signals may not end the command.
  */
-const patienceMs = { ending: 10_000, other: 1_000 }
+const retryBudgetMs = { ending: 10_000, other: 1_000 }
 /** Doubles with each poll. */
 const pauseMs = 25
 
@@ -32,7 +32,7 @@ running. Exits with 3 when there is no such command, and with 5 when it has ende
     const signal = readSignal(options.signal)
     const remote = createRemote(api, await session())
     const ended = await stop(remote, execId, signal)
-    output.result(ended, `${execId} ${describeEnd(ended)}\n`)
+    output.result(ended, `${execId} ${describeExit(ended)}\n`)
   },
 })
 
@@ -51,11 +51,11 @@ async function stop(remote: Remote, execId: string, signal: Signal): Promise<Exe
     if (!(error instanceof CliError) || error.code !== 'exec_finished') throw error
     const { message, details } = error
     const ended = await remote.get(execId).catch(() => undefined)
-    const words = ended ? `${execId} has ended already: ${describeEnd(ended)}.` : message
+    const words = ended ? `${execId} has ended already: ${describeExit(ended)}.` : message
     throw new CliError(error.code, words, { details })
   }
-  const mostMs = signal === 'TERM' || signal === 'KILL' ? patienceMs.ending : patienceMs.other
-  const until = performance.now() + mostMs
+  const maxMs = signal === 'TERM' || signal === 'KILL' ? retryBudgetMs.ending : retryBudgetMs.other
+  const until = performance.now() + maxMs
   for (let pause = pauseMs; ; pause *= 2) {
     const ended = await remote.get(execId)
     const leftMs = until - performance.now()

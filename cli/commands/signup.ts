@@ -34,7 +34,7 @@ goes on where it stopped.`,
     if (!made)
       output.note(`${account.email} has an account already; its password is right, so it gets another key.`)
 
-    if (former !== undefined) output.note(`${replacedWords(former)}\n${waysBack(former)}`)
+    if (former !== undefined) output.note(`${replacedWords(former)}\n${loginHint(former)}`)
     for (const name of settings.shadowing()) output.note(`${name} is set, and wins over what is saved.`)
     const { key: _, ...shown } = key
     output.result(
@@ -49,7 +49,7 @@ goes on where it stopped.`,
   },
 })
 
-function waysBack({ address }: SavedKey): string {
+function loginHint({ address }: SavedKey): string {
   const url = address === undefined ? '' : ` --url ${shellWord(address)}`
   return `\`sandlot login${url}\` with its account goes back to it; --profile NAME keeps both accounts.`
 }

@@ -8,7 +8,7 @@ import { Settings } from '../core/settings.ts'
 import type { Candidate, Sources } from './candidates.ts'
 
 /** The user is waiting at the prompt. */
-const patienceMs = 2_000
+const retryBudgetMs = 2_000
 
 /** @param options of the line, including settings */
 export function openSources(options: Record<string, string>): Sources {
@@ -55,6 +55,6 @@ const isHandle = (name: string | null, sessions: Sandbox[]): name is string =>
   sessions.filter((each) => each.name === name).length === 1
 
 async function attempt(ask: () => Promise<Candidate[]>): Promise<Candidate[]> {
-  const late = new Promise<Candidate[]>((resolve) => setTimeout(resolve, patienceMs, []).unref())
+  const late = new Promise<Candidate[]>((resolve) => setTimeout(resolve, retryBudgetMs, []).unref())
   return await Promise.race([ask().catch(() => []), late])
 }

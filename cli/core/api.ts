@@ -91,7 +91,7 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     const isStopping = ({ status }: HttpAnswer) =>
       status === 503 && 'idempotency-key' in call.outgoing.headers
     return await waitShortly(waiting, async () => {
-      const { answer, isRepeat } = await tellingSilence(waiting, call, () =>
+      const { answer, isRepeat } = await reportingSilence(waiting, call, () =>
         exchangeAgain(send, call, isStopping),
       )
       setServiceClock(answer.headers.date)
@@ -108,7 +108,7 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     const call = await prepare(name, request, settings)
     const send = tracing(openExchange, ({ response }) => headOf(response), trace)
     return await waitShortly(waiting, async () => {
-      const { answer: opened } = await tellingSilence(waiting, call, () => exchangeAgain(send, call))
+      const { answer: opened } = await reportingSilence(waiting, call, () => exchangeAgain(send, call))
       const { statusCode: status = 0, headers } = opened.response
       setServiceClock(headers.date)
       if (status >= 200 && status < 300) return opened
@@ -202,7 +202,7 @@ function wasDone({ status, text }: HttpAnswer, { route }: Call): boolean {
   return isProblem(value) && value.code === 'not_found'
 }
 
-const unknownEnd = (error: CliError) =>
+const unknownOutcome = (error: CliError) =>
   addStory(error, 'Whether this was done is not known.', 'Look before you try again: it may have been done.')
 
 interface Head {
@@ -239,7 +239,7 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
 }
 
 /** Commands and uploads have longer timeouts and are expected to take long. */
-async function tellingSilence<T>(
+async function reportingSilence<T>(
   waiting: Waiting | undefined,
   { outgoing: { url, timeoutMs } }: Call,
   work: () => Promise<T>,
@@ -296,7 +296,7 @@ async function exchangeAgain<T>(
       if (!mayPass(answer) || isLast()) return { answer, isRepeat }
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error
-      if (error.reached && !isRepeatable(call)) throw unknownEnd(error)
+      if (error.reached && !isRepeatable(call)) throw unknownOutcome(error)
       if (isLast()) throw error
       isRepeat ||= error.reached
     }

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { type Api, createApi, type Trace } from './api.ts'
 import { type ColorChoice, colorChoices } from './drawing.ts'
 import { CliError } from './errors.ts'
-import { type JsonShape, mustBeKnown, readFields } from './json-fields.ts'
+import { assertKnownFields, type JsonShape, readFields } from './json-fields.ts'
 import { createOutput, type Output, type OutputOptions } from './output.ts'
 import { readCount } from './parse.ts'
 import { type Ask, createAsk } from './prompt.ts'
@@ -162,8 +162,8 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
       } catch (error) {
         if (!(error instanceof CliError)) throw error
         if (error.details.errors === undefined) throw error
-        const { inOwnWords } = await import('./own-words.ts')
-        throw inOwnWords(error, command)
+        const { inTermsOfFlags } = await import('./flag-errors.ts')
+        throw inTermsOfFlags(error, command)
       }
     })
   }
@@ -172,7 +172,7 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
 /** @throws {CliError} `usage` for unknown fields */
 function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape | undefined): OutputOptions {
   const fields = typeof json === 'string' ? readFields(json) : undefined
-  if (fields !== undefined && shape !== undefined) mustBeKnown(fields, shape.fields)
+  if (fields !== undefined && shape !== undefined) assertKnownFields(fields, shape.fields)
   return { json: json !== undefined, fields, shape, quiet: quiet === true, color }
 }
 

@@ -23,7 +23,7 @@ export function readFields(text: string): string[] {
 }
 
 /** @throws {CliError} `usage` */
-export function mustBeKnown(asked: string[], known: readonly string[]): void {
+export function assertKnownFields(asked: string[], known: readonly string[]): void {
   const unknown = asked.filter((path) => !known.includes(path.split('.', 1)[0]!))
   if (unknown.length === 0) return
   throw new CliError('usage', `This command has no field ${unknown.join(', ')}.`, {
@@ -44,7 +44,7 @@ export function pick(value: unknown, asked: string[], shape: JsonShape | undefin
   const wanted = treeOf(asked.map((path) => path.split('.')))
   const picked = (from: unknown) => {
     const member = isObject(from) ? from : {}
-    if (shape === undefined) mustBeKnown(asked, Object.keys(member))
+    if (shape === undefined) assertKnownFields(asked, Object.keys(member))
     return prune(member, wanted)
   }
   return Array.isArray(rows) ? { ...object, [list]: rows.map(picked) } : picked(object)

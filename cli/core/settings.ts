@@ -172,7 +172,7 @@ export class Settings {
   addressForKey({ base_url }: SavedTable): FoundSetting | undefined {
     if (this.flags.url !== undefined) return { value: this.flags.url, source: names.url.flag }
     if (base_url !== undefined)
-      return { value: mustBeText(base_url, 'base_url', this.location), source: this.location }
+      return { value: requireText(base_url, 'base_url', this.location), source: this.location }
     const set = this.environment[names.url.variable]
     return set === undefined || set === '' ? undefined : { value: set, source: names.url.variable }
   }
@@ -292,7 +292,7 @@ export class Settings {
     const value = table?.[key]
     if (value === undefined) return undefined
     const source = this.location
-    return { value: mustBeText(value, key, source), source }
+    return { value: requireText(value, key, source), source }
   }
 
   /**
@@ -337,7 +337,7 @@ function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | u
 }
 
 /** @throws {CliError} `settings_broken` */
-function mustBeText(value: unknown, key: string, source: string): string {
+function requireText(value: unknown, key: string, source: string): string {
   if (typeof value === 'string') return value
   throw new CliError('settings_broken', `${key} in ${source} is not a string.`)
 }

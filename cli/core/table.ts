@@ -2,7 +2,7 @@
 import { oneLine, unbroken } from './printable.ts'
 
 /** Minimum width of a column. */
-const leastCells = 4
+const minCells = 4
 /** Width that a column gets before spare columns are shown. */
 const readableCells = 16
 const gap = '  '
@@ -47,7 +47,7 @@ function fitWidths(widths: number[], most: number): number[] {
   for (const first of [1, 0]) {
     while (lineCells(fitted) > most) {
       const widest = fitted.indexOf(Math.max(...fitted.slice(first)), first)
-      if ((fitted[widest] ?? 0) <= leastCells) break
+      if ((fitted[widest] ?? 0) <= minCells) break
       fitted[widest]! -= 1
     }
   }

@@ -4,7 +4,7 @@ import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
 
-interface Teller {
+interface WaitReporter {
   /** Prints a line. */
   note(text: string): void
   /** Changes the progress line. */
@@ -17,7 +17,7 @@ const longestSeconds = 3600
 const lookMs = 1_000
 
 /** Repeats until no limit applies. @throws {CliError} every other failure */
-export async function waitOut<T>(api: Api, attempt: () => Promise<T>, teller: Teller): Promise<T> {
+export async function waitOut<T>(api: Api, attempt: () => Promise<T>, teller: WaitReporter): Promise<T> {
   for (let before = ''; ; ) {
     try {
       return await attempt()
@@ -36,7 +36,7 @@ export async function waitOut<T>(api: Api, attempt: () => Promise<T>, teller: Te
 const isWorthWaiting = ({ code }: CliError): boolean =>
   ['rate_limited', 'concurrent_sandbox_limit_reached', 'monthly_usage_limit_reached'].includes(code)
 
-async function waitFor(api: Api, code: string, seconds: number, { say }: Teller): Promise<void> {
+async function waitFor(api: Api, code: string, seconds: number, { say }: WaitReporter): Promise<void> {
   const end = performance.now() + seconds * 1000
   for (;;) {
     const leftMs = end - performance.now()

@@ -5,7 +5,7 @@ import { shellLine } from '../../shared/contract/shell-words.ts'
 import type { Api, Reply } from '../core/api.ts'
 import type { Checks } from '../core/checks.ts'
 import { addHint, CliError, describeError } from '../core/errors.ts'
-import { beforeLeaving } from '../core/leaving.ts'
+import { onShutdown } from '../core/shutdown.ts'
 import { createRemote } from '../exec/remote.ts'
 
 /** The session expires soon if it cannot be destroyed. */
@@ -18,7 +18,7 @@ export async function checkSession({ check }: Checks, api: Api): Promise<void> {
     timeoutMs: limits.createWaitMs + 30_000,
   })
   // After an interrupt the session must be destroyed, even if the create has not been answered yet.
-  const lift = beforeLeaving(async () => {
+  const lift = onShutdown(async () => {
     const { id } = await creating
     await api.call('destroySandbox', { params: { id } })
   })

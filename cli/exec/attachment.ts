@@ -9,7 +9,7 @@ import { openWebSocket } from '../core/websocket.ts'
 import { DetachKeys } from './detach-keys.ts'
 import type { Remote } from './remote.ts'
 import type { ScreenModes } from './screen-modes.ts'
-import type { ShownOutput } from './shown.ts'
+import type { ShownOutput } from './shown-output.ts'
 
 const pingMs = 15_000
 /** Time for a program to react to a size. */

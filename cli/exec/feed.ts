@@ -3,7 +3,7 @@
  * so that it can be sent again.
  */
 import type { Input } from './input.ts'
-import { Patience, patiently } from './retry.ts'
+import { RetryPolicy, retrying } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
 /** Ends a request without input, because proxies close idle ones. */
@@ -20,7 +20,7 @@ export interface Stdin {
  * @param mostMs retry budget of each request
  * @throws {CliError} as `send`
  */
-export async function feed(input: Input, stdin: Stdin, mostMs: number): Promise<void> {
+export async function feed(input: Input, stdin: Stdin, maxMs: number): Promise<void> {
   let offset = 0
   for (;;) {
     const first = await input.pull()
@@ -29,10 +29,10 @@ export async function feed(input: Input, stdin: Stdin, mostMs: number): Promise<
     const segment = new Segment()
     segment.push(first)
     void fill(segment, input)
-    await patiently(() => stdin.send(offset, segment), new Patience({ mostMs }))
+    await retrying(() => stdin.send(offset, segment), new RetryPolicy({ maxMs }))
     offset += segment.size
   }
-  await patiently(() => stdin.end(offset), new Patience({ mostMs }))
+  await retrying(() => stdin.end(offset), new RetryPolicy({ maxMs }))
 }
 
 async function fill(segment: Segment, input: Input): Promise<void> {

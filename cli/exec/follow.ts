@@ -5,14 +5,14 @@ import { bytesOf, type ExecEvent, readExecEvents } from '../../shared/contract/e
 import type { CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import type { ByteCounts } from './print.ts'
-import { Patience } from './retry.ts'
+import { RetryPolicy } from './retry.ts'
 
 export interface Away {
-  patience?: Patience
+  retry?: RetryPolicy
   /** Called if reconnecting fails at first. */
-  onAway?(error: CliError): void
+  onDisconnect?(error: CliError): void
   /** Called when connected again, after `onAway`. */
-  onBack?(): void
+  onReconnect?(): void
 }
 
 export interface Follower extends Away {
@@ -51,30 +51,30 @@ const momentMs = 1_000
 export async function* readAll(
   first: OpenExchange | undefined,
   reopen: Reopen,
-  { patience = new Patience(), onAway, onBack }: Away = {},
+  { retry = new RetryPolicy(), onDisconnect, onReconnect }: Away = {},
 ): AsyncGenerator<ExecEvent> {
   let opened = first
   let lastId: string | undefined
-  let isTold = false
+  let isReported = false
   for (;;) {
     try {
       opened ??= await reopen(lastId)
-      if (isTold) {
-        isTold = false
-        onBack?.()
+      if (isReported) {
+        isReported = false
+        onReconnect?.()
       }
-      for await (const event of untilBroken(opened, patience)) {
+      for await (const event of untilBroken(opened, retry)) {
         lastId = event.id
-        patience.alive()
+        retry.alive()
         yield event
         if (event.event === 'exit') return
       }
     } catch (error) {
-      const pause = patience.afterFailure(error)
+      const pause = retry.afterFailure(error)
       if (pause === undefined) throw error
-      if (pause >= momentMs && !isTold) {
-        isTold = true
-        onAway?.(error as CliError)
+      if (pause >= momentMs && !isReported) {
+        isReported = true
+        onDisconnect?.(error as CliError)
       }
       await sleep(pause)
     }
@@ -83,9 +83,9 @@ export async function* readAll(
 }
 
 /** @throws {CliError} `network` if the stream ends without `exit` */
-async function* untilBroken({ response, fail }: OpenExchange, patience: Patience): AsyncGenerator<ExecEvent> {
+async function* untilBroken({ response, fail }: OpenExchange, retry: RetryPolicy): AsyncGenerator<ExecEvent> {
   try {
-    yield* readExecEvents(telling(response, patience))
+    yield* readExecEvents(countingSignsOfLife(response, retry))
   } catch (error) {
     throw fail(error)
   }
@@ -96,10 +96,10 @@ async function* untilBroken({ response, fail }: OpenExchange, patience: Patience
  * Counts later bytes as signs of life: silent commands send only comments. The first comment does not count,
  * because every connection begins with one.
  */
-async function* telling(response: AsyncIterable<Uint8Array>, patience: Patience) {
+async function* countingSignsOfLife(response: AsyncIterable<Uint8Array>, retry: RetryPolicy) {
   let isGreeted = false
   for await (const bytes of response) {
-    if (isGreeted) patience.alive()
+    if (isGreeted) retry.alive()
     isGreeted = true
     yield bytes
   }

@@ -17,15 +17,15 @@ export class Input {
   }
 
   /** @returns the next bytes; after `late` they remain for the next call */
-  async pull(mostMs?: number): Promise<Buffer | 'late' | 'end'> {
+  async pull(maxMs?: number): Promise<Buffer | 'late' | 'end'> {
     const before = this.early.shift()
-    return before ?? (await this.next(mostMs))
+    return before ?? (await this.next(maxMs))
   }
 
   /** Returns all of stdin if it ends within the limits. Otherwise nothing is lost. */
-  async whole(mostBytes: number, mostMs: number): Promise<Buffer | undefined> {
-    const end = performance.now() + mostMs
-    for (let size = 0; size <= mostBytes; ) {
+  async whole(maxBytes: number, maxMs: number): Promise<Buffer | undefined> {
+    const end = performance.now() + maxMs
+    for (let size = 0; size <= maxBytes; ) {
       const chunk = await this.next(Math.max(0, end - performance.now()))
       if (chunk === 'end') return Buffer.concat(this.early)
       if (chunk === 'late') return undefined
@@ -41,12 +41,12 @@ export class Input {
     this.source.destroy()
   }
 
-  private async next(mostMs: number | undefined): Promise<Buffer | 'late' | 'end'> {
+  private async next(maxMs: number | undefined): Promise<Buffer | 'late' | 'end'> {
     // A closed stdin counts as its end.
     this.asked ??= this.chunks.next().catch(() => ({ done: true, value: undefined }))
     const timer = new AbortController()
     const late =
-      mostMs === undefined ? [] : [sleep(mostMs, 'late' as const, timer).catch(() => 'late' as const)]
+      maxMs === undefined ? [] : [sleep(maxMs, 'late' as const, timer).catch(() => 'late' as const)]
     const next = await Promise.race([this.asked, ...late]).finally(() => timer.abort())
     if (next === 'late') return 'late'
     if (next.done) return 'end'

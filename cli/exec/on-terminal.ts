@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { CliError, exitCodes } from '../core/errors.ts'
 import type { Output } from '../core/output.ts'
 import { defaultDetachKeys, readDetachKeys } from './detach-keys.ts'
-import { finish } from './ending.ts'
+import { finish } from './exit-status.ts'
 import type { Remote } from './remote.ts'
 
 export const addDetachKeys = (command: Command, when = ''): Command =>
@@ -13,7 +13,7 @@ export const addDetachKeys = (command: Command, when = ''): Command =>
     defaultDetachKeys,
   )
 
-export function mustBeTerminal(what: string, hint?: string): void {
+export function requireTerminal(what: string, hint?: string): void {
   if (process.stdin.isTTY) return
   throw new CliError('usage', `${what} needs a terminal, and stdin is not one.`, { hint })
 }
@@ -24,7 +24,7 @@ export async function stayAttached(
   execId: string,
   { detachKeys, output, isNew }: { detachKeys: string; output: Output; isNew: boolean },
 ): Promise<number> {
-  const { attachTerminal, wayBack } = await import('./terminal.ts')
+  const { attachTerminal, attachHint } = await import('./terminal.ts')
   const { note } = output
   const keys = readDetachKeys(detachKeys)
   const ended = await attachTerminal(remote, execId, { note, isNew, detachKeys: keys })
@@ -33,6 +33,6 @@ export async function stayAttached(
     return finish(ended, { ...output, note: (text) => note(`\n${text}`) })
   }
   if (output.json) output.result(await remote.get(execId), '')
-  note(`sandlot: detached, and the command goes on. ${wayBack(remote, execId)}.`)
+  note(`sandlot: detached, and the command goes on. ${attachHint(remote, execId)}.`)
   return exitCodes.done
 }

@@ -41,7 +41,7 @@ export interface ByteCounts {
 }
 
 /** Reports missing output at its place. */
-export function sayMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (text: string) => void): void {
+export function noteMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (text: string) => void): void {
   const parts = [
     ...(stdout_bytes > 0 ? [`${stdout_bytes} bytes of stdout`] : []),
     ...(stderr_bytes > 0 ? [`${stderr_bytes} bytes of stderr`] : []),
@@ -49,7 +49,7 @@ export function sayMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (te
   if (parts.length > 0) note(`sandlot: ${parts.join(' and ')} are no longer kept, and are missing here.`)
 }
 
-export const sayAway = (note: (text: string) => void) => ({
-  onAway: ({ message }: CliError) => note(`sandlot: ${message} Connecting again; Ctrl-C leaves.`),
-  onBack: () => note('sandlot: connected again.'),
+export const reconnectNotes = (note: (text: string) => void) => ({
+  onDisconnect: ({ message }: CliError) => note(`sandlot: ${message} Connecting again; Ctrl-C leaves.`),
+  onReconnect: () => note('sandlot: connected again.'),
 })

@@ -6,28 +6,28 @@ import { CliError } from '../core/errors.ts'
  * Minimum budget for following and attaching. A service takes up to 20 s (`WORKER_SILENCE_SECONDS`) to notice a
  * lost worker.
  */
-export const patienceMs = 30_000
+export const retryBudgetMs = 30_000
 
 /** Pauses between attempts. The last one repeats until the budget is used up. */
 const pausesMs = [100, 300, 1_000, 2_000, 4_000]
 
-interface PatienceOptions {
+interface RetryOptions {
   /** Budget in milliseconds; 0 allows one attempt after each pause. */
-  mostMs?: number
+  maxMs?: number
   pausesMs?: number[]
   now?(): number
 }
 
-export class Patience {
+export class RetryPolicy {
   /** Consecutive failures. */
   private failures = 0
   private brokeAt = 0
-  private readonly mostMs: number
+  private readonly maxMs: number
   private readonly pausesMs: number[]
   private readonly now: () => number
 
-  constructor(options: PatienceOptions = {}) {
-    this.mostMs = options.mostMs ?? patienceMs
+  constructor(options: RetryOptions = {}) {
+    this.maxMs = options.maxMs ?? retryBudgetMs
     this.pausesMs = options.pausesMs ?? pausesMs
     this.now = options.now ?? (() => performance.now())
   }
@@ -38,7 +38,7 @@ export class Patience {
   }
 
   /** Milliseconds since the first of the failures. */
-  get awayMs(): number {
+  get disconnectedMs(): number {
     return this.isFresh ? 0 : this.now() - this.brokeAt
   }
 
@@ -54,7 +54,7 @@ export class Patience {
   afterFailure(error: unknown, passes = mayPass(error)): number | undefined {
     if (this.isFresh) this.brokeAt = this.now()
     const pause = this.pausesMs[this.failures]
-    const isOver = pause === undefined && this.now() - this.brokeAt >= this.mostMs
+    const isOver = pause === undefined && this.now() - this.brokeAt >= this.maxMs
     this.failures++
     if (!passes || isOver) return askedWaitMs(error)
     return askedWaitMs(error) ?? pause ?? this.pausesMs.at(-1)
@@ -72,15 +72,15 @@ function askedWaitMs(error: unknown): number | undefined {
 }
 
 /** Repeats an idempotent operation. @throws {CliError} the last error */
-export async function patiently<T>(
+export async function retrying<T>(
   attempt: () => Promise<T>,
-  patience = new Patience({ mostMs: 0 }),
+  retry = new RetryPolicy({ maxMs: 0 }),
 ): Promise<T> {
   for (;;) {
     try {
       return await attempt()
     } catch (error) {
-      const pause = patience.afterFailure(error)
+      const pause = retry.afterFailure(error)
       if (pause === undefined) throw error
       await sleep(pause)
     }

@@ -7,9 +7,9 @@ import { print } from '../exec/print.ts'
 import type { RemotePath } from './download.ts'
 import { isFolder } from './local-file.ts'
 import { pack } from './pack.ts'
+import { kindOf } from './remote-stat.ts'
 import { Skipped } from './skipped.ts'
 import { downloadArchive, home, uploadArchive } from './tar.ts'
-import { kindOf } from './there.ts'
 import { unpackInto } from './unpack.ts'
 
 export interface CopiedFolder {

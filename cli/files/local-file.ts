@@ -15,7 +15,7 @@ import { Socket } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { beforeLeaving } from '../core/leaving.ts'
+import { onShutdown } from '../core/shutdown.ts'
 
 /** Linux has the same limit. */
 const maxLinks = 40
@@ -77,7 +77,7 @@ export class NewFile {
     this.target = target
     // An unpredictable name; `wx` never writes to an existing file or link.
     this.temporary = join(dirname(target), `.sandlot-${randomUUID()}.part`)
-    this.release = beforeLeaving(async () => this.discard())
+    this.release = onShutdown(async () => this.discard())
   }
 
   /** Truncates and opens the file. */

@@ -25,7 +25,7 @@ export interface Connection {
 /** The service sends an event every 15 s while a tool runs. */
 const silenceMs = 90_000
 /** Attempts to resume a broken stream without progress. */
-const mostResumes = 5
+const maxResumes = 5
 const resumeAfterMs = 1_000
 
 export function connect(settings: Settings, trace: Trace = () => {}): Connection {
@@ -103,7 +103,7 @@ export function connect(settings: Settings, trace: Trace = () => {}): Connection
           const isBroken = error instanceof CliError && error.code === 'network'
           if (signal.aborted || isAnswered || lastId === '' || !isBroken) throw error
         }
-        if (resumes++ === mostResumes) return
+        if (resumes++ === maxResumes) return
         await sleep(resumeAfterMs, undefined, { signal })
       }
     },

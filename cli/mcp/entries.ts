@@ -8,7 +8,7 @@ import {
   type ConfigFolders,
   entryOf,
   isToml,
-  ownOf,
+  managedFields,
   type Server,
   type ServerEntry,
   scopes,
@@ -107,7 +107,7 @@ export async function edit({ target, file, name }: Spot, entry: ServerEntry | un
   const { editEntry } = await editorOf(file)
   const [, bom = '', text = ''] = /^(\ufeff?)(.*)$/s.exec(before ?? '')!
   const path = { section: sectionOf(known), name }
-  return { before, after: bom + refusing(file, () => editEntry(text, path, entry, ownOf(known))) }
+  return { before, after: bom + refusing(file, () => editEntry(text, path, entry, managedFields(known))) }
 }
 
 /**
@@ -127,7 +127,7 @@ const editorOf = (file: string) => (isToml(file) ? import('./edit-toml.ts') : im
 /** Compares the fields that we manage. */
 export function isCurrent(target: Target, found: unknown, entry: ServerEntry): boolean {
   if (typeof found !== 'object' || found === null) return false
-  const own = ownOf(target)
+  const own = managedFields(target)
   const ours = Object.entries(found).filter(([key]) => own.includes(key))
   return isDeepStrictEqual({ ...Object.fromEntries(ours) }, entry)
 }

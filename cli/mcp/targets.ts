@@ -115,7 +115,7 @@ export const entryOf = ({ local, http }: Target, server: Server): ServerEntry | 
   'url' in server ? http?.(server.url) : (local?.(server) ?? { ...server })
 
 /** Fields of an entry that we manage. */
-export const ownOf = (target: Target): string[] => [
+export const managedFields = (target: Target): string[] => [
   ...(target.moreOwn ?? []),
   ...[{ command: '', args: [] }, { url: '' }].flatMap((server) => Object.keys(entryOf(target, server) ?? {})),
 ]

@@ -35,7 +35,7 @@ function hintsFor(state: State): string {
   if (state.dialog?.kind === 'form') return ''
   if (state.opening?.program === 'pager') return 'Loading… · Esc gives up'
   if (state.opening) return "Keys are the shell's · Esc leaves it"
-  if (state.dialog?.kind === 'told') return 'Enter goes on'
+  if (state.dialog?.kind === 'message') return 'Enter goes on'
   if (state.dialog?.kind === 'confirm') return 'y yes · any other key no'
   const hints = keysThatDo(state)
     .filter(({ short }) => short !== undefined)

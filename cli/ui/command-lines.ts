@@ -40,7 +40,7 @@ export function rowInFront(state: State): Row | undefined {
   return page.at === 'session' ? selectedRow(page) : undefined
 }
 
-export function lookAtRow(state: State): string[] | undefined {
+export function viewRow(state: State): string[] | undefined {
   const row = rowInFront(state)
   return row && onPath(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], row.location)
 }

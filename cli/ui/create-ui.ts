@@ -4,10 +4,10 @@ import { chosenSession } from '../core/session.ts'
 import type { Settings } from '../core/settings.ts'
 import { openFirstRun } from './first-run.ts'
 import { watchLastCommands } from './last-commands.ts'
+import { errorText } from './notices.ts'
 import { startRefreshing } from './refresh.ts'
 import { firstState, keepSelection } from './state.ts'
 import { createStore } from './store.ts'
-import { errorText } from './tell.ts'
 import type { Ui } from './ui.ts'
 
 export interface Terminal {

@@ -1,22 +1,22 @@
 import type { Form } from './form.ts'
+import { errorText } from './notices.ts'
 import type { State } from './state.ts'
-import { errorText } from './tell.ts'
 import type { Ui } from './ui.ts'
 
 /** A form over the page. */
-export const askForm = ({ store }: Ui, form: Form): void =>
+export const openForm = ({ store }: Ui, form: Form): void =>
   store.set({ dialog: { kind: 'form', form, isPrompt: false }, notice: undefined })
 
 /** A prompt below the page. */
-export const askLine = ({ store }: Ui, form: Form): void =>
+export const openPrompt = ({ store }: Ui, form: Form): void =>
   store.set({ dialog: { kind: 'form', form, isPrompt: true }, notice: undefined })
 
-export const askWhether = ({ store }: Ui, question: string, onYes: () => void): void =>
+export const openConfirm = ({ store }: Ui, question: string, onYes: () => void): void =>
   store.set({ dialog: { kind: 'confirm', question, onYes }, notice: undefined })
 
 /** Shows text and ignores all keys until Enter. */
-export const tellAndWait = ({ store }: Ui, text: string): void =>
-  store.set({ dialog: { kind: 'told', text }, notice: undefined })
+export const showAndWait = ({ store }: Ui, text: string): void =>
+  store.set({ dialog: { kind: 'message', text }, notice: undefined })
 
 export const closeDialog = ({ store }: Ui): void => store.set({ dialog: undefined })
 

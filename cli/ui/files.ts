@@ -11,11 +11,11 @@ import {
   rowsOf,
   type SandboxPath,
 } from './folder.ts'
+import { attempt, showNotice } from './notices.ts'
 import { pageFile } from './pager.ts'
 import { changePage, findPage } from './pages.ts'
 import { openSession } from './sessions.ts'
 import { nameInFront, type SessionPage } from './state.ts'
-import { attempt, tell } from './tell.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 
@@ -65,7 +65,7 @@ export function enter(ui: Ui) {
   const open = () => openFolder(ui, page, newFolder(location))
   if (entry.type === 'directory') return open()
   if (entry.type !== 'file' && entry.type !== 'symlink')
-    return tell(ui, `${oneLine(location.path)} is a ${entry.type}, which cannot be shown.`)
+    return showNotice(ui, `${oneLine(location.path)} is a ${entry.type}, which cannot be shown.`)
   attempt(ui, () =>
     pageFile(ui, page.id, location).catch((error) => {
       // Only the service knows that a link leads to a folder.
@@ -100,7 +100,7 @@ function edit(ui: Ui, id: string, location: SandboxPath): void {
         (await changeByHand({ api: ui.api, id, path: location.path, settings: ui.settings })) !== undefined
     })
     const place = `${nameInFront(ui.store.get())}:${location.path}`
-    tell(ui, isChanged ? `${place} is written.` : `${place} is as it was.`)
+    showNotice(ui, isChanged ? `${place} is written.` : `${place} is as it was.`)
     reloadFolder(ui)
   })
 }

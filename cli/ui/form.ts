@@ -21,13 +21,13 @@ export interface Form {
   enterWord: string
   escWord: string
   /** History for the arrow keys. */
-  past?: Past
+  past?: History
   onChange?: (values: Record<string, string>) => void
   onSubmit: (values: Record<string, string>) => void
   onCancel?: () => void
 }
 
-export interface Past {
+export interface History {
   /** Newest last. */
   lines: string[]
   /** Index of the shown line; `lines.length` for the line being typed. */
@@ -35,7 +35,7 @@ export interface Past {
   typed: string
 }
 
-export const pastOf = (lines: string[]): Past => ({ lines, at: lines.length, typed: '' })
+export const historyOf = (lines: string[]): History => ({ lines, at: lines.length, typed: '' })
 
 export const field = (
   name: string,
@@ -82,7 +82,7 @@ export function pressInForm(form: Form, key: string, text: string): Form | 'subm
   return { ...form, error: undefined, fields: fields.with(at, { ...fields[at]!, line: edited }) }
 }
 
-function recall(form: Form, past: Past, by: number): Form {
+function recall(form: Form, past: History, by: number): Form {
   const { lines } = past
   const at = Math.max(0, Math.min(lines.length, past.at + by))
   const { fields } = form

@@ -12,7 +12,7 @@ export const Header = ({ state }: { state: State }) => {
   const width = Math.max(4, Math.min(12, Math.floor((size.columns - 34) / 4)))
   const who = account
     ? oneLine(account.email)
-    : `${oneLine(address ?? '')}  ${trouble?.isAway ? 'no answer' : 'loading…'}`
+    : `${oneLine(address ?? '')}  ${trouble?.isUnavailable ? 'no answer' : 'loading…'}`
   return (
     <Box flexDirection="column" flexShrink={0}>
       <Box flexDirection={wide ? 'row' : 'column'} justifyContent="space-between" gap={wide ? 2 : 0}>

@@ -1,8 +1,8 @@
 /** Opens the picker, and loads Ink only then. */
 
 import { type ColorChoice, wantsColor } from '../core/drawing.ts'
-import { leave } from '../core/leaving.ts'
 import { type Flags, Settings } from '../core/settings.ts'
+import { leave } from '../core/shutdown.ts'
 
 /** @returns the exit code @throws {CliError} for invalid settings */
 export async function openPicker(flags: Flags & { color?: ColorChoice }): Promise<number> {

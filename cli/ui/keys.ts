@@ -5,16 +5,16 @@ import { askCommand } from './ask-command.ts'
 import {
   editFile,
   fileInFront,
-  lookAtRow,
   onSession,
   recorded,
   rowInFront,
   runAgain,
+  viewRow,
   whatIsShown,
   withId,
 } from './command-lines.ts'
 import { changeSelected, enter, leave, reloadFolder, showFiles } from './files.ts'
-import { moveWay, stepBack, takeWay } from './first-run.ts'
+import { moveMethod, stepBack, takeMethod } from './first-run.ts'
 import { move, type Step } from './moving.ts'
 import { interrupt, interruptOrQuit, openCommand } from './outputs.ts'
 import { pageOutput } from './pager.ts'
@@ -70,9 +70,9 @@ export const keys: Key[] = [
     where: inSession,
     run: (ui: Ui) => move(ui, step),
   })),
-  { keys: ['up', 'k'], shown: '↑ k', label: 'up', where: ['first-run'], run: (ui) => moveWay(ui, -1) },
-  { keys: ['down', 'j'], shown: '↓ j', label: 'down', where: ['first-run'], run: (ui) => moveWay(ui, 1) },
-  { keys: ['return'], shown: 'Enter', label: 'choose', where: ['first-run'], run: takeWay },
+  { keys: ['up', 'k'], shown: '↑ k', label: 'up', where: ['first-run'], run: (ui) => moveMethod(ui, -1) },
+  { keys: ['down', 'j'], shown: '↓ j', label: 'down', where: ['first-run'], run: (ui) => moveMethod(ui, 1) },
+  { keys: ['return'], shown: 'Enter', label: 'choose', where: ['first-run'], run: takeMethod },
   {
     keys: ['return', 'right', 'l'],
     shown: 'Enter',
@@ -101,7 +101,7 @@ export const keys: Key[] = [
     where: ['files'],
     run: enter,
     does: (state) => rowInFront(state) !== undefined,
-    commandLine: lookAtRow,
+    commandLine: viewRow,
   },
   { keys: ['left', 'h'], shown: '← h', label: 'to the folder above', where: ['files'], run: leave },
   {

@@ -1,6 +1,6 @@
 /** Loads the last command of each visible session, one request at a time. */
 import { describeError } from '../core/errors.ts'
-import { commandsMs } from './known.ts'
+import { commandsMs } from './load-sessions.ts'
 import { isOn } from './pages.ts'
 import type { State } from './state.ts'
 import type { Ui } from './ui.ts'

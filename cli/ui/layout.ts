@@ -10,15 +10,15 @@ export const isWide = ({ size }: State): boolean => size.columns >= wideColumns
 /** Account and limits on one row or two, and a rule. */
 const headerRows = (state: State): number => (isWide(state) ? 1 : 2) + 1
 
-const mostNoticeRows = 3
+const maxNoticeRows = 3
 export function noticeLines({ notice, size }: State): string[] {
   if (notice === undefined) return []
   const rows = wrapWords(oneLine(notice.text), size.columns - 2)
-  if (rows.length <= mostNoticeRows) return rows
-  return [...rows.slice(0, mostNoticeRows - 1), `${rows[mostNoticeRows - 1]!.slice(0, -1)}…`]
+  if (rows.length <= maxNoticeRows) return rows
+  return [...rows.slice(0, maxNoticeRows - 1), `${rows[maxNoticeRows - 1]!.slice(0, -1)}…`]
 }
 
-const mostTroubleRows = 3
+const maxTroubleRows = 3
 /** The longest text before the reason. */
 const troubleHead = '! Service away since 00:00:00 (59m), trying again. '.length
 /** Splits the reason into the part beside the message and further rows. */
@@ -26,7 +26,7 @@ export function troubleRows({ trouble, size }: State): string[] {
   if (trouble === undefined) return []
   const reason = oneLine(trouble.message)
   if (troubleHead + reason.length <= size.columns) return [reason]
-  const most = size.rows < 16 ? 1 : mostTroubleRows
+  const most = size.rows < 16 ? 1 : maxTroubleRows
   const rows = wrapWords(reason, size.columns - 2)
   return ['', ...rows.slice(0, most - 1), ...(rows.length < most ? [] : [rows.slice(most - 1).join(' ')])]
 }
@@ -37,7 +37,7 @@ export function bodyRows(state: State): number {
   const head = page.at === 'session' ? sessionHeadRows(state) : page.at === 'list' ? headerRows(state) : 2
   const prompt = state.dialog?.kind === 'form' && state.dialog.isPrompt ? promptRows(state) : 0
   const trouble = troubleRows(state).length
-  const question = state.dialog?.kind === 'confirm' || state.dialog?.kind === 'told' ? 1 : 0
+  const question = state.dialog?.kind === 'confirm' || state.dialog?.kind === 'message' ? 1 : 0
   const bottom = prompt + question + trouble + noticeLines(state).length + 1
   return Math.max(1, state.size.rows - head - bottom)
 }

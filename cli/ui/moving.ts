@@ -1,8 +1,9 @@
 /** Moves the selection, or scrolls. */
 import { selectedRow } from './files.ts'
 import { rowsOf } from './folder.ts'
-import { loadDestroyed } from './known.ts'
 import { bodyRows, listRows } from './layout.ts'
+import { loadDestroyed } from './load-sessions.ts'
+import { attempt } from './notices.ts'
 import { selectedCommand } from './outputs.ts'
 import { changePage } from './pages.ts'
 import {
@@ -13,7 +14,6 @@ import {
   type State,
   sessionInFront,
 } from './state.ts'
-import { attempt } from './tell.ts'
 import type { Ui } from './ui.ts'
 
 export type Step = number | '-screen' | '+screen' | 'first' | 'last'

@@ -4,8 +4,10 @@ import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
-import { Patience } from '../exec/retry.ts'
+import { RetryPolicy } from '../exec/retry.ts'
+import { statusLine } from './describe.ts'
 import { closeDialog } from './dialogs.ts'
+import { attempt, showError, showNotice } from './notices.ts'
 import { OutputTail } from './output-tail.ts'
 import { gapLine } from './pager.ts'
 import {
@@ -21,10 +23,8 @@ import {
 } from './pages.ts'
 import { attachHere } from './shell.ts'
 import { nameInFront, type OutputPage, pageOf, type SessionPage } from './state.ts'
-import { attempt, tell, tellError } from './tell.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
-import { standingLine } from './words.ts'
 
 /** Output is drawn at most this often. */
 const showMs = 40
@@ -38,7 +38,7 @@ export async function runCommand(ui: Ui, id: string, command: string): Promise<v
     changeList(ui, id, (commands) => [summary, ...commands.filter((other) => other.id !== started.id)])
     if (interruptedEarly.delete(pageId)) await remote.signal(started.id, 'INT')
     if (!findOutput(ui, pageId)) return
-    changeOutput(ui, pageId, { execId: started.id, status: standingLine(started) })
+    changeOutput(ui, pageId, { execId: started.id, status: statusLine(started) })
     // The command gets no stdin.
     await remote.endStdin(started.id, 0).catch(() => {})
     await followOutput(ui, pageId)
@@ -62,7 +62,7 @@ export const isOpenTerminal = ({ tty, status }: ExecSummary): boolean => tty && 
 
 function showCommand(ui: Ui, id: string, command: ExecSummary): void {
   const pageId = showOutput(ui, id, command.id, command.command)
-  changeOutput(ui, pageId, { status: standingLine(command), isRunning: command.status === 'running' })
+  changeOutput(ui, pageId, { status: statusLine(command), isRunning: command.status === 'running' })
   attempt(ui, () => followOutput(ui, pageId))
 }
 
@@ -74,7 +74,7 @@ export function interrupt(ui: Ui): void {
   if (!page?.isRunning) return
   const { id, execId } = page
   changePage(ui, page, { isInterrupted: true })
-  tell(ui, 'Interrupting it. Ctrl-C now leaves this page.')
+  showNotice(ui, 'Interrupting it. Ctrl-C now leaves this page.')
   if (execId === undefined) return void interruptedEarly.add(page.pageId)
   attempt(ui, async () => {
     await createRemote(ui.api, id).signal(execId, 'INT')
@@ -92,7 +92,7 @@ export function interruptOrQuit(ui: Ui) {
   if (state.dialog) return closeDialog(ui)
   if (page.isRunning && !page.isInterrupted) return interrupt(ui)
   goBack(ui)
-  if (page.isRunning) tell(ui, `The command in ${oneLine(nameInFront(state))} goes on.`)
+  if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} goes on.`)
 }
 
 /** Changes the list without a request; ignored until the list is loaded. */
@@ -102,8 +102,8 @@ const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => Exe
   )
 
 function showEnd(ui: Ui, { pageId, id }: OutputPage, ended: ExecEnd): void {
-  if (findOutput(ui, pageId)?.isInterrupted) tell(ui, 'Interrupted it.')
-  changeOutput(ui, pageId, { status: standingLine(ended), isRunning: false })
+  if (findOutput(ui, pageId)?.isInterrupted) showNotice(ui, 'Interrupted it.')
+  changeOutput(ui, pageId, { status: statusLine(ended), isRunning: false })
   changeList(ui, id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))
 }
 
@@ -155,9 +155,9 @@ async function followOutput(ui: Ui, pageId: number): Promise<void> {
   }
   try {
     const ended = await follow(undefined, open, {
-      patience: new Patience({ mostMs: Number.POSITIVE_INFINITY }),
-      onAway: () => changeOutput(ui, pageId, { status: '… the connection broke; trying again' }),
-      onBack: () => changeOutput(ui, pageId, { status: '▸ running' }),
+      retry: new RetryPolicy({ maxMs: Number.POSITIVE_INFINITY }),
+      onDisconnect: () => changeOutput(ui, pageId, { status: '… the connection broke; trying again' }),
+      onReconnect: () => changeOutput(ui, pageId, { status: '▸ running' }),
       onStart: () => changeOutput(ui, pageId, { status: '▸ running' }),
       async write(stream, bytes) {
         output.append(stream, bytes)
@@ -188,9 +188,9 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
     })
   if (!findOutput(ui, pageId)) return
   if (ended.stdout !== '' || ended.stderr !== '') output.add(ended.stdout + ended.stderr)
-  changeOutput(ui, pageId, { status: standingLine(ended), isRunning: false })
+  changeOutput(ui, pageId, { status: statusLine(ended), isRunning: false })
   if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.total === 0)
-    tellError(ui, new CliError('failed', 'What it printed is gone with its session.'))
+    showError(ui, new CliError('failed', 'What it printed is gone with its session.'))
 }
 
 /** Draws at intervals, because a command may print faster than the screen can change. */

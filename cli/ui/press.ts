@@ -3,12 +3,12 @@ import type { Key as InkKey } from 'ink'
 import { changeForm, closeDialog, formOf } from './dialogs.ts'
 import { type Form, pressInForm, valuesOf } from './form.ts'
 import { commandLines, keysOf, whereIs } from './keys.ts'
-import { type Press, typeAhead } from './opening.ts'
+import { showError } from './notices.ts'
 import { interruptOrQuit } from './outputs.ts'
 import { copy } from './sessions.ts'
 import type { Dialog } from './state.ts'
 import { stopHere } from './stop.ts'
-import { tellError } from './tell.ts'
+import { type Press, typeAhead } from './type-ahead.ts'
 import type { Ui } from './ui.ts'
 
 const named = {
@@ -69,14 +69,14 @@ export function press(ui: Ui, pressed: Press) {
   if (key === 'ctrl+z') return stopHere(ui)
   if (dialog?.kind === 'form') return pressOnForm(ui, dialog.form, key, text)
   if (dialog?.kind === 'confirm') return answer(ui, dialog, key)
-  if (dialog?.kind === 'told') return key === 'return' || key === 'escape' ? closeDialog(ui) : undefined
+  if (dialog?.kind === 'message') return key === 'return' || key === 'escape' ? closeDialog(ui) : undefined
   if (dialog?.kind === 'help') return scrollHelp(ui, dialog, key)
   if (dialog?.kind === 'copy') return chooseLine(ui, dialog, key)
   const entry = keysOf(whereIs(ui.store.get())).find(({ keys }) => keys.includes(key))
   try {
     entry?.run(ui)
   } catch (error) {
-    tellError(ui, error)
+    showError(ui, error)
   }
 }
 

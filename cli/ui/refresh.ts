@@ -4,16 +4,16 @@ import type { Reply } from '../core/api.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import { serviceNow } from '../core/times.ts'
 import { openFirstRun } from './first-run.ts'
-import { answerMs, isAway, listActive, refreshPage, takeActive } from './known.ts'
+import { answerMs, isUnavailable, listActive, refreshPage, takeActive } from './load-sessions.ts'
+import { showNotice } from './notices.ts'
 import { findPage } from './pages.ts'
 import type { Trouble } from './state.ts'
-import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
 
 const everyMs = 3_000
 /** Slow refreshes, such as of a thousand sessions, take at most a quarter of the time. */
 const restFactor = 3
-const mostMs = 15_000
+const maxMs = 15_000
 /** Delay before an unanswered request is reported. */
 const slowMs = 5_000
 
@@ -31,7 +31,7 @@ export function startRefreshing(ui: Ui) {
       if (wanted) continue
       pause = new AbortController()
       const tookMs = performance.now() - began
-      const ms = Math.max(everyMs, Math.min(tookMs * restFactor, mostMs))
+      const ms = Math.max(everyMs, Math.min(tookMs * restFactor, maxMs))
       await sleep(ms, undefined, { signal: pause.signal }).catch(() => {})
     }
   }
@@ -54,7 +54,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   const api = ui.api
   const began = serviceNow()
   const slow = setTimeout(
-    () => setTrouble(ui, { since: began, isAway: true, message: 'It has not answered yet.' }),
+    () => setTrouble(ui, { since: began, isUnavailable: true, message: 'It has not answered yet.' }),
     slowMs,
   )
   try {
@@ -64,9 +64,9 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
     ])
     // The settings have changed since this request.
     if (ui.api !== api) return
-    mustBeAccount(account)
+    assertAccount(account)
     clearTimeout(slow)
-    if (store.get().trouble) tell(ui, 'The service is back.')
+    if (store.get().trouble) showNotice(ui, 'The service is back.')
     store.set({ account, trouble: undefined })
     await takeActive(ui, active)
     await refreshPage(ui, isAsked)
@@ -78,7 +78,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
 }
 
 /** Another program at this address must not break the views. */
-function mustBeAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
+function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
   throw new CliError('unexpected_answer', 'What answers at this address does not answer as Sandlot does.')
 }
@@ -87,7 +87,7 @@ function handleTrouble(ui: Ui, thrown: unknown) {
   const error = describeError(thrown)
   const isRefused = error.exitCode === exitCodes.credentials && error.code !== 'account_suspended'
   if (isRefused) return openFirstRun(ui, error.message)
-  setTrouble(ui, { since: serviceNow(), isAway: isAway(error), message: error.message })
+  setTrouble(ui, { since: serviceNow(), isUnavailable: isUnavailable(error), message: error.message })
 }
 
 /** Continuing trouble keeps its start. */

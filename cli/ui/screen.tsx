@@ -24,7 +24,7 @@ export const Screen = ({ state, now, onVisible }: Props) => {
     <Box flexDirection="column" width={size.columns} height={size.rows} overflow="hidden">
       <Middle state={state} now={now} onVisible={onVisible} />
       {dialog?.kind === 'confirm' && <Line bold>{dialog.question} [y/N]</Line>}
-      {dialog?.kind === 'told' && <Line bold>! {oneLine(dialog.text)}</Line>}
+      {dialog?.kind === 'message' && <Line bold>! {oneLine(dialog.text)}</Line>}
       {dialog?.kind !== 'help' && dialog?.kind !== 'copy' && <Bottom state={state} now={now} />}
     </Box>
   )

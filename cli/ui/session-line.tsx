@@ -2,12 +2,12 @@ import { Box, Text } from 'ink'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { marked } from '../files/tar-commands.ts'
+import { describeStatus } from './describe.ts'
 import { Line } from './line.tsx'
 import { nameOf } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge } from './time.ts'
 import { TimeLeft } from './time-left.tsx'
-import { standing } from './words.ts'
 
 /** Column widths; 0 omits a column. */
 export interface Widths {
@@ -88,5 +88,5 @@ export function commandText(session: Sandbox, command: ExecSummary | null | unde
   if (session.state === 'active' && session.ready_at === null) return 'starting…'
   if (command === undefined) return '…'
   if (command === null) return '–'
-  return `${standing(command).sign} ${oneLine(marked(command.command))}`
+  return `${describeStatus(command).sign} ${oneLine(marked(command.command))}`
 }

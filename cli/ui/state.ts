@@ -37,7 +37,7 @@ export interface State {
 /** Why the store is not up to date. */
 export interface Trouble {
   /** Unreachable or broken; otherwise it refused the request. */
-  isAway: boolean
+  isUnavailable: boolean
   since: number
   message: string
 }
@@ -60,10 +60,10 @@ interface AnyPage {
 }
 export interface FirstRunPage extends AnyPage {
   at: 'first-run'
-  step: 'address' | 'way' | 'sign-up' | 'key'
+  step: 'address' | 'method' | 'sign-up' | 'key'
   address: string
   /** Index of the selected way. */
-  way: number
+  method: number
 }
 export interface ListPage extends AnyPage {
   at: 'list'
@@ -95,7 +95,7 @@ export type Dialog =
   | { kind: 'form'; form: Form; isPrompt: boolean }
   | { kind: 'confirm'; question: string; onYes: () => void }
   /** Waits for Enter, because typed keys were meant for something else. */
-  | { kind: 'told'; text: string }
+  | { kind: 'message'; text: string }
   | { kind: 'help'; top: number }
   | { kind: 'copy'; at: number }
 

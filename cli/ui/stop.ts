@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { attempt } from './tell.ts'
+import { attempt } from './notices.ts'
 import type { Ui } from './ui.ts'
 
 /** Time for the signal to take effect; the rest passes after `fg`. */

@@ -2,7 +2,7 @@ import { Box } from 'ink'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { Bar } from './bar.tsx'
 import { Line } from './line.tsx'
-import { sayLeft, showAge, showLeft } from './time.ts'
+import { describeTimeLeft, formatTimeLeft, showAge } from './time.ts'
 
 interface Props {
   session: Sandbox
@@ -26,7 +26,7 @@ export const TimeLeft = ({ session, now, width }: Props) => {
   return (
     <Box gap={1}>
       <Bar fraction={left / life} width={width} color={colorOf(left)} />
-      <Line aria-label={sayLeft(left)}>{left <= 0 ? 'ending' : showLeft(left)}</Line>
+      <Line aria-label={describeTimeLeft(left)}>{left <= 0 ? 'ending' : formatTimeLeft(left)}</Line>
     </Box>
   )
 }

@@ -11,8 +11,8 @@ export const TroubleLine = ({ state, now }: { state: State; now: number }) => {
   return (
     <>
       <Line color="yellow">
-        ! {trouble.isAway ? 'Service away' : 'Refused'} since {showClock(trouble.since)} ({age}), trying
-        again. {beside}
+        ! {trouble.isUnavailable ? 'Service away' : 'Refused'} since {showClock(trouble.since)} ({age}),
+        trying again. {beside}
       </Line>
       {below.map((row, index) => (
         <Line key={index} color="yellow">

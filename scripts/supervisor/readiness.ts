@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** After this long without readiness it is said what is missing, in milliseconds. */
-const patience = 20_000
+const retry = 20_000
 
 /** Resolves when /readyz says that all parts are there; tells once what keeps it waiting. */
 export async function waitUntilReady(host: string, port: string, say: (line: string) => void) {
@@ -11,7 +11,7 @@ export async function waitUntilReady(host: string, port: string, say: (line: str
   for (let told = false; ; ) {
     const answer = await ask(url)
     if (answer.ok) return
-    if (!told && performance.now() - started > patience) {
+    if (!told && performance.now() - started > retry) {
       say(`Not ready yet: ${answer.words}`)
       told = true
     }

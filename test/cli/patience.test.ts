@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { CliError } from '../../cli/core/errors.ts'
 import type { OpenExchange } from '../../cli/core/http.ts'
 import { readAll } from '../../cli/exec/follow.ts'
-import { Patience, patiently } from '../../cli/exec/retry.ts'
+import { RetryPolicy, retrying } from '../../cli/exec/retry.ts'
 import { formatEvent } from '../../shared/contract/server-sent-events.ts'
 
 const broken = new CliError('network', 'The connection broke.')
@@ -12,13 +12,13 @@ const refusedFor = (retry_after: number) =>
   new CliError('rate_limited', 'Too many.', { details: { status: 429, retry_after } })
 
 /** Fails again and again, each time at once. @returns the pauses, and how long the service was away in the end */
-function pausesOf(options: { mostMs?: number }, error: unknown = broken) {
+function pausesOf(options: { maxMs?: number }, error: unknown = broken) {
   let now = 1_000
-  const patience = new Patience({ ...options, now: () => now })
+  const retry = new RetryPolicy({ ...options, now: () => now })
   const pauses: number[] = []
   for (;;) {
-    const pause = patience.afterFailure(error)
-    if (pause === undefined) return { pauses, awayMs: patience.awayMs }
+    const pause = retry.afterFailure(error)
+    if (pause === undefined) return { pauses, disconnectedMs: retry.disconnectedMs }
     pauses.push(pause)
     now += pause
   }
@@ -27,8 +27,8 @@ function pausesOf(options: { mostMs?: number }, error: unknown = broken) {
 test('what is followed is tried for 30 s, and a single request for the first pauses alone', () => {
   const first = [100, 300, 1_000, 2_000, 4_000]
   const later = [4_000, 4_000, 4_000, 4_000, 4_000, 4_000]
-  expect(pausesOf({})).toEqual({ pauses: [...first, ...later], awayMs: 31_400 })
-  expect(pausesOf({ mostMs: 0 })).toEqual({ pauses: first, awayMs: 7_400 })
+  expect(pausesOf({})).toEqual({ pauses: [...first, ...later], disconnectedMs: 31_400 })
+  expect(pausesOf({ maxMs: 0 })).toEqual({ pauses: first, disconnectedMs: 7_400 })
 })
 
 test.each([
@@ -42,34 +42,34 @@ test.each([
 
 test('a rate limit is waited for as long as it says, however long it takes', () => {
   let now = 0
-  const patience = new Patience({ now: () => now })
-  for (; now < 200_000; now += 20_000) expect(patience.afterFailure(refusedFor(20))).toBe(20_000)
+  const retry = new RetryPolicy({ now: () => now })
+  for (; now < 200_000; now += 20_000) expect(retry.afterFailure(refusedFor(20))).toBe(20_000)
 })
 
 test('after a sign of life the patience begins anew', () => {
   let now = 0
-  const patience = new Patience({ now: () => now })
-  for (; now < 29_000; now += 1_000) patience.afterFailure(broken)
-  expect(patience).toMatchObject({ isFresh: false, awayMs: 29_000 })
-  patience.alive()
-  expect(patience).toMatchObject({ isFresh: true, awayMs: 0 })
+  const retry = new RetryPolicy({ now: () => now })
+  for (; now < 29_000; now += 1_000) retry.afterFailure(broken)
+  expect(retry).toMatchObject({ isFresh: false, disconnectedMs: 29_000 })
+  retry.alive()
+  expect(retry).toMatchObject({ isFresh: true, disconnectedMs: 0 })
   now += 60_000
-  expect(patience.afterFailure(broken)).toBe(100)
+  expect(retry.afterFailure(broken)).toBe(100)
 })
 
 test('the time before the first failure does not count', () => {
   let now = 0
-  const patience = new Patience({ now: () => now })
+  const retry = new RetryPolicy({ now: () => now })
   now = 3_600_000
-  for (let failures = 0; failures < 6; failures++) expect(patience.afterFailure(broken)).toBeGreaterThan(0)
+  for (let failures = 0; failures < 6; failures++) expect(retry.afterFailure(broken)).toBeGreaterThan(0)
 })
 
 test('what may be repeated is given up with its last error', async () => {
   const errors = [1, 2, 3].map((number) => new CliError('network', `Broken for the ${number}.`))
   const left = [...errors]
   const fail = () => Promise.reject(left.shift())
-  const patience = new Patience({ mostMs: 0, pausesMs: [1, 1] })
-  await expect(patiently(fail, patience)).rejects.toBe(errors[2])
+  const retry = new RetryPolicy({ maxMs: 0, pausesMs: [1, 1] })
+  await expect(retrying(fail, retry)).rejects.toBe(errors[2])
 })
 
 /** A stream of events that breaks after these pieces. */
@@ -91,8 +91,8 @@ async function openedAgain(pieces: string[], most: number): Promise<number> {
     if (++opened > most) throw new CliError('failed', 'Enough.')
     return streamOf(pieces)
   }
-  const patience = new Patience({ mostMs: 0, pausesMs: [1, 1, 1] })
-  const reading = readAll(streamOf([start]), reopen, { patience })
+  const retry = new RetryPolicy({ maxMs: 0, pausesMs: [1, 1, 1] })
+  const reading = readAll(streamOf([start]), reopen, { retry })
   await expect(Array.fromAsync(reading)).rejects.toBeInstanceOf(CliError)
   return opened
 }

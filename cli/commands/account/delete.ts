@@ -27,7 +27,7 @@ forgets the account's key.`,
     await settings.baseUrl()
     const credentials = await readCredentials(invocation)
     const { account, token } = await api.call('logIn', { body: credentials })
-    await mustBeMeant(invocation, account.email)
+    await confirmIntent(invocation, account.email)
     const isOwn = (await accountOfKey(invocation)) === account.id
     const deleted = await api.call('deleteAccount', {
       body: { current_password: credentials.password },
@@ -39,7 +39,7 @@ forgets the account's key.`,
   },
 })
 
-async function mustBeMeant({ options, ask }: Invocation<Options>, email: string): Promise<void> {
+async function confirmIntent({ options, ask }: Invocation<Options>, email: string): Promise<void> {
   const question = `Delete the account ${email}, with its sessions, keys and secrets, for good?`
   const otherwise = 'Nothing was deleted.'
   await ask.confirm(question, otherwise)

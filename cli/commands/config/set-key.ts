@@ -24,7 +24,7 @@ only while none is saved.`,
   handle: async (invocation) => {
     const { settings, output } = invocation
     const api_key = readKey((await readArgument(invocation)).trim(), 'argument')
-    mustLookLikeKey(api_key)
+    requireKeyFormat(api_key)
     const addressBeside = (saved: SavedTable) => {
       const found = settings.addressForKey(saved)
       return { found, base_url: found && readAddress(found.value, found.source) }
@@ -53,7 +53,7 @@ only while none is saved.`,
 })
 
 /** Does not print the argument, which may be another secret. @throws {CliError} `usage` */
-function mustLookLikeKey(text: string): void {
+function requireKeyFormat(text: string): void {
   if (text.startsWith(prefix) && /^[0-9A-Za-z]{49}$/.test(text.slice(prefix.length))) return
   throw new CliError(
     'usage',

@@ -3,7 +3,7 @@ import { longestSearchMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fileEntryFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
-import { line, nameBytes, tellMore } from './names.ts'
+import { line, nameBytes, reportMore } from './names.ts'
 
 export const define = defineCommand<{ long?: boolean; all?: boolean }>({
   declare: (command) =>
@@ -31,7 +31,7 @@ bytes and times.`,
     output.result(listed, Buffer.concat(shown.map(show)))
     const left = entries.length - shown.length
     if (left > 0) output.aside(`${left} more with a dot in front: -a shows ${left === 1 ? 'it' : 'them'}.`)
-    if (listed.truncated) exitWith(tellMore(output, `${listed.entries.length} entries`))
+    if (listed.truncated) exitWith(reportMore(output, `${listed.entries.length} entries`))
   },
 })
 

@@ -16,7 +16,7 @@ export const line = (...parts: (Buffer | string)[]): Buffer =>
   Buffer.concat([...parts, '\n'].map((part) => Buffer.from(part as string)))
 
 /** Reports that a list is incomplete. @returns the exit code for that */
-export function tellMore({ note }: Output, what: string): number {
+export function reportMore({ note }: Output, what: string): number {
   note(`sandlot: there is more than the ${what} shown.`)
   return exitCodes.more
 }

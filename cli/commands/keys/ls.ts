@@ -1,6 +1,6 @@
 import { addPageOptions, defineCommand, type PageOptions, readPage } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
-import { findOwnKeyId } from '../../core/own-key.ts'
+import { findCurrentKeyId } from '../../core/find-key.ts'
 import { apiKeyFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
 
@@ -20,7 +20,7 @@ it was last used, then without its scope; --json prints all.`,
     const token = await logIn(invocation)
     const page = await api.call('listApiKeys', { query, token })
     // Programs read the ids.
-    const own = process.stdout.isTTY && !output.quiet ? await findOwnKeyId(settings, api) : undefined
+    const own = process.stdout.isTTY && !output.quiet ? await findCurrentKeyId(settings, api) : undefined
     const mark = (text: string, isMarked = false) =>
       own === undefined ? text : `${isMarked ? '*' : ' '} ${text}`
     const rows = page.data.map((key) => [

@@ -1,6 +1,6 @@
 import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
-import { findKeyId } from '../../core/own-key.ts'
+import { findKeyId } from '../../core/find-key.ts'
 import { readWait } from '../../core/parse.ts'
 import { newApiKeyFields } from '../../core/shapes.ts'
 import { showSeconds } from '../../core/times.ts'

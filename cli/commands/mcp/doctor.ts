@@ -106,7 +106,7 @@ async function open(invocation: Invocation<Options>, spot: Spot, entry: unknown)
     if (launch.url.startsWith(`${own}/`)) return reachPeer(connect(settings, trace))
     throw new CliError('failed', `It points to ${launch.url}, and the saved address is ${own}.`)
   }
-  if (spot.scope === 'project') await mustBeAllowed(invocation, spot, entry, commandLine(launch))
+  if (spot.scope === 'project') await requirePermission(invocation, spot, entry, commandLine(launch))
   return startPeer(launch.program, launch.args, settings.environmentWith(launch.env))
 }
 
@@ -114,7 +114,7 @@ async function open(invocation: Invocation<Options>, spot: Spot, entry: unknown)
  * A project may come from anyone, and its server can read the API key. @throws {CliError} unless it may be
  * started
  */
-async function mustBeAllowed(
+async function requirePermission(
   { options, output, ask }: Invocation<Options>,
   { target }: Spot,
   entry: unknown,

@@ -112,7 +112,8 @@ async function write(
   const done = entry === undefined ? 'removed from' : 'written to'
   output.result({ ...spot, changed, backup: backup ?? null }, `${name} ${done} ${file}\n`)
   if (backup !== undefined) output.note(`Its former text is in ${backup}.`)
-  if (entry !== undefined) await sayWhatIsMissing({ options, settings, output }, targets[spot.target]!.title)
+  if (entry !== undefined)
+    await noteMissingSettings({ options, settings, output }, targets[spot.target]!.title)
 }
 
 /** Accepts names that every client supports. */
@@ -127,7 +128,7 @@ async function chooseServer(settings: Settings, { http, portable }: Options): Pr
 }
 
 /** The client starts the server with its own environment. */
-async function sayWhatIsMissing(
+async function noteMissingSettings(
   { options, settings, output }: Pick<Invocation<Options>, 'options' | 'settings' | 'output'>,
   title: string,
 ): Promise<void> {

@@ -35,11 +35,11 @@ terminal it is asked for, and elsewhere it needs --short.`,
   fields: secretFields,
   handle: async (invocation) => {
     const { args, options, settings, api, output } = invocation
-    mustBeNameAlone(args)
+    requireNameOnly(args)
     await settings.apiKey(await settings.baseUrl())
     const sandbox_id = await idOfGiven(options.session, api)
     const value = await readValue(invocation)
-    await mustBeMeant(value, invocation)
+    await confirmIntent(value, invocation)
     const body = { name: args[0]!, value, sandbox_id }
     const secret = await api.call('createSecret', { body })
     output.result(secret, `${secret.name}\n`)
@@ -48,7 +48,7 @@ terminal it is asked for, and elsewhere it needs --short.`,
 })
 
 /** Does not print further words. @throws {CliError} `usage` */
-function mustBeNameAlone(args: string[]): void {
+function requireNameOnly(args: string[]): void {
   const [name = '', value] = args[0]!.split(/=(.*)/s)
   if (value !== undefined) {
     throw new CliError(
@@ -73,7 +73,7 @@ function mustBeNameAlone(args: string[]): void {
 const isSecretName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
 /** @throws {CliError} for a value that output would not redact, unless confirmed */
-async function mustBeMeant(value: string, { options, ask }: Invocation<Options>): Promise<void> {
+async function confirmIntent(value: string, { options, ask }: Invocation<Options>): Promise<void> {
   const bytes = Buffer.byteLength(value)
   // The service rejects an empty value.
   if (options.short || bytes === 0 || bytes >= limits.blankedBytes) return

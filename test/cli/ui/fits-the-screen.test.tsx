@@ -23,7 +23,7 @@ const folder = {
 
 const pages: Record<string, Page[]> = {
   list: [{ at: 'list', pageId: 0 }],
-  'first-run': [{ at: 'first-run', pageId: 1, step: 'way', address: `http://${nasty}`, way: 1 }],
+  'first-run': [{ at: 'first-run', pageId: 1, step: 'method', address: `http://${nasty}`, method: 1 }],
   commands: [
     sessionPage(web.id, {
       commands: Array.from({ length: 60 }, (_, n) => command({ id: `${n}`, command: nasty })),
@@ -45,7 +45,7 @@ const overlays: Record<string, Partial<State>> = {
   'on its own': {},
   'with a notice and trouble': {
     notice: { text: nasty, isError: true },
-    trouble: { isAway: true, since: 0, message: nasty },
+    trouble: { isUnavailable: true, since: 0, message: nasty },
   },
   'with a question': {
     dialog: { kind: 'confirm', question: `Destroy ${'x'.repeat(300)}?`, onYes: () => {} },

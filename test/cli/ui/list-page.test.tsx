@@ -95,7 +95,7 @@ test('of a thousand sessions only those around the selected one are drawn, one f
 
 describe('when the service is away', () => {
   const state = stateWith([web], {
-    trouble: { isAway: true, since: now - 42_000, message: 'Nothing listens.' },
+    trouble: { isUnavailable: true, since: now - 42_000, message: 'Nothing listens.' },
   })
 
   test('the list says so, since when and why, and keeps the known sessions', () => {

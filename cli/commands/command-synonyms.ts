@@ -1,5 +1,5 @@
 /** Commands of other tools, with the equivalent here. */
-export const otherWords: Record<string, string> = {
+export const commandSynonyms: Record<string, string> = {
   sessions: 'session ls',
   sandboxes: 'session ls',
   create: 'session create',

@@ -2,13 +2,13 @@
 import { constants } from 'node:os'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { clientLeft } from '../../shared/contract/exec-events.ts'
+import { destroyReasonOf } from '../core/destroy-reasons.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
 import type { Output } from '../core/output.ts'
-import { endOfItsSession } from '../core/session-end.ts'
 
-export function sayEnd(ended: ExecEnd, note: (text: string) => void): void {
+export function noteExitStatus(ended: ExecEnd, note: (text: string) => void): void {
   const { status, duration_ms, reason } = ended
-  const ofSession = endOfItsSession(ended)
+  const ofSession = destroyReasonOf(ended)
   if (ofSession !== undefined) {
     note(`sandlot: the session has ended (${ofSession}), and the command with it.`)
     return
@@ -28,14 +28,14 @@ export function sayEnd(ended: ExecEnd, note: (text: string) => void): void {
 /** Reports the exit status after the output. @returns the exit code */
 export function finish(ended: ExecEnd, output: Output): number {
   if (output.json) output.result(ended, '')
-  else sayEnd(ended, output.note)
+  else noteExitStatus(ended, output.note)
   return exitCodeOf(ended)
 }
 
 /** A short description, for lists. */
-export function describeEnd(ended: ExecEnd): string {
+export function describeExit(ended: ExecEnd): string {
   const { status, exit_code, signal, reason } = ended
-  const ofSession = endOfItsSession(ended)
+  const ofSession = destroyReasonOf(ended)
   if (ofSession !== undefined) return `killed with its session (${ofSession})`
   if (status === 'running') return 'still running'
   const by = { exited: ` ${exit_code}`, signaled: ` ${signal}` }[status as string] ?? ''

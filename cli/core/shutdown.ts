@@ -3,16 +3,16 @@
 const duties = new Set<() => Promise<void>>()
 let begun = false
 /** Bounds cleanups that hang. */
-const mostMs = 15_000
+const maxMs = 15_000
 
-export const isLeaving = (): boolean => begun
+export const isShuttingDown = (): boolean => begun
 
 /** Further calls do nothing. */
 export async function leave(code: number): Promise<void> {
   if (begun) return
   begun = true
   if (duties.size === 0) process.exit(code)
-  setTimeout(() => process.exit(code), mostMs)
+  setTimeout(() => process.exit(code), maxMs)
   await Promise.allSettled([...duties].map((duty) => duty()))
   process.exit(code)
 }
@@ -26,7 +26,7 @@ const onSignal = {
  * Runs `duty` before the client exits on a signal or an output error.
  * @returns a function that unregisters it
  */
-export function beforeLeaving(duty: () => Promise<void>): () => void {
+export function onShutdown(duty: () => Promise<void>): () => void {
   if (duties.size === 0) for (const [signal, handle] of Object.entries(onSignal)) process.on(signal, handle)
   duties.add(duty)
   return () => {

@@ -11,7 +11,7 @@ const unit = /_(ms|seconds)$/
 const shownCharacters = 60
 
 /** @returns a copy that names options and arguments instead of fields */
-export function inOwnWords(error: CliError, command: Command): CliError {
+export function inTermsOfFlags(error: CliError, command: Command): CliError {
   const { code, hint, details, exitCode } = error
   const fields = Array.isArray(details.errors) ? (details.errors as { path: string; message: string }[]) : []
   const message = fields.reduce(

@@ -3,21 +3,21 @@ import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { allPages } from '../core/api.ts'
 import { type CliError, describeError, exitCodes } from '../core/errors.ts'
+import { describeDestroyed } from './describe.ts'
+import { showNotice } from './notices.ts'
 import { changeOpen, changePage } from './pages.ts'
 import { nameOf, pageOf } from './state.ts'
-import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
-import { whyEnded } from './words.ts'
 
 /** Request timeout. */
 export const answerMs = 20_000
 /** Interval of listing a session's commands. */
 export const commandsMs = 10_000
 /** Limit of look-ups per refresh. */
-const mostEnded = 5
+const maxLookUps = 5
 
 /** Whether the service is unreachable or broken. */
-export const isAway = (error: CliError): boolean => error.exitCode === exitCodes.service
+export const isUnavailable = (error: CliError): boolean => error.exitCode === exitCodes.service
 
 export function listActive({ api }: Ui): Promise<Sandbox[]> {
   return allPages((page) =>
@@ -33,10 +33,10 @@ export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   const missing = [...(before?.values() ?? [])].filter(({ id, state }) => state === 'active' && !ids.has(id))
   putSessions(ui, active)
   if (store.get().showsDestroyed && store.get().destroyedFrom === undefined) await loadDestroyed(ui)
-  for (const { id } of missing.slice(0, mostEnded)) {
+  for (const { id } of missing.slice(0, maxLookUps)) {
     const ended = await lookAgain(ui, id)
     if (ended?.state === 'destroyed' && ended.destroy_reason !== 'requested')
-      tell(ui, `${nameOf(ended)} has ended: ${whyEnded(ended)}.`)
+      showNotice(ui, `${nameOf(ended)} has ended: ${describeDestroyed(ended)}.`)
   }
 }
 
@@ -99,7 +99,7 @@ async function listCommands({ api }: Ui, id: string): Promise<ExecSummary[] | un
     const query = { limit: 100 }
     return (await api.call('listExecs', { params: { id }, query, timeoutMs: answerMs })).data
   } catch (error) {
-    if (isAway(describeError(error))) throw error
+    if (isUnavailable(describeError(error))) throw error
     return undefined
   }
 }

@@ -1,6 +1,7 @@
 /** Keys typed while a shell or a pager opens must not act on the picker. A shell receives them as input. */
+
+import { showNotice } from './notices.ts'
 import type { Opening, State } from './state.ts'
-import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
 
 export interface Press {
@@ -28,11 +29,11 @@ export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void 
     return
   }
   endOpening(ui, opening)
-  tell(ui, `No ${opening.program} is opened.`)
+  showNotice(ui, `No ${opening.program} is opened.`)
 }
 
 /** Resolves when sessions were loaded, loading failed, or the user cancelled. */
-export function sessionsKnown({ store }: Ui, opening: Opening): Promise<void> {
+export function untilSessionsLoaded({ store }: Ui, opening: Opening): Promise<void> {
   const isSettled = ({ sessions, trouble, opening: now }: State) =>
     sessions !== undefined || trouble !== undefined || now !== opening
   return new Promise((resolve) => {

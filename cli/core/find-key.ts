@@ -4,7 +4,7 @@ import { CliError, describeError, exitCodes } from './errors.ts'
 import type { Settings } from './settings.ts'
 
 /** @returns undefined if no key is configured, or if it no longer works */
-export async function findOwnKeyId(settings: Settings, api: Api): Promise<string | undefined> {
+export async function findCurrentKeyId(settings: Settings, api: Api): Promise<string | undefined> {
   if ((await settings.findKey(await settings.baseUrl())) === undefined) return undefined
   try {
     return (await api.call('getAccount', {})).api_key?.id

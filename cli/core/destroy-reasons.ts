@@ -10,11 +10,11 @@ const reasons: Record<DestroyReason, string> = {
 }
 
 /** Unknown reasons are returned unchanged. */
-export const endOf = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
+export const describeDestroyReason = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
   reason === null ? 'no reason is known' : (reasons[reason] ?? reason)
 
 /** @returns undefined if the command did not end with its session */
-export const endOfItsSession = ({
+export const destroyReasonOf = ({
   status,
   reason = null,
 }: {

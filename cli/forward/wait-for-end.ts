@@ -9,20 +9,20 @@ const lookMs = 5_000
  * @param kick receives a function that polls immediately
  * @throws {CliError} when the session has ended or is not accessible
  */
-export async function untilSessionEnds(
+export async function waitForSessionEnd(
   api: Api,
   id: string,
   kick: (look: () => void) => void,
 ): Promise<never> {
   for (;;) {
-    await mustLive(api, id)
+    await assertActive(api, id)
     const pause = new AbortController()
     kick(() => pause.abort())
     await sleep(lookMs, undefined, { signal: pause.signal }).catch(() => {})
   }
 }
 
-async function mustLive(api: Api, id: string): Promise<void> {
+async function assertActive(api: Api, id: string): Promise<void> {
   const session = await api.call('getSandbox', { params: { id } }).catch((error) => {
     // The service may become available again.
     if (error instanceof CliError && passing.has(error.code)) return undefined
