@@ -8,7 +8,6 @@ import { OutputCleaner } from '../core/printable.ts'
 import { isGone } from '../exec/exit-status.ts'
 import { readAll } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
-import { queryOf, type SandboxPath } from './folder.ts'
 import { attempt } from './notices.ts'
 import { findPage } from './pages.ts'
 import type { OutputPage } from './state.ts'
@@ -24,8 +23,8 @@ export function pageOutput(ui: Ui): void {
 }
 
 /** @throws {CliError} also `is_directory`, for a link to a folder */
-export const pageFile = (ui: Ui, id: string, location: SandboxPath): Promise<void> =>
-  openPager(ui, (signal) => readFile(ui, id, location, signal))
+export const pageFile = (ui: Ui, id: string, path: string): Promise<void> =>
+  openPager(ui, (signal) => readFile(ui, id, path, signal))
 
 async function openPager(ui: Ui, read: ReadText): Promise<void> {
   const opening = beginOpening(ui, 'pager')
@@ -43,8 +42,8 @@ async function openPager(ui: Ui, read: ReadText): Promise<void> {
   }
 }
 
-async function* readFile({ api }: Ui, id: string, location: SandboxPath, signal: AbortSignal) {
-  const query = { ...queryOf(location), reveal: 'false' as const }
+async function* readFile({ api }: Ui, id: string, path: string, signal: AbortSignal) {
+  const query = { path, reveal: 'false' as const }
   const { response, fail } = closing(await api.open('readRawFile', { params: { id }, query }), signal)
   const clean = newCleaner()
   try {

@@ -37,7 +37,7 @@ export function openSession(ui: Ui, tab: SessionPage['tab'] = 'commands'): Sessi
     commands: undefined,
     askedAt: 0,
     selectedCommand: undefined,
-    folder: newFolder({ path: '/workspace' }),
+    folder: newFolder('/workspace'),
   }
   openPage(ui, page)
   ui.refresh()

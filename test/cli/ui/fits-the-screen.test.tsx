@@ -13,7 +13,7 @@ const gone = ended({ id: 'sbx_gone', name: nasty, destroy_reason: 'pod_failed', 
 const entry = (name: string, type: 'file' | 'directory') =>
   ({ name, type, size: 12345, mode: '644', modified_at: '2026-11-21T12:00:00.000Z', target: nasty }) as const
 const folder = {
-  ...newFolder({ path: `/workspace/${nasty}` }),
+  ...newFolder(`/workspace/${nasty}`),
   isCut: true,
   entries: [
     entry(nasty, 'directory'),
