@@ -88,6 +88,12 @@ export class CliError extends Error {
     this.hint = extras.hint
     this.details = extras.details ?? {}
   }
+
+  /** Returns a copy with these changes. */
+  with({ message = this.message, ...extras }: Extras & { message?: string }): CliError {
+    const { code, hint, details, exitCode } = this
+    return new CliError(code, message, { hint, details, exitCode, ...extras })
+  }
 }
 
 export const largeHint = '`sandlot files put` and `sandlot cp` carry files of any size.'
@@ -102,19 +108,8 @@ export const addStory = (error: CliError, story: string, hint: string): CliError
   addHint(error, hint, `${story} ${error.message}`)
 
 /** Returns a copy with another hint before the existing one. */
-export const addHint = (
-  { code, message, hint: before, details, exitCode }: CliError,
-  hint: string,
-  words = message,
-): CliError =>
-  new CliError(code, words, {
-    hint: before === undefined ? hint : `${hint}\n${before}`,
-    details,
-    exitCode,
-  })
-
-export const addDetails = ({ code, message, hint, details, exitCode }: CliError, more: object): CliError =>
-  new CliError(code, message, { hint, details: { ...details, ...more }, exitCode })
+export const addHint = (error: CliError, hint: string, message = error.message): CliError =>
+  error.with({ message, hint: error.hint === undefined ? hint : `${hint}\n${error.hint}` })
 
 function exitCodeFor(code: string, answered: number): number {
   if (Object.hasOwn(ownCodes, code)) return ownCodes[code as keyof typeof ownCodes]

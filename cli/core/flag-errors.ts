@@ -1,7 +1,7 @@
 /** Rewrites the service's field errors in terms of the command line's options. */
 import type { Command } from 'commander'
 import { shellWord } from '../../shared/contract/shell-words.ts'
-import { CliError } from './errors.ts'
+import type { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
 
 /** Fields whose option has another name, apart from units. */
@@ -12,13 +12,13 @@ const shownCharacters = 60
 
 /** @returns a copy that names options and arguments instead of fields */
 export function inTermsOfFlags(error: CliError, command: Command): CliError {
-  const { code, hint, details, exitCode } = error
-  const fields = Array.isArray(details.errors) ? (details.errors as { path: string; message: string }[]) : []
+  const { errors } = error.details
+  const fields = Array.isArray(errors) ? (errors as { path: string; message: string }[]) : []
   const message = fields.reduce(
     (text, { path, message }) => text.replace(`${path}: ${message}`, () => describe(path, message, command)),
     error.message,
   )
-  return new CliError(code, message, { hint, details, exitCode })
+  return error.with({ message })
 }
 
 function describe(path: string, message: string, command: Command): string {

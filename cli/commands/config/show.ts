@@ -1,6 +1,6 @@
 import { readAddress } from '../../core/address.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
-import { addDetails, type CliError, describeError } from '../../core/errors.ts'
+import { type CliError, describeError } from '../../core/errors.ts'
 import { fields } from '../../core/output.ts'
 import { blankKey, destinationOf } from '../../core/saved-keys.ts'
 import { chosenSession } from '../../core/session.ts'
@@ -48,7 +48,7 @@ export const define = defineCommand({
         }),
       )
     }
-    if (problem) throw addDetails(problem, shown)
+    if (problem) throw problem.with({ details: { ...problem.details, ...shown } })
   },
 })
 

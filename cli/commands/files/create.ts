@@ -58,6 +58,5 @@ function readSource({ content, fromFile, from: local = fromFile }: Options) {
 
 function offerToOverwrite(error: unknown): never {
   if (!(error instanceof CliError) || error.code !== 'file_exists') throw error
-  const { code, message, details, exitCode } = error
-  throw new CliError(code, message, { hint: '--overwrite replaces it.', details, exitCode })
+  throw error.with({ hint: '--overwrite replaces it.' })
 }

@@ -94,9 +94,8 @@ function combine(failures: Outcome['failures'], destroyed: unknown[], sum: strin
   const lines = failures.map(({ id, error: { message } }) =>
     message.includes(id) ? message : `${id}: ${message}`,
   )
-  return new CliError(error.code, `${lines.join('\n')}${sum}`, {
-    hint: error.hint,
-    exitCode: error.exitCode,
+  return error.with({
+    message: `${lines.join('\n')}${sum}`,
     details: { ...error.details, failed: failures.map(({ id }) => id), destroyed },
   })
 }
