@@ -12,7 +12,7 @@ if (isTooOld(process.versions.node)) {
   )
   process.exitCode = 1
 } else {
-  // The cache is stored beside the code, so that both are removed together. Node before 22.1 has none.
+  // The cache is stored next to the code, so that both are removed together. Node before 22.1 has none.
   enableCompileCache?.(`${import.meta.dirname}/cache`)
   // Node 20 lacks it.
   Promise.withResolvers ??= withResolvers

@@ -31,7 +31,7 @@ async function runAgain() {
   })
 }
 
-/** Installs what is missing, and prints failures on stderr. */
+/** Installs missing packages, and prints failures on stderr. */
 async function prepare(goOn) {
   try {
     const { ensureInstalled } = await import('../scripts/install.mjs')

@@ -54,9 +54,9 @@ export type Api = ReturnType<typeof createApi>
 const answerMs = 30_000
 /** Timeout of file searches, which the service ends after 30 s. */
 export const longestSearchMs = 45_000
-/** Delay before a person is told that the service has not answered. */
+/** Delay before reporting that the service has not answered. */
 const silenceMs = 3_000
-/** A longer Retry-After is reported at once. */
+/** A longer Retry-After is an error. */
 const shortWaitSeconds = 10
 /** Pauses between attempts after a failed connection. */
 const retryMs = [100, 400]
@@ -211,7 +211,7 @@ interface Head {
   headers: HttpAnswer['headers']
 }
 
-export const headOf = ({ status, statusCode, headers }: Head) => ({
+const headOf = ({ status, statusCode, headers }: Head) => ({
   status: status ?? statusCode ?? 0,
   requestId: String(headers['x-request-id'] ?? ''),
 })

@@ -1,4 +1,4 @@
-/** What the terminal supports: colors, progress lines, the picker. */
+/** Terminal features: colors, progress lines, the picker. */
 
 export const colorChoices = ['auto', 'always', 'never'] as const
 export type ColorChoice = (typeof colorChoices)[number]

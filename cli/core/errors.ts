@@ -66,7 +66,7 @@ const exceptions: Partial<Record<ErrorCode, number>> = {
 }
 
 interface Extras {
-  /** What the user can do, as a sentence. */
+  /** Advice to the user, as a sentence. */
   hint?: string | undefined
   /** More fields of the JSON error. */
   details?: Record<string, unknown> | undefined

@@ -33,7 +33,7 @@ export function assertKnownFields(asked: string[], known: readonly string[]): vo
 }
 
 /**
- * Keeps the selected paths in each object of the list and all fields beside the list. A result without a list
+ * Keeps the selected paths in each object of the list and all fields next to the list. A result without a list
  * is selected from directly.
  * @throws {CliError} `usage` for an unknown field of a command that declares none
  */

@@ -1,4 +1,4 @@
-/** Locks a file by a second file beside it, because Node has no flock. */
+/** Locks a file by a second file next to it, because Node has no flock. */
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 
 const pauseMs = 10

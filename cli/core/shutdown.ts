@@ -2,7 +2,7 @@
 
 const duties = new Set<() => Promise<void>>()
 let begun = false
-/** Bounds cleanups that hang. */
+/** Limit for cleanups that hang. */
 const maxMs = 15_000
 
 export const isShuttingDown = (): boolean => begun

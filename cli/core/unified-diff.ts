@@ -1,4 +1,4 @@
-/** Longer work would keep the user waiting for a diff that nobody reads. */
+/** Large changes could take minutes to compare. */
 const timeoutMs = 5_000
 
 /** Loads its library only when it is called. @returns a unified diff; empty when it would take too long */

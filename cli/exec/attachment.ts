@@ -28,7 +28,7 @@ function otherSize() {
   return { rows: rows > 1 ? rows - 1 : 2, columns }
 }
 
-/** What is known of the command's terminal, across connections. */
+/** State of the command's terminal, across connections. */
 export interface Seen {
   shown: ShownOutput
   modes: ScreenModes

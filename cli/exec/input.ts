@@ -42,7 +42,7 @@ export class Input {
   }
 
   private async next(maxMs: number | undefined): Promise<Buffer | 'late' | 'end'> {
-    // A closed stdin counts as its end.
+    // A closed stdin counts as ended.
     this.asked ??= this.chunks.next().catch(() => ({ done: true, value: undefined }))
     const timer = new AbortController()
     const late =

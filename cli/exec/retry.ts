@@ -64,7 +64,7 @@ export class RetryPolicy {
 const mayPass = (error: unknown): boolean =>
   error instanceof CliError && (error.code === 'network' || Number(error.details.status) >= 500)
 
-/** Rate limits name their end, and do not count against the budget. */
+/** Rate limits say when to try again, and do not count against the budget. */
 function askedWaitMs(error: unknown): number | undefined {
   if (!(error instanceof CliError) || error.code !== 'rate_limited') return undefined
   const seconds = Number(error.details.retry_after)

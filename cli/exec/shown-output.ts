@@ -1,4 +1,4 @@
-/** Tracks what was shown of a command, because each connection sends all kept output again. */
+/** Tracks the output shown so far, because each connection sends all kept output again. */
 import { eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { ByteCounts } from './print.ts'
 

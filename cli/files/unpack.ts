@@ -193,7 +193,7 @@ class Target {
     }
   }
 
-  /** @returns a temporary path beside the entry */
+  /** @returns a temporary path next to the entry */
   private prepare(path: string[]): Buffer {
     if (path.length === 0) throw new Error('is not a folder, but has the name of the folder itself')
     const folder = path.slice(0, -1)

@@ -6,12 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseJson } from '../../shared/contract/json.ts'
 import { routes } from '../../shared/contract/routes.ts'
 import { readEvents } from '../../shared/contract/server-sent-events.ts'
-import { headOf, notSandlot, type Trace } from '../core/api.ts'
+import { type Api, notSandlot } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import { explain, open, receive } from '../core/http.ts'
 import { isProblem, problemToError } from '../core/problem.ts'
-import type { Settings } from '../core/settings.ts'
-import { version } from '../core/version.ts'
 import { type Message, statelessVersion } from './messages.ts'
 
 export interface Connection {
@@ -28,7 +26,7 @@ const silenceMs = 90_000
 const maxResumes = 5
 const resumeAfterMs = 1_000
 
-export function connect(settings: Settings, trace: Trace = () => {}): Connection {
+export function connect(api: Api): Connection {
   // Set by the reply to `initialize`.
   let session: string | undefined
   let protocol: string | undefined
@@ -39,42 +37,37 @@ export function connect(settings: Settings, trace: Trace = () => {}): Connection
       ...(protocol === undefined ? {} : { 'mcp-protocol-version': protocol }),
     }
 
-  async function* ask(
-    method: 'POST' | 'GET',
-    more: Record<string, string>,
-    body: string,
-    signal: AbortSignal,
-  ) {
-    const base = await settings.baseUrl()
-    const url = new URL(`${base}${routes.callMcp.path}`)
-    const headers = {
-      accept: method === 'POST' ? 'application/json, text/event-stream' : 'text/event-stream',
-      authorization: `Bearer ${await settings.apiKey(base)}`,
-      ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
-      'content-length': String(Buffer.byteLength(body)),
-      'user-agent': `sandlot-cli/${version}`,
-      connection: 'close',
-      ...more,
-    }
+  /** @param body a message; without one, a broken stream is resumed */
+  async function* ask(body: string | undefined, more: Record<string, string>, signal: AbortSignal) {
+    const [name, method] =
+      body === undefined ? (['resumeMcp', 'GET'] as const) : (['callMcp', 'POST'] as const)
+    const { url, headers, traced } = await api.addressOf(name, {
+      headers: {
+        accept: body === undefined ? 'text/event-stream' : 'application/json, text/event-stream',
+        ...(body !== undefined && {
+          'content-type': 'application/json',
+          'content-length': String(Buffer.byteLength(body)),
+        }),
+        connection: 'close',
+        ...more,
+      },
+    })
     let reached = false
-    const started = performance.now()
-    const asked = () => ({ method, path: url.pathname, ms: performance.now() - started })
     try {
-      const request = await open(url, { method, headers, signal })
-      request.setTimeout(silenceMs, () => request.destroy(new Error(`silent for ${silenceMs / 1000} s`)))
-      request.on('finish', () => {
-        reached = true
+      const response = await traced(async () => {
+        const request = await open(url, { method, headers, signal })
+        request.setTimeout(silenceMs, () => request.destroy(new Error(`silent for ${silenceMs / 1000} s`)))
+        request.on('finish', () => {
+          reached = true
+        })
+        return await receive(request, body)
       })
-      const response = await receive(request, body)
-      trace({ ...asked(), ...headOf(response) })
       const given = response.headers['mcp-session-id']
       if (typeof given === 'string') session = given
       yield* eventsIn(response, url)
     } catch (error) {
       if (error instanceof CliError || signal.aborted) throw error
-      const problem = explain(error as NodeJS.ErrnoException, url, reached)
-      trace({ ...asked(), problem: problem.message })
-      throw problem
+      throw explain(error as NodeJS.ErrnoException, url, reached)
     }
   }
 
@@ -86,8 +79,8 @@ export function connect(settings: Settings, trace: Trace = () => {}): Connection
       for (let resumes = 0; ; ) {
         const request =
           lastId === ''
-            ? ask('POST', more, JSON.stringify(message), signal)
-            : ask('GET', { ...more, 'last-event-id': lastId }, '', signal)
+            ? ask(JSON.stringify(message), more, signal)
+            : ask(undefined, { ...more, 'last-event-id': lastId }, signal)
         try {
           for await (const { id, data } of request) {
             if (id !== undefined && id !== lastId) [lastId, resumes] = [id, 0]

@@ -25,7 +25,7 @@ export function editEntry(
   const isDone = (after: string) =>
     isDeepStrictEqual(plain({ [path.section]: {}, ...read(after) }), plain(wanted))
   if (isDone(text)) return text
-  // patch() alone would move or remove comments above the next table.
+  // Without editTables, patch() would move or remove comments above the next table.
   for (const start of [editTables(text, path, entry, found as Table | undefined), text]) {
     try {
       const after = isDone(start) ? start : patch(start, wanted)

@@ -95,7 +95,7 @@ function edit(ui: Ui, id: string, row: Row): void {
       isChanged = (await changeByHand({ api: ui.api, id, path, settings: ui.settings })) !== undefined
     })
     const place = `${nameInFront(ui.store.get())}:${path}`
-    showNotice(ui, isChanged ? `${place} is written.` : `${place} is unchanged.`)
+    showNotice(ui, isChanged ? `${place} is written.` : `${place} is as it was.`)
     reloadFolder(ui)
   })
 }

@@ -13,7 +13,7 @@ import type { Ui } from './ui.ts'
 export const answerMs = 20_000
 /** Interval of listing a session's commands. */
 export const commandsMs = 10_000
-/** Limit of look-ups per refresh. */
+/** Limit of requests per refresh for sessions that ended. */
 const maxLookUps = 5
 
 /** Whether the service is unreachable or broken. */

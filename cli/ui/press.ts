@@ -32,7 +32,7 @@ export function take(ui: Ui, input: string, key: InkKey): void {
   else for (const pressed of pressesOf(input, key)) press(ui, pressed)
 }
 
-/** Several lines at once were pasted, even on a terminal without bracketed paste. */
+/** Several lines in one input were pasted, even on a terminal without bracketed paste. */
 function isPasted({ store }: Ui, input: string): boolean {
   const form = formOf(store.get())
   return form?.fields[form.at]?.keepsLines === true && /[\r\n][\s\S]/.test(input)

@@ -1,5 +1,5 @@
 /**
- * Stands between stdin and Ink, which would otherwise decode stdin permanently and keep reading it. Shells and
+ * Sits between stdin and Ink, which would otherwise decode stdin permanently and keep reading it. Shells and
  * editors get stdin unchanged.
  */
 import { Readable } from 'node:stream'

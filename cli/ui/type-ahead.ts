@@ -22,7 +22,7 @@ export function endOpening(ui: Ui, opening: Opening): void {
   if (isOpening(ui, opening)) ui.store.set({ opening: undefined })
 }
 
-/** Esc and Ctrl-C cancel and discard what was typed. */
+/** Esc and Ctrl-C cancel, and discard the typed keys. */
 export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void {
   if (key !== 'escape' && key !== 'ctrl+c') {
     opening.typed += text === '' ? bytesOf(key) : text

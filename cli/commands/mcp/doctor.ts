@@ -99,11 +99,11 @@ async function examineOne(invocation: Invocation<Options>, spot: Spot, entry: un
 }
 
 async function open(invocation: Invocation<Options>, spot: Spot, entry: unknown): Promise<Peer> {
-  const { settings, trace } = invocation
+  const { settings, api } = invocation
   const launch = launchOf(entry)
   if ('url' in launch) {
     const own = await settings.baseUrl()
-    if (launch.url.startsWith(`${own}/`)) return reachPeer(connect(settings, trace))
+    if (launch.url.startsWith(`${own}/`)) return reachPeer(connect(api))
     throw new CliError('failed', `It points to ${launch.url}, and the saved address is ${own}.`)
   }
   if (spot.scope === 'project') await requirePermission(invocation, spot, entry, commandLine(launch))

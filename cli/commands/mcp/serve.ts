@@ -7,9 +7,9 @@ export const define = defineCommand({
 Speaks the Model Context Protocol on stdin and stdout until stdin ends, with the saved address and API key.
 An MCP client starts it; \`sandlot mcp init\` tells it to.`,
   examples: ['sandlot mcp serve'],
-  handle: async ({ settings, trace }) => {
+  handle: async ({ api }) => {
     // The client is gone; running calls end with us.
     process.stdout.once('error', () => process.exit())
-    await bridge(connect(settings, trace), process.stdin, (line) => process.stdout.write(line))
+    await bridge(connect(api), process.stdin, (line) => process.stdout.write(line))
   },
 })
