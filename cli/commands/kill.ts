@@ -11,7 +11,7 @@ import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 /**
  * How long to wait for the exit status. KILL follows TERM automatically; other signals may not end the command.
  */
-const retryBudgetMs = { ending: 10_000, other: 1_000 }
+const waitMs = { ending: 10_000, other: 1_000 }
 /** Doubles with each poll. */
 const pauseMs = 25
 
@@ -54,7 +54,7 @@ async function stop(remote: Remote, execId: string, signal: Signal): Promise<Exe
     const words = ended ? `${execId} has ended already: ${describeExit(ended)}.` : message
     throw new CliError(error.code, words, { details })
   }
-  const maxMs = signal === 'TERM' || signal === 'KILL' ? retryBudgetMs.ending : retryBudgetMs.other
+  const maxMs = signal === 'TERM' || signal === 'KILL' ? waitMs.ending : waitMs.other
   const until = performance.now() + maxMs
   for (let pause = pauseMs; ; pause *= 2) {
     const ended = await remote.get(execId)

@@ -1,6 +1,7 @@
 /** Values from the service or the settings file. Failures give no values. */
 import { posix } from 'node:path'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import { createApi } from '../core/api.ts'
 import { oneLine } from '../core/printable.ts'
 import { selectSession } from '../core/session.ts'
@@ -8,7 +9,7 @@ import { Settings } from '../core/settings.ts'
 import type { Candidate, Sources } from './candidates.ts'
 
 /** The user is waiting at the prompt. */
-const retryBudgetMs = 2_000
+const timeoutMs = 2_000
 
 /** @param options of the line, including settings */
 export function openSources(options: Record<string, string>): Sources {
@@ -54,7 +55,5 @@ const isHandle = (name: string | null, sessions: Sandbox[]): name is string =>
   name === oneLine(name) &&
   sessions.filter((each) => each.name === name).length === 1
 
-async function attempt(ask: () => Promise<Candidate[]>): Promise<Candidate[]> {
-  const late = new Promise<Candidate[]>((resolve) => setTimeout(resolve, retryBudgetMs, []).unref())
-  return await Promise.race([ask().catch(() => []), late])
-}
+const attempt = async (ask: () => Promise<Candidate[]>): Promise<Candidate[]> =>
+  (await withTimeout(timeoutMs, ask()).catch(() => undefined)) ?? []

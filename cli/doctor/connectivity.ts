@@ -7,7 +7,7 @@ import type { Checks } from '../core/checks.ts'
 import { CliError } from '../core/errors.ts'
 import { explain } from '../core/http.ts'
 
-const retryBudgetMs = 10_000
+const timeoutMs = 10_000
 
 /**
  * @param proxy for https:// it replaces all these steps
@@ -34,12 +34,12 @@ export async function checkConnectivity(
     }))
   if (!isKnown) return false
   const isOpen = await check('connection', async () => {
-    using socket = await opened(connect({ host, port, timeout: retryBudgetMs }), 'connect').catch(fail)
+    using socket = await opened(connect({ host, port, timeout: timeoutMs }), 'connect').catch(fail)
     return `${socket.remoteAddress} port ${socket.remotePort} answers`
   })
   if (!isOpen || url.protocol === 'http:') return isOpen
   return await check('certificate', async () => {
-    const options = { host, port, timeout: retryBudgetMs, ...(isIP(host) === 0 ? { servername: host } : {}) }
+    const options = { host, port, timeout: timeoutMs, ...(isIP(host) === 0 ? { servername: host } : {}) }
     using socket = await opened(connectSecurely(options), 'secureConnect').catch(fail)
     return describeCertificate(socket)
   })
@@ -59,7 +59,7 @@ function describeProxy({ host }: URL): string {
 }
 
 async function opened<S extends Socket>(socket: S, event: string): Promise<S & Disposable> {
-  socket.once('timeout', () => socket.destroy(new Error(`no answer within ${retryBudgetMs / 1000} s`)))
+  socket.once('timeout', () => socket.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)))
   await once(socket, event)
   return Object.assign(socket, { [Symbol.dispose]: () => void socket.destroy() })
 }

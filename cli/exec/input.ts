@@ -1,6 +1,6 @@
 /** Reads stdin in pieces, with a timeout. */
 import type { Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 
 export class Input {
   isClosed = false
@@ -44,10 +44,8 @@ export class Input {
   private async next(maxMs: number | undefined): Promise<Buffer | 'late' | 'end'> {
     // A closed stdin counts as ended.
     this.asked ??= this.chunks.next().catch(() => ({ done: true, value: undefined }))
-    const timer = new AbortController()
-    const late =
-      maxMs === undefined ? [] : [sleep(maxMs, 'late' as const, timer).catch(() => 'late' as const)]
-    const next = await Promise.race([this.asked, ...late]).finally(() => timer.abort())
+    const next =
+      maxMs === undefined ? await this.asked : await withTimeout(maxMs, this.asked, () => 'late' as const)
     if (next === 'late') return 'late'
     if (next.done) return 'end'
     this.asked = undefined

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { PassThrough, type Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Checks } from '../core/checks.ts'
 import { CliError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
@@ -93,23 +94,22 @@ async function runTrue(ask: ReturnType<typeof asker>): Promise<string> {
 function asker(peer: Peer) {
   let lastId = 0
   const lines = peer.lines[Symbol.asyncIterator]()
-  return async (method: string, params: object): Promise<Record<string, unknown>> => {
+  const resultOf = async (id: number, method: string): Promise<Record<string, unknown>> => {
+    for (;;) {
+      const { value, done } = await lines.next()
+      if (done) throw new CliError('failed', `${method}: it ended without an answer`)
+      const answer = parse(value, method)
+      if (answer.id !== id) continue
+      if (answer.error) throw new CliError('failed', `${method}: ${answer.error.message}`)
+      return answer.result ?? {}
+    }
+  }
+  return async (method: string, params: object) => {
     const id = ++lastId
     peer.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
-    const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(new CliError('failed', `${method}: no answer in 60 s`)), answerMs)
-    try {
-      for (;;) {
-        const { value, done } = await Promise.race([lines.next(), late])
-        if (done) throw new CliError('failed', `${method}: it ended without an answer`)
-        const answer = parse(value, method)
-        if (answer.id !== id) continue
-        if (answer.error) throw new CliError('failed', `${method}: ${answer.error.message}`)
-        return answer.result ?? {}
-      }
-    } finally {
-      clearTimeout(timer)
-    }
+    return await withTimeout(answerMs, resultOf(id, method), () => {
+      throw new CliError('failed', `${method}: no answer in 60 s`)
+    })
   }
 }
 

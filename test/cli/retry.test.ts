@@ -1,4 +1,4 @@
-/** How long the client tries to reach a service that is away, by a clock that the test sets. */
+/** Retries of an unavailable service, by an injected clock. */
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { CliError } from '../../cli/core/errors.ts'
@@ -11,7 +11,7 @@ const broken = new CliError('network', 'The connection broke.')
 const refusedFor = (retry_after: number) =>
   new CliError('rate_limited', 'Too many.', { details: { status: 429, retry_after } })
 
-/** Fails again and again, each time at once. @returns the pauses, and how long the service was away in the end */
+/** Fails every attempt immediately. @returns the pauses, and the time without a connection */
 function pausesOf(options: { maxMs?: number }, error: unknown = broken) {
   let now = 1_000
   const retry = new RetryPolicy({ ...options, now: () => now })
@@ -24,7 +24,7 @@ function pausesOf(options: { maxMs?: number }, error: unknown = broken) {
   }
 }
 
-test('what is followed is tried for 30 s, and a single request for the first pauses alone', () => {
+test('retries a followed command for 30 s, and a single request only after each of the first pauses', () => {
   const first = [100, 300, 1_000, 2_000, 4_000]
   const later = [4_000, 4_000, 4_000, 4_000, 4_000, 4_000]
   expect(pausesOf({})).toEqual({ pauses: [...first, ...later], disconnectedMs: 31_400 })
@@ -36,17 +36,17 @@ test.each([
   ['a service in trouble', new CliError('unavailable', 'Away.', { details: { status: 503 } }), true],
   ['a refusal', new CliError('not_found', 'None.', { details: { status: 404 } }), false],
   ['a fault of the client', new TypeError('x is not a function'), false],
-])('after %s it is tried again or not', (_, error, isTried) => {
+])('decides whether to retry after %s', (_, error, isTried) => {
   expect(pausesOf({}, error).pauses.length > 0).toBe(isTried)
 })
 
-test('a rate limit is waited for as long as it says, however long it takes', () => {
+test('waits for rate limits without using up the budget', () => {
   let now = 0
   const retry = new RetryPolicy({ now: () => now })
   for (; now < 200_000; now += 20_000) expect(retry.afterFailure(refusedFor(20))).toBe(20_000)
 })
 
-test('after a sign of life the patience begins anew', () => {
+test('restores the budget after a sign of life', () => {
   let now = 0
   const retry = new RetryPolicy({ now: () => now })
   for (; now < 29_000; now += 1_000) retry.afterFailure(broken)
@@ -57,14 +57,14 @@ test('after a sign of life the patience begins anew', () => {
   expect(retry.afterFailure(broken)).toBe(100)
 })
 
-test('the time before the first failure does not count', () => {
+test('counts time only from the first failure', () => {
   let now = 0
   const retry = new RetryPolicy({ now: () => now })
   now = 3_600_000
   for (let failures = 0; failures < 6; failures++) expect(retry.afterFailure(broken)).toBeGreaterThan(0)
 })
 
-test('what may be repeated is given up with its last error', async () => {
+test('rejects with the last error', async () => {
   const errors = [1, 2, 3].map((number) => new CliError('network', `Broken for the ${number}.`))
   const left = [...errors]
   const fail = () => Promise.reject(left.shift())
@@ -84,7 +84,7 @@ function streamOf(pieces: string[]): OpenExchange {
 
 const [comment, start] = [':\n\n', formatEvent('0-0', 'start', { id: 'exec_1' })]
 
-/** Follows streams that all break after these pieces, until it gives up. @returns how many were opened again */
+/** Follows streams that break after these pieces. @returns the number of reconnections */
 async function openedAgain(pieces: string[], most: number): Promise<number> {
   let opened = 0
   const reopen = async () => {
@@ -97,10 +97,10 @@ async function openedAgain(pieces: string[], most: number): Promise<number> {
   return opened
 }
 
-test('a command that prints nothing is followed on as long as its keep-alives come', async () => {
+test('keeps following a silent command while keep-alives arrive', async () => {
   expect(await openedAgain([comment, comment], 20)).toBe(21)
 })
 
-test('a connection that only greets is no sign of life', async () => {
+test('does not count the first comment of a connection as a sign of life', async () => {
   expect(await openedAgain([comment], 20)).toBe(3)
 })
