@@ -17,7 +17,7 @@ export interface Stdin {
 }
 
 /**
- * @param mostMs retry budget of each request
+ * @param maxMs retry budget of each request
  * @throws {CliError} as `send`
  */
 export async function feed(input: Input, stdin: Stdin, maxMs: number): Promise<void> {

@@ -7,7 +7,7 @@ import type { OpenExchange } from '../core/http.ts'
 import type { ByteCounts } from './print.ts'
 import { RetryPolicy } from './retry.ts'
 
-export interface Away {
+export interface Reconnecting {
   retry?: RetryPolicy
   /** Called if reconnecting fails at first. */
   onDisconnect?(error: CliError): void
@@ -15,7 +15,7 @@ export interface Away {
   onReconnect?(): void
 }
 
-export interface Follower extends Away {
+export interface Follower extends Reconnecting {
   /** Called once, with the command's id. */
   onStart(id: string): void
   /** Resolves when more can be written. */
@@ -51,7 +51,7 @@ const momentMs = 1_000
 export async function* readAll(
   first: OpenExchange | undefined,
   reopen: Reopen,
-  { retry = new RetryPolicy(), onDisconnect, onReconnect }: Away = {},
+  { retry = new RetryPolicy(), onDisconnect, onReconnect }: Reconnecting = {},
 ): AsyncGenerator<ExecEvent> {
   let opened = first
   let lastId: string | undefined

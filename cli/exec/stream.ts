@@ -108,7 +108,7 @@ function explainLostConnection(
 
 /**
  * Input may be dropped if the command has ended.
- * @param mostMs retry budget of each request
+ * @param maxMs retry budget of each request
  */
 export async function sendInput(
   remote: Remote,

@@ -47,7 +47,7 @@ export async function attachTerminal(
     } catch (error) {
       const isFirst = retry.isFresh
       const pause = pauseFor(error, retry)
-      if (pause === undefined) throw withWayBack(error, retry, remote, execId)
+      if (pause === undefined) throw withAttachHint(error, retry, remote, execId)
       if (pause > 0 && isFirst)
         note(
           `sandlot: ${(error as CliError).message} Attaching again; Ctrl-C leaves, and ${attachHint(remote, execId)}.`,
@@ -88,7 +88,7 @@ async function showRest(
   }
 }
 
-function withWayBack(
+function withAttachHint(
   error: unknown,
   { disconnectedMs }: RetryPolicy,
   remote: Remote,
