@@ -11,7 +11,7 @@ export interface Reconnecting {
   retry?: RetryPolicy
   /** Called if reconnecting fails at first. */
   onDisconnect?(error: CliError): void
-  /** Called when connected again, after `onAway`. */
+  /** Called when connected again, after `onDisconnect`. */
   onReconnect?(): void
 }
 
