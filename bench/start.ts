@@ -11,7 +11,7 @@ import { startStack } from './stack.ts'
 
 const rounds = 9
 /** Of CPU, for a worker. */
-const mostMs = 500
+const maxMs = 500
 
 export const start: Part = {
   title: 'Startup of the processes of the image',
@@ -42,8 +42,8 @@ export const start: Part = {
       rows,
       verdicts: [
         {
-          what: `a worker starts with at most ${mostMs} ms of CPU: ${worker.toFixed(0)}`,
-          met: worker <= mostMs,
+          what: `a worker starts with at most ${maxMs} ms of CPU: ${worker.toFixed(0)}`,
+          met: worker <= maxMs,
         },
       ],
       notes: [

@@ -1,20 +1,19 @@
-/** The command line: finds the command that was asked for, loads it alone, and ends in an exit code. */
+/** Builds the command line, and runs one command. */
 import { Command, CommanderError } from 'commander'
+import { commandSynonyms } from './commands/command-synonyms.ts'
 import { type Branch, commands, type Entry } from './commands/index.ts'
-import { otherWords } from './commands/other-words.ts'
 import { addCommonOptions, type CommandTree, type CommonOptions, optionsOf } from './core/command.ts'
 import { canDraw, colorChoices } from './core/drawing.ts'
 import { CliError, describeError, exitCodes } from './core/errors.ts'
 import { formatHelp, pathOf } from './core/help.ts'
-import { isLeaving, leave } from './core/leaving.ts'
 import { createOutput, type Output } from './core/output.ts'
 import { printable } from './core/printable.ts'
+import { isShuttingDown, leave } from './core/shutdown.ts'
 import { version } from './core/version.ts'
 
 /**
- * Runs one command line.
  * @param args without Node and the script
- * @returns the exit code; everything is printed by then
+ * @returns the exit code, after everything was printed
  */
 export async function runProgram(args: string[]): Promise<number> {
   const run: Run = { command: undefined, code: exitCodes.done, output: guessOutput(args), entries: new Map() }
@@ -24,7 +23,7 @@ export async function runProgram(args: string[]): Promise<number> {
     return exitCodeOf(problem, run)
   }
   process.on('SIGINT', () => {
-    if (!isLeaving()) void leave(fail(new CliError('interrupted', 'Interrupted.')))
+    if (!isShuttingDown()) void leave(fail(new CliError('interrupted', 'Interrupted.')))
   })
   surviveClosedOutput(fail)
   try {
@@ -33,47 +32,47 @@ export async function runProgram(args: string[]): Promise<number> {
       const { openPicker } = await import('./ui/index.ts')
       return await openPicker(program.opts())
     }
-    if (args.length === 0) sayWhyNotDrawn()
+    if (args.length === 0) explainDumbTerminal()
     const topic = args[0] === 'help' && args[1] !== undefined ? await readTopic(args[1]) : undefined
     if (topic !== undefined) {
       process.stdout.write(topic)
       return exitCodes.done
     }
-    // `sandlot help session create` is `sandlot session create --help`: the one that loads the command.
+    // --help also loads the command's options.
     await program.parseAsync(args[0] === 'help' ? [...args.slice(1), '--help'] : args, {
       from: 'user',
     })
     return run.code
   } catch (error) {
-    // The reason was printed already, and this failure follows from it.
-    if (isLeaving()) return exitCodes.interrupted
+    // The first error was already reported.
+    if (isShuttingDown()) return exitCodes.interrupted
     if (!(error instanceof CommanderError)) return fail(error)
     if (error.exitCode === 0) return exitCodes.done
-    // Commander has explained it on stderr; the JSON object is still missing.
+    // Commander has printed the error, but not the JSON object.
     const problem = new CliError('usage', messageOf(error, run.command))
     run.output.failSilently(problem, exitCodeOf(problem, run))
     return exitCodeOf(problem, run)
   }
 }
 
-/** Nothing but options that are common to all, at a terminal. */
+/** Whether there are only common options and a terminal. */
 function opensPicker(program: Command, args: string[]): boolean {
   const { operands, unknown } = program.parseOptions(args)
   const { json, input } = program.opts<CommonOptions>()
   if (operands.length > 0 || unknown.length > 0 || json !== undefined || input === false) return false
-  // Last, because merely looking at stdin makes Node open it.
+  // Checked last, because Node opens stdin on access.
   return canDraw()
 }
 
-/** Somebody at a terminal gets the help in place of the picker. */
-function sayWhyNotDrawn(): void {
+/** Explains why the help replaces the picker. */
+function explainDumbTerminal(): void {
   if (process.stdin.isTTY && process.stdout.isTTY)
     process.stderr.write(
       'sandlot: TERM is dumb, and the picker cannot draw on such a terminal. The commands work:\n\n',
     )
 }
 
-/** The command line as it is declared, for what is made from it: completions, docs/cli.md. */
+/** For completion and docs/cli.md. */
 export function describeProgram(): CommandTree {
   const run: Run = { command: undefined, code: exitCodes.done, output: createOutput({}), entries: new Map() }
   return {
@@ -116,7 +115,7 @@ function createProgram(run: Run, args: string[] = []): Command {
   return program
 }
 
-/** Node decodes arguments as UTF-8, and would silently change others. @throws {CliError} `usage` */
+/** Node decodes arguments as UTF-8 and would change other bytes silently. @throws {CliError} `usage` */
 function assertUtf8(args: string[]): void {
   const changed = args.find((arg) => arg.includes('\ufffd'))
   if (changed === undefined) return
@@ -136,7 +135,7 @@ const isCommand = (name: string): boolean =>
     ([each, entry]) => each === name || ('aliases' in entry && entry.aliases?.includes(name)),
   )
 
-/** A topic that is no command. @throws {CliError} `usage` when there is neither */
+/** Returns a help topic. @throws {CliError} `usage` if there is neither a topic nor a command */
 async function readTopic(name: string): Promise<string | undefined> {
   if (isCommand(name) || name.startsWith('-')) return undefined
   const { topics } = await import('./core/topics.ts')
@@ -146,7 +145,7 @@ async function readTopic(name: string): Promise<string | undefined> {
   })
 }
 
-/** Adds names and summaries at once; the rest of a command is loaded when it is called. */
+/** Adds names and summaries; the rest is loaded when the command is called. */
 function addCommands(parent: Command, branch: Branch, run: Run): void {
   for (const [name, entry] of Object.entries(branch)) {
     const { hidden = false, aliases = [] } = 'load' in entry ? entry : {}
@@ -174,7 +173,7 @@ async function load(command: Command, run: Run): Promise<void> {
   agreeToNegated(command)
 }
 
-/** An option that exists only as `--no-…` is on by default. Commander sets that before our options are loaded. */
+/** Options declared only as `--no-…` default to true, which commander sets before ours are loaded. */
 function agreeToNegated(command: Command): void {
   for (const option of command.options) {
     const [name, positive] = [option.attributeName(), option.long?.replace('--no-', '--')]
@@ -183,11 +182,11 @@ function agreeToNegated(command: Command): void {
   }
 }
 
-/** Commander's help for a group without a command is an error without words. */
+/** Commander has no message for a group without a command. */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
   code === 'commander.help' ? 'A command is missing.' : inOurWords(message, command).replace(/^error: /, '')
 
-/** Commander suggests what is spelled alike; for a word of another tool, what does the same. */
+/** Adds suggestions for commands of other tools to commander's own. */
 function inOurWords(text: string, group: Command | undefined): string {
   const end = text.endsWith('\n') ? '\n' : ''
   const [, value, argument, choices] = noChoice.exec(text) ?? []
@@ -195,20 +194,20 @@ function inOurWords(text: string, group: Command | undefined): string {
     return `error: There is no ${argument} ${JSON.stringify(value)}. It is one of ${choices}.${end}`
   const [, name] = /^error: unknown command '([^']*)'/.exec(text) ?? []
   const typed = group === undefined ? name : `${group.name()} ${name}`
-  if (name === undefined || !Object.hasOwn(otherWords, typed!)) return text
-  return `error: unknown command '${name}'\n(Did you mean ${otherWords[typed!]}?)${end}`
+  if (name === undefined || !Object.hasOwn(commandSynonyms, typed!)) return text
+  return `error: unknown command '${name}'\n(Did you mean ${commandSynonyms[typed!]}?)${end}`
 }
 
 const noChoice =
   /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\./
 
-/** `exec`, `attach` and `session create --rm` leave all codes but a few to the command they run. */
+/** These commands use the exit code of the command they run, except for a few. */
 function exitCodeOf(error: CliError, { command }: Run): number {
   const runsOne = ['exec', 'attach'].includes(command?.name() ?? '') || command?.opts().rm === true
   return runsOne && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode
 }
 
-/** A guess until the line is parsed, so that even a wrong one is answered in JSON. */
+/** A guess before parsing, so that usage errors are printed as JSON too. */
 function guessOutput(args: string[]): Output {
   const end = args.indexOf('--')
   const own = args.slice(0, end < 0 ? undefined : end)
@@ -216,7 +215,7 @@ function guessOutput(args: string[]): Output {
   return createOutput({ json: own.some((word) => /^--json(=|$)/.test(word)), color })
 }
 
-/** A reader that closes early (`| head`) is not a failure; a full disk is. */
+/** EPIPE (`| head`) is not a failure; a full disk is. */
 function surviveClosedOutput(fail: (error: unknown) => number): void {
   process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {

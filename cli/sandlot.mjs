@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * Starts the client in the clone. Everything is there already but for the first time, or on an old
- * Node: then it is built, installed, or run again on the project's own Node. Plain JavaScript for Node 20.
+ * Starts the client in a clone. Builds and installs it first if needed, and uses the project's Node if this one
+ * is too old. Plain JavaScript for Node 20.
  */
 const oldest = 22
 
@@ -31,7 +31,7 @@ async function runAgain() {
   })
 }
 
-/** Installs what is missing, then goes on; failures are words on stderr. */
+/** Installs missing packages, and prints failures on stderr. */
 async function prepare(goOn) {
   try {
     const { ensureInstalled } = await import('../scripts/install.mjs')

@@ -1,8 +1,7 @@
-/** `sandlot attach [EXEC_ID]`: back to a command that has a terminal. */
 import { addSessionOption, defineCommand } from '../core/command.ts'
 import { execFields } from '../core/shapes.ts'
 import { onlyRunning, readExecId } from '../exec/exec-id.ts'
-import { addDetachKeys, mustBeTerminal, stayAttached } from '../exec/on-terminal.ts'
+import { addDetachKeys, requireTerminal, stayAttached } from '../exec/on-terminal.ts'
 import { createRemote } from '../exec/remote.ts'
 
 export const define = defineCommand<{ detachKeys: string }>({
@@ -18,7 +17,7 @@ Ctrl-P Ctrl-Q leaves the command running and says how to go back to it. The exit
   fields: execFields,
   handle: async ({ args, options, session, api, output, exitWith }) => {
     const typed = args[0] === undefined ? undefined : readExecId(args[0])
-    mustBeTerminal('attach')
+    requireTerminal('attach')
     const id = await session()
     const execId = typed ?? (await onlyRunning(api, id, { withTerminal: true }))
     const remote = createRemote(api, id)

@@ -1,4 +1,4 @@
-/** `sandlot __complete`: what could stand at the cursor. The scripts of `sandlot completion` ask it. */
+/** `sandlot __complete`, called by the completion scripts. */
 import type { Command } from 'commander'
 import { readLine, writeWords } from '../completion/bash.ts'
 import { type Candidate, type Completion, complete } from '../completion/candidates.ts'
@@ -21,12 +21,12 @@ export const define: Define = (command, _exitWith, describeProgram) => {
     .option('--type <number>', 'COMP_TYPE', '')
     .action(async () => {
       const text = await answer(command, describeProgram())
-      // A request that is too late must not keep the process, and so the prompt, waiting.
+      // A late request must not block the prompt.
       process.stdout.write(text, () => process.exit())
     })
 }
 
-/** One candidate a line, and a last line for the script; nothing after a failure. */
+/** One candidate per line, and a last line for the script; empty after a failure. */
 async function answer(command: Command, commands: CommandTree): Promise<string> {
   const { line, breaks, type } = command.opts<Options>()
   try {
@@ -44,7 +44,7 @@ async function answer(command: Command, commands: CommandTree): Promise<string> 
 
 async function completeWords(commands: CommandTree, words: string[], current: string): Promise<Completion> {
   const completion = await complete(commands, words, current, openSources)
-  // One line each, so a value with line breaks or control characters cannot be given.
+  // Lines cannot carry values with line breaks or control characters.
   const candidates = completion.candidates
     .filter(({ value }) => value === oneLine(value))
     .map(({ value, description }) => ({ value, description: description && oneLine(description) }))

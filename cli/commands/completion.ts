@@ -1,4 +1,3 @@
-/** `sandlot completion SHELL`: a script that completes commands, options, values, sessions and paths. */
 import { Argument } from 'commander'
 import { type Shell, scripts, shells } from '../completion/scripts.ts'
 import { defineCommand } from '../core/command.ts'

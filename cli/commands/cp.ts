@@ -1,16 +1,15 @@
-/** `sandlot cp SOURCE TARGET`: a file or a folder into a session, or out of one, as `cp -r` does. */
 import { existsSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { addSessionOption, defineCommand, type Invocation } from '../core/command.ts'
 import { addHint, CliError, exitCodes } from '../core/errors.ts'
 import { printFile, type RemotePath, saveFile } from '../files/download.ts'
 import { isFolder } from '../files/local-file.ts'
+import { kindOf } from '../files/remote-stat.ts'
 import type { Skipped } from '../files/skipped.ts'
-import { kindOf } from '../files/there.ts'
 import { sendFile } from '../files/upload.ts'
 
 interface Copied {
-  /** Undefined for what went to stdout. */
+  /** undefined for stdout. */
   target?: string
   bytes: number
   skipped?: Skipped
@@ -66,7 +65,7 @@ async function copy(invocation: Invocation<object>, source: string, target: stri
     const { target: path, ...rest } = await send(source, await open(invocation, to))
     return { target: `${to.session}:${path}`, ...rest }
   }
-  // A name with a colon in it reads as SESSION:PATH.
+  // A file name with a colon is read as SESSION:PATH.
   const local = [source, target].find((path) => readPlace(path)?.session)
   throw new CliError('usage', 'One of the two must be on this machine, and the other in a session.', {
     hint:
@@ -76,13 +75,13 @@ async function copy(invocation: Invocation<object>, source: string, target: stri
   })
 }
 
-/** A path in a session; an empty name is the session that is meant when none is named. */
+/** A path in a session; the name is empty for the default session. */
 interface Place {
   session: string
   path: string
 }
 
-/** @returns undefined for a path of this machine */
+/** @returns undefined for a local path */
 function readPlace(text: string): Place | undefined {
   const [, session, path] = /^([^/:]*):(.*)$/s.exec(text) ?? []
   return session === undefined ? undefined : { session, path: path || '.' }

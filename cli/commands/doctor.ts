@@ -1,4 +1,3 @@
-/** `sandlot doctor`: checks settings, connection, key and clocks, then creates, uses and destroys a session. */
 import { existsSync } from 'node:fs'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import type { Reply } from '../core/api.ts'
@@ -13,7 +12,7 @@ interface Options {
   create: boolean
 }
 
-/** A difference of clocks that nobody notices; a Date header is cut to seconds anyway. */
+/** Smaller differences do not matter. */
 const skewMs = 30_000
 
 export const define = defineCommand<Options>({
@@ -26,7 +25,7 @@ reads a file, and destroys the session in any case. Exits with 0, or with the co
   list: 'checks',
   handle: async (invocation) => {
     const { options, api, output, exitWith } = invocation
-    // Lines on stdout as they come; with --json nothing before all are done.
+    // Lines are printed immediately; JSON at the end.
     const checks = startChecks((text) => output.json || output.result(undefined, `${text}\n`))
     const reached = await checkService(invocation, checks)
     if (reached && options.create) {
@@ -43,8 +42,8 @@ reads a file, and destroys the session in any case. Exits with 0, or with the co
 async function checkService(invocation: Invocation<Options>, checks: Checks): Promise<boolean> {
   if (!(await checkSettings(invocation, checks))) return false
   const { settings, api } = invocation
-  const { checkWay } = await import('../doctor/way.ts')
-  if (!(await checkWay(checks, await settings.baseUrl(), settings.proxy()))) return false
+  const { checkConnectivity } = await import('../doctor/connectivity.ts')
+  if (!(await checkConnectivity(checks, await settings.baseUrl(), settings.proxy()))) return false
   const isSandlot = await checks.check('service', async () => {
     const { info } = await api.call('getOpenApi', {})
     const { title, version: served } = info as { title: string; version: string }
@@ -62,11 +61,11 @@ async function checkSettings({ settings }: Invocation<Options>, { check }: Check
     }),
     await check('key', () => describeKeys(settings)),
   ]
-  // The checks go on although others may read the file, and although it is broken where nothing of it is needed.
+  // The remaining checks do not need the file.
   return results.slice(1).every((ok) => ok)
 }
 
-/** @throws {CliError} when it is broken, or others may read it */
+/** @throws {CliError} if the file is broken or readable by others */
 async function describeFile(settings: Settings): Promise<string> {
   const { file, location } = settings
   if (await settings.isExposed()) {
@@ -77,13 +76,13 @@ async function describeFile(settings: Settings): Promise<string> {
   return existsSync(file) ? location : `there is no ${file}`
 }
 
-/** Which key goes where: the one in use first, then those that are saved for elsewhere. */
+/** The key in use first, then keys for other addresses. */
 async function describeKeys(settings: Settings): Promise<string> {
   const address = await settings.baseUrl()
   await settings.apiKey(address)
   const { value, source } = (await settings.findKey(address))!
   const { file } = settings
-  // A broken file is told of by the check of it.
+  // Another check reports a broken file.
   const others = (await settings.savedKeys().catch(() => [])).filter(
     (key) => placeOfKey(key, file) !== source,
   )
@@ -110,7 +109,7 @@ async function checkKey({ api }: Invocation<Options>, { check }: Checks): Promis
 }
 
 function describeSkew(date: string | undefined, now: number): string {
-  // The header leaves out the fraction of the second: on average half a second.
+  // On average the header leaves out half a second.
   const ahead = now - (Date.parse(date ?? '') + 500)
   if (Number.isNaN(ahead)) return 'the service does not tell its time'
   if (Math.abs(ahead) <= skewMs) return "this machine's and the service's agree"

@@ -1,4 +1,3 @@
-/** `sandlot exec`: a command in a session, with its stdin, stdout, stderr and exit code passed through. */
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { addSessionOption, collect, defineCommand, type Invocation } from '../core/command.ts'
@@ -8,9 +7,9 @@ import { readDuration, readPairs } from '../core/parse.ts'
 import { listActive } from '../core/session.ts'
 import { execFields } from '../core/shapes.ts'
 import { readDetachKeys } from '../exec/detach-keys.ts'
-import { exitCodeOf, finish } from '../exec/ending.ts'
+import { exitCodeOf, finish } from '../exec/exit-status.ts'
 import { Input } from '../exec/input.ts'
-import { addDetachKeys, mustBeTerminal, stayAttached } from '../exec/on-terminal.ts'
+import { addDetachKeys, requireTerminal, stayAttached } from '../exec/on-terminal.ts'
 import { print } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
 import { noteSharedStdin } from '../exec/shared-stdin.ts'
@@ -23,17 +22,17 @@ interface Options {
   timeout?: string
   grace?: string
   reveal?: boolean
-  /** undefined: when something is piped in */
+  /** undefined: depends on whether stdin is a pipe or a file */
   stdin?: boolean
   tty?: boolean
   background?: boolean
   detachKeys: string
 }
 
-/** Programs that talk with whoever types, when they are given nothing else. */
+/** Programs that are interactive without arguments. */
 const talking = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** Input that is available at once travels with the command: one request instead of three. */
+/** Input that is available immediately travels with the request. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -91,10 +90,10 @@ wrong; 126 and 127 it could not be run; 128+n signal n ended it; 130 interrupted
   },
 })
 
-/** The exit code where there is no such command. */
+/** Exit code for a missing command. */
 const notFound = 127
 
-/** Whoever knows `docker exec` types the name of a session where the command stands. */
+/** `docker exec` takes a name first, so a session's name may have been typed as the command. */
 async function suggestSession({ args, api, output }: Invocation<Options>): Promise<void> {
   const [first = '', ...command] = args
   if (command.length === 0 || output.json || output.quiet) return
@@ -107,14 +106,14 @@ async function suggestSession({ args, api, output }: Invocation<Options>): Promi
 /** @returns the exit code */
 async function execute(invocation: Invocation<Options>): Promise<number> {
   const { args, options, settings, session, api, output } = invocation
-  if (options.tty) mayHaveTerminal(options)
+  if (options.tty) requireTerminalOptions(options)
   const request = readRequest(args, options)
-  // Wrong settings should be reported before we wait for stdin.
+  // Report wrong settings before waiting for stdin.
   await settings.apiKey(await settings.baseUrl())
   const remote = createRemote(api, await session())
   if (options.tty) return await useTerminal(invocation, remote, request)
   const input = (options.stdin ?? hasPipedInput()) ? new Input(process.stdin) : undefined
-  if (!input && !options.background) sayNoTerminal(args, output.aside)
+  if (!input && !options.background) noteNoTerminal(args, output.aside)
   const code = await runWithoutTerminal(invocation, remote, request, input)
   if (input && options.stdin === undefined) {
     const advice =
@@ -144,19 +143,19 @@ async function runWithoutTerminal(
 }
 
 /** @throws {CliError} `usage` */
-function mayHaveTerminal({ background, detachKeys }: Options): void {
+function requireTerminalOptions({ background, detachKeys }: Options): void {
   if (background) {
     throw new CliError('usage', '-t keeps this terminal until the command ends, and --background does not.', {
       hint: 'Give one of them.',
     })
   }
-  mustBeTerminal('-t', 'Leave -t out: what is piped in is sent to the command anyway.')
-  // Wrong keys should be told before anything runs.
+  requireTerminal('-t', 'Leave -t out: what is piped in is sent to the command anyway.')
+  // Report wrong keys before the command starts.
   readDetachKeys(detachKeys)
 }
 
-/** Docker and kubectl give no terminal without -it either; there the shell ends without a word. */
-function sayNoTerminal(args: string[], say: (text: string) => void): void {
+/** Without -it, docker and kubectl give no terminal either, and the shell exits silently. */
+function noteNoTerminal(args: string[], say: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !talking.test(program) || !process.stdin.isTTY) return
   say(`${program} gets no input here; \`sandlot exec -it -- ${shellWord(program)}\` gives it this terminal.`)
@@ -205,7 +204,7 @@ async function leaveRunning(
   return exitCodes.done
 }
 
-/** @returns undefined for input that has to be streamed */
+/** @returns undefined for input that must be streamed */
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)

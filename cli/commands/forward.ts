@@ -1,8 +1,7 @@
-/** `sandlot forward [LOCAL:]PORT…`: ports of a session on this machine, until the session ends. */
 import { addSessionOption, defineCommand } from '../core/command.ts'
 import { listen } from '../forward/listen.ts'
 import { readPort } from '../forward/ports.ts'
-import { untilSessionEnds } from '../forward/session-end.ts'
+import { waitForSessionEnd } from '../forward/wait-for-end.ts'
 
 export const define = defineCommand({
   declare: (command) =>
@@ -36,7 +35,7 @@ order is that of \`kubectl port-forward\` and \`ssh -L\`. Goes on until the sess
         { ports: ports.map(({ local, remote }) => ({ port: remote, local_port: local })) },
         ports.map(({ local, remote }) => `127.0.0.1:${local} -> ${remote}\n`).join(''),
       )
-      await untilSessionEnds(api, id, (lookNow) => {
+      await waitForSessionEnd(api, id, (lookNow) => {
         look = lookNow
       })
     } finally {

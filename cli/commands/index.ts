@@ -1,11 +1,10 @@
-/** Every command: its name, its line in the help, and how to load it. */
+/** The table of commands. */
 import type { Define } from '../core/command.ts'
 
 interface Leaf {
   summary: string
-  /** Other names that people type. */
   aliases?: string[]
-  /** Left out of the help. */
+  /** Omitted from the help. */
   hidden?: true
   load(): Promise<{ define: Define }>
 }

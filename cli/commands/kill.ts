@@ -1,17 +1,18 @@
-/** `sandlot kill EXEC_ID`: a signal for a command's process group. */
 import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { addSessionOption, defineCommand } from '../core/command.ts'
 import { CliError } from '../core/errors.ts'
 import { execEndFields } from '../core/shapes.ts'
-import { describeEnd } from '../exec/ending.ts'
 import { readExecId } from '../exec/exec-id.ts'
+import { describeExit } from '../exec/exit-status.ts'
 import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 
-/** How long to wait for the end. KILL follows TERM by itself; other signals may not be meant to end the command. */
-const patienceMs = { ending: 10_000, other: 1_000 }
-/** Pause between two looks at the command; it doubles each time. */
+/**
+ * How long to wait for the exit status. KILL follows TERM automatically; other signals may not end the command.
+ */
+const waitMs = { ending: 10_000, other: 1_000 }
+/** Doubles with each poll. */
 const pauseMs = 25
 
 export const define = defineCommand<{ signal: string }>({
@@ -31,17 +32,17 @@ running. Exits with 3 when there is no such command, and with 5 when it has ende
     const signal = readSignal(options.signal)
     const remote = createRemote(api, await session())
     const ended = await stop(remote, execId, signal)
-    output.result(ended, `${execId} ${describeEnd(ended)}\n`)
+    output.result(ended, `${execId} ${describeExit(ended)}\n`)
   },
 })
 
-/** The service knows which signals exist. */
+/** The service validates the name. */
 function readSignal(text: string): Signal {
   const byNumber = Object.entries(constants.signals).find(([, number]) => String(number) === text)?.[0]
   return (byNumber ?? text.toUpperCase()).replace(/^SIG/, '') as Signal
 }
 
-/** @throws {CliError} `exec_finished`, which says how it ended */
+/** @throws {CliError} `exec_finished` with the exit status */
 async function stop(remote: Remote, execId: string, signal: Signal): Promise<ExecEnd> {
   try {
     const told = await remote.signal(execId, signal)
@@ -50,11 +51,11 @@ async function stop(remote: Remote, execId: string, signal: Signal): Promise<Exe
     if (!(error instanceof CliError) || error.code !== 'exec_finished') throw error
     const { message, details } = error
     const ended = await remote.get(execId).catch(() => undefined)
-    const words = ended ? `${execId} has ended already: ${describeEnd(ended)}.` : message
+    const words = ended ? `${execId} has ended already: ${describeExit(ended)}.` : message
     throw new CliError(error.code, words, { details })
   }
-  const mostMs = signal === 'TERM' || signal === 'KILL' ? patienceMs.ending : patienceMs.other
-  const until = performance.now() + mostMs
+  const maxMs = signal === 'TERM' || signal === 'KILL' ? waitMs.ending : waitMs.other
+  const until = performance.now() + maxMs
   for (let pause = pauseMs; ; pause *= 2) {
     const ended = await remote.get(execId)
     const leftMs = until - performance.now()

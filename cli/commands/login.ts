@@ -1,4 +1,3 @@
-/** `sandlot login`: keeps a session token, so that `keys` and `account` ask for no password while it is valid. */
 import { createApi, type Reply } from '../core/api.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readCredentials } from '../core/credentials.ts'
@@ -32,7 +31,7 @@ already. \`sandlot signup\` makes an account.`,
   handle: async (invocation) => {
     const { settings, api, output } = invocation
     const base_url = await settings.baseUrl()
-    // A settings file that cannot be written must be reported before a key exists.
+    // Fail before creating a key if the settings file cannot be read.
     const before = await settings.saved()
     const body = await readCredentials(invocation)
     const session = await api.call('logIn', { body })
@@ -69,7 +68,7 @@ already. \`sandlot signup\` makes an account.`,
   },
 })
 
-/** Whether a saved key is one of this account and still valid. */
+/** Whether a saved key is valid and belongs to this account. */
 async function opens(
   { trace }: Pick<Invocation<object>, 'trace'>,
   { key, address }: SavedKey,

@@ -1,4 +1,3 @@
-/** `sandlot logout`: forgets the login and the API key that this client has saved. */
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { createApi } from '../core/api.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
@@ -7,10 +6,10 @@ import { isSameAccount, keyIn, type SavedKey, wordsOfProfile } from '../core/sav
 import { noAccount, readKey, Settings } from '../core/settings.ts'
 
 interface FormerKey {
-  /** null when the service did not tell. */
+  /** null if unknown. */
   id: string | null
   last_four: string
-  /** Whether it still opens the account; null when the service did not tell. */
+  /** Whether the key is still valid; null if unknown. */
   works: boolean | null
 }
 
@@ -32,7 +31,7 @@ key itself goes on until it is revoked; logout says how.`,
   },
 })
 
-/** Forgets the key that it tells of: where another was saved meanwhile, that one. */
+/** Repeats if another key was saved in the meantime, so that the reported key is the removed one. */
 async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   for (;;) {
     const saved = await settings.saved()
@@ -48,7 +47,7 @@ async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   }
 }
 
-/** Asks where the key belongs, which need not be the address in use. */
+/** Asks the key's own address. */
 async function lookUp(
   { key: apiKey, address: url }: SavedKey,
   trace: Invocation<object>['trace'],

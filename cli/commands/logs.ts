@@ -1,5 +1,3 @@
-/** `sandlot logs [EXEC_ID]`: what a command has printed, stdout to stdout and stderr to stderr. */
-
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { bytesOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
@@ -7,12 +5,12 @@ import { addSessionOption, type CommonOptions, defineCommand, type Invocation } 
 import { addStory, CliError, exitCodes } from '../core/errors.ts'
 import { execFields } from '../core/shapes.ts'
 import { showSeconds } from '../core/times.ts'
-import { isGone, sayEnd } from '../exec/ending.ts'
 import { onlyRunning, readExecId } from '../exec/exec-id.ts'
+import { isGone, noteExitStatus } from '../exec/exit-status.ts'
 import { readAll } from '../exec/follow.ts'
-import { createReplay, sayAway, sayMissing } from '../exec/print.ts'
+import { createReplay, noteMissing, reconnectNotes } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
-import { Patience } from '../exec/retry.ts'
+import { RetryPolicy } from '../exec/retry.ts'
 
 interface Options {
   follow?: boolean
@@ -42,31 +40,31 @@ longer kept. --json prints the result so far as one object, or with -f the resul
     if (output.json && !options.follow) return output.result(result, '')
     const ended = await printOutput(invocation, remote, result)
     if (output.json) return output.result(await remote.get(execId), '')
-    if (ended) sayEnd(ended, output.note)
+    if (ended) noteExitStatus(ended, output.note)
   },
 })
 
-/** @returns how it ended, if it has */
+/** @returns the exit status, if the command has ended */
 async function printOutput(
   { options, output }: Invocation<Options & CommonOptions>,
   remote: Remote,
   { id, status }: Pick<ExecEnd, 'id' | 'status'>,
 ): Promise<ExecEnd | undefined> {
-  // A reader that closes early (`| head`) ends us, and that is not a failure.
+  // A reader that closes early (`| head`) is not a failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(exitCodes.done)
   })
   let offset: OutputOffset = { stdout: 0, stderr: 0 }
-  const patience = new Patience()
+  const retry = new RetryPolicy()
   const replay = createReplay(options)
   try {
     const end = status === 'running' && !options.follow ? await remote.printedSoFar(id) : undefined
     const open = (lastId?: string) => remote.follow(id, lastId)
-    for await (const event of readAll(await open(), open, { patience, ...sayAway(output.note) })) {
+    for await (const event of readAll(await open(), open, { retry, ...reconnectNotes(output.note) })) {
       if (event.event === 'exit') return event.data
       if (!output.json && event.event === 'gap') {
         await replay.flush()
-        sayMissing(event.data, output.note)
+        noteMissing(event.data, output.note)
       }
       if (!output.json && (event.event === 'stdout' || event.event === 'stderr'))
         await replay.print(event.event, bytesOf(event.data))
@@ -74,9 +72,9 @@ async function printOutput(
       if (end && isBehind(offset, end)) return undefined
     }
   } catch (error) {
-    if (!isGone(error)) throw tellAway(error, patience, remote, id)
+    if (!isGone(error)) throw explainLostConnection(error, retry, remote, id)
     const ended = await remote.get(id)
-    sayMissing(
+    noteMissing(
       {
         stdout_bytes: ended.stdout_bytes - offset.stdout,
         stderr_bytes: ended.stderr_bytes - offset.stderr,
@@ -89,12 +87,17 @@ async function printOutput(
   }
 }
 
-/** After a connection that stayed away, how long that was. */
-function tellAway(error: unknown, { awayMs }: Patience, { sessionId }: Remote, execId: string): unknown {
-  if (!(error instanceof CliError) || error.code !== 'network' || awayMs === 0) return error
+/** Adds how long the connection was lost. */
+function explainLostConnection(
+  error: unknown,
+  { disconnectedMs }: RetryPolicy,
+  { sessionId }: Remote,
+  execId: string,
+): unknown {
+  if (!(error instanceof CliError) || error.code !== 'network' || disconnectedMs === 0) return error
   return addStory(
     error,
-    `The connection was away for ${showSeconds(awayMs / 1000)}.`,
+    `The connection was away for ${showSeconds(disconnectedMs / 1000)}.`,
     `The command may go on; \`${shellLine('sandlot', 'logs', '-f', '-s', sessionId, execId)}\` follows it again.`,
   )
 }

@@ -1,4 +1,3 @@
-/** `sandlot openapi`: the service's description of itself. */
 import { defineCommand } from '../core/command.ts'
 
 export const define = defineCommand({

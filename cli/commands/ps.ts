@@ -1,4 +1,3 @@
-/** `sandlot ps`: the commands of a session, newest first. */
 import {
   addPageOptions,
   addSessionOption,

@@ -1,5 +1,3 @@
-/** `sandlot signup`: creates account, session token and API key, and saves address and key. */
-
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import { defineCommand } from '../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readNewCredentials } from '../core/credentials.ts'
@@ -28,7 +26,7 @@ goes on where it stopped.`,
   handle: async (invocation) => {
     const { settings, api, output } = invocation
     const base_url = await settings.baseUrl()
-    // A settings file that cannot be written must be reported before the account exists.
+    // Fail before creating the account if the settings file cannot be read.
     const former = keyIn(await settings.saved())
     const credentials = await readNewCredentials(invocation)
 
@@ -36,7 +34,7 @@ goes on where it stopped.`,
     if (!made)
       output.note(`${account.email} has an account already; its password is right, so it gets another key.`)
 
-    if (former !== undefined) output.note(`${replacedWords(former)}\n${waysBack(former)}`)
+    if (former !== undefined) output.note(`${replacedWords(former)}\n${loginHint(former)}`)
     for (const name of settings.shadowing()) output.note(`${name} is set, and wins over what is saved.`)
     const { key: _, ...shown } = key
     output.result(
@@ -51,13 +49,12 @@ goes on where it stopped.`,
   },
 })
 
-/** To the account whose key was replaced. */
-function waysBack({ address }: SavedKey): string {
+function loginHint({ address }: SavedKey): string {
   const url = address === undefined ? '' : ` --url ${shellWord(address)}`
   return `\`sandlot login${url}\` with its account goes back to it; --profile NAME keeps both accounts.`
 }
 
-/** A line that works where the user stands. npx finds the client of a clone, which no shell does. */
+/** A command line that works for this user. npx finds the client of a clone, but a shell does not. */
 function nextStep(settings: Settings): string {
   const next = `Next: ${settings.ownCall()} session create`
   return settings.isOnPath()

@@ -1,4 +1,3 @@
-/** `sandlot version`: as --version. */
 import { defineCommand } from '../core/command.ts'
 import { version } from '../core/version.ts'
 

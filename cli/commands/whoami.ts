@@ -1,4 +1,3 @@
-/** `sandlot whoami`: the account, its usage this month and its sandboxes. */
 import type { SandboxUsage } from '../../shared/contract/account.ts'
 import type { Api } from '../core/api.ts'
 import { defineCommand } from '../core/command.ts'
@@ -42,14 +41,14 @@ export const define = defineCommand<{ usage?: boolean; month?: string }>({
       account.id,
       `${usage.sandbox_hours.toFixed(2)}/${usage.limit} sandbox-hours this month`,
       `${concurrent.active}/${concurrent.limit} concurrent sandboxes`,
-      // The usual scope needs no line, and an older service does not send it.
+      // Older services do not send it.
       ...(api_key?.scope === 'run' ? ['this key is for running alone (scope run)'] : []),
     ]
     output.result(account, `${lines.join('\n')}\n`)
   },
 })
 
-/** All pages, as of the first. */
+/** Reads all pages as of the first. */
 async function readUsage(api: Api, month: string | undefined) {
   const data: SandboxUsage[] = []
   for (let cursor: string | undefined; ; ) {

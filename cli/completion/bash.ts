@@ -1,19 +1,19 @@
-/** Bash passes its line as text and takes text back: this file knows how words are quoted in it. */
+/** Bash passes the line as text; this file handles its quoting. */
 import type { Candidate } from './candidates.ts'
 
 export interface Cursor {
-  /** Before the cursor's word, unquoted. */
+  /** Words before the cursor, unquoted. */
   words: string[]
-  /** Unquoted, up to the cursor. */
+  /** The current word up to the cursor, unquoted. */
   current: string
-  /** The quote that is open at the cursor. */
+  /** The open quote at the cursor. */
   quote: '"' | "'" | ''
-  /** How much of `current` bash keeps as it is: it completes from the last unquoted `=` or `:` on. */
+  /** Length of the prefix that bash keeps: it completes after the last unquoted `=` or `:`. */
   kept: number
 }
 
 /**
- * Splits a line as the shell would, without what the shell would put in for `$x` and `$(x)`.
+ * Splits a line like a shell, without expansions.
  * @param breaks COMP_WORDBREAKS
  */
 export function readLine(line: string, breaks: string): Cursor {
@@ -47,8 +47,8 @@ const isEscape = (quote: string, next: string | undefined): boolean =>
   quote === '' || (quote === '"' && next !== undefined && '"$`\\'.includes(next))
 
 /**
- * The words as they are inserted; with descriptions where bash only lists them.
- * @param type COMP_TYPE: why bash asks
+ * Quotes words for insertion. If bash only lists them, adds descriptions.
+ * @param type COMP_TYPE
  */
 export function writeWords(candidates: Candidate[], { quote, kept }: Cursor, type: string): string[] {
   const words = candidates

@@ -1,35 +1,34 @@
-/** What may be completed at the cursor, made from the commands as they are declared. */
+/** Completes from the declared commands. */
 import type { Argument, Command, Option } from 'commander'
 import { type CommandTree, fieldsOf } from '../core/command.ts'
 import { topics } from '../core/topics.ts'
 
 export interface Candidate {
-  /** A whole word. */
   value: string
   description?: string | undefined
 }
 
 export interface Completion {
   candidates: Candidate[]
-  /** Whether local files may be completed too; the shell does that. */
+  /** Whether the shell may complete local files too. */
   files: boolean
 }
 
-/** What only the service, or the settings file, can tell. */
+/** Values known only to the service or the settings file. */
 export interface Sources {
-  /** Names where they are handles, else ids; both for a word that is begun. */
+  /** Names if they are unambiguous, otherwise ids; both for a non-empty word. */
   sessions(typed: string): Promise<Candidate[]>
-  /** In the folder of the sandbox that `typed` is in; from /workspace, or where --cwd leads. */
+  /** Paths in the folder of `typed`, relative to /workspace or --cwd. */
   paths(typed: string): Promise<Candidate[]>
   profiles(): Promise<Candidate[]>
-  /** The ids of the session's commands. */
+  /** Command ids of the session. */
   commands(): Promise<Candidate[]>
 }
 
 /**
- * @param words before the cursor's, without the program's name
- * @param current the cursor's word, up to the cursor
- * @param open gives what the service has to ask, for a line with these options
+ * @param words before the current one, without the program
+ * @param current the current word up to the cursor
+ * @param open creates sources for the options on the line
  */
 export async function complete(
   commands: CommandTree,
@@ -46,14 +45,14 @@ export async function complete(
 interface TypedLine {
   command: Command
   operands: string[]
-  /** The values given, by the names that settings know them by. */
+  /** Option values by attribute name. */
   options: Record<string, string>
   seen: Set<Option>
-  /** The option whose value comes next. */
+  /** The option that needs a value. */
   pending: Option | undefined
-  /** Whether all further words are operands, even those that begin with a dash. */
+  /** Whether all further words are operands. */
   ended: boolean
-  /** After `help`, which takes the names of commands alone. */
+  /** After `help`, which accepts only names of commands. */
   helping: boolean
 }
 
@@ -89,7 +88,7 @@ async function readLine({ program, load }: CommandTree, words: string[]): Promis
 const subcommand = ({ commands }: Command, word: string): Command | undefined =>
   commands.find((each) => each.name() === word || each.aliases().includes(word))
 
-/** Takes up `--name value`, `--name=value`, `-n value`, `-nvalue` and `-abc`. */
+/** Reads `--name value`, `--name=value`, `-n value`, `-nvalue` and `-abc`. */
 function readOption(line: TypedLine, word: string): void {
   if (word.startsWith('--')) {
     const [, flag = word, value] = withValue.exec(word) ?? []
@@ -149,7 +148,7 @@ const prefix = (text: string, { candidates, files }: Completion): Completion => 
   candidates: candidates.map(({ value, description }) => ({ value: text + value, description })),
 })
 
-/** The command's own options first, then the global ones, without those already given that cannot be repeated. */
+/** Own options first. Omits options that are already given and cannot be repeated. */
 function optionsOf({ command, seen }: TypedLine): Candidate[] {
   const options = command
     .createHelp()
@@ -161,7 +160,7 @@ function optionsOf({ command, seen }: TypedLine): Candidate[] {
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/** Whether an option may be given several times: it has a parser that is not that of its choices. */
+/** Repeatable options have a parser other than that of choices. */
 const canComeAgain = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 
@@ -175,7 +174,7 @@ function subcommands({ command, helping }: TypedLine): Candidate[] {
   return [...below.filter(({ value }) => value !== 'help'), ...further]
 }
 
-/** By the choices that are declared, else by what the value is called: `<id>`, `<path>`, `<file>` and so on. */
+/** Uses the declared choices, otherwise the name of the value: `<id>`, `<path>`, `<file>` and so on. */
 async function values(
   line: TypedLine,
   wanted: Option | Argument,
@@ -200,13 +199,13 @@ async function values(
     case 'exec-id':
       return known(await open().commands())
     case 'command':
-      // The program itself may be anything on the sandbox's PATH.
+      // The program may be anything on the sandbox's PATH.
       return known(operands.length > 0 || current.includes('/') ? await open().paths(current) : [])
   }
   return known([])
 }
 
-/** Of `cp`: a path of this machine, or of the session before the colon. */
+/** Operands of `cp`: a local path, or a path in the session before the colon. */
 async function placesToCopy(line: TypedLine, current: string, open: () => Sources): Promise<Completion> {
   const [, session, path] = /^([^/:]*):(.*)$/s.exec(current) ?? []
   if (session === undefined || path === undefined) {
@@ -220,6 +219,6 @@ async function placesToCopy(line: TypedLine, current: string, open: () => Source
   return prefix(`${session}:`, known(await open().paths(path)))
 }
 
-/** `<exec-id>` is `exec-id`; of an option, that of its value. */
+/** `exec-id` for `<exec-id>`. */
 const nameOf = (wanted: Option | Argument): string =>
   'flags' in wanted ? (/[<[]([^>\].]+)/.exec(wanted.flags)?.[1] ?? '') : wanted.name()

@@ -1,9 +1,9 @@
-/** The scripts, one for each shell: each asks `sandlot __complete` at every TAB. */
+/** Completion scripts, which call `sandlot __complete` at every TAB. */
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
-/** As of Cobra, which many shells' scripts speak: the last line of an answer is `:` and a sum of these. */
+/** Cobra's convention: the last line of the reply is `:` and a sum of these. */
 export const directives = { noSpace: 2, noFiles: 4 } as const
 
 const bash = String.raw`# bash completion for sandlot: source <(sandlot completion bash)

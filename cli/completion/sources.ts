@@ -1,16 +1,17 @@
-/** Values that only the service or the settings file knows. Never fails: without an answer there are none. */
+/** Values from the service or the settings file. Failures give no values. */
 import { posix } from 'node:path'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import { createApi } from '../core/api.ts'
 import { oneLine } from '../core/printable.ts'
 import { selectSession } from '../core/session.ts'
 import { Settings } from '../core/settings.ts'
 import type { Candidate, Sources } from './candidates.ts'
 
-/** The user waits for it. */
-const patienceMs = 2_000
+/** The user is waiting at the prompt. */
+const timeoutMs = 2_000
 
-/** @param options those that stand on the line, the client's settings among them */
+/** @param options of the line, including settings */
 export function openSources(options: Record<string, string>): Sources {
   const settings = () => new Settings(options)
   const api = () => createApi(settings())
@@ -47,14 +48,12 @@ export function openSources(options: Record<string, string>): Sources {
   }
 }
 
-/** Whether a name can stand for its session on a line. */
+/** Whether a name identifies its session on a command line. */
 const isHandle = (name: string | null, sessions: Sandbox[]): name is string =>
   name !== null &&
   !/^-|^sbx_/.test(name) &&
   name === oneLine(name) &&
   sessions.filter((each) => each.name === name).length === 1
 
-async function attempt(ask: () => Promise<Candidate[]>): Promise<Candidate[]> {
-  const late = new Promise<Candidate[]>((resolve) => setTimeout(resolve, patienceMs, []).unref())
-  return await Promise.race([ask().catch(() => []), late])
-}
+const attempt = async (ask: () => Promise<Candidate[]>): Promise<Candidate[]> =>
+  (await withTimeout(timeoutMs, ask()).catch(() => undefined)) ?? []

@@ -4,7 +4,7 @@
  */
 import { CliError } from './errors.ts'
 
-/** What may follow `http://`, as it is typed and as it is understood. */
+/** Compared with the host as typed, and as parsed. */
 const localHosts = ['localhost', '127.0.0.1']
 
 /**
@@ -45,7 +45,6 @@ export function readAddress(text: string, source: string): string {
   return `${url.origin}${path}`
 }
 
-/** A user name comes with a password. */
 const withoutUser = (text: string): string => text.replace(/^([a-z]+:[/\\]+)?.*@/is, '$1…@')
 
 /** `0x7f.1` and `2130706433` parse to 127.0.0.1, so the host is checked as it was typed too. */

@@ -1,4 +1,4 @@
-/** The service as typed calls: the name of a route, with inputs and outputs from the contract. */
+/** Typed calls of the service's routes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { input, output, ZodType } from 'zod'
 import type { EndpointName, endpoints } from '../../shared/contract/index.ts'
@@ -33,12 +33,10 @@ type Part<Name extends EndpointName, Key extends 'params' | 'query' | 'body'> =
     : unknown
 
 interface Common {
-  /** The session token, for the routes that take one. */
   token?: string
   headers?: Record<string, string>
-  /** How long the answer may take in all; 30 s by default. */
   timeoutMs?: number
-  /** The body of a route that takes bytes; read anew for each try. */
+  /** Request bytes, read again for each attempt. */
   bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 }
 
@@ -52,55 +50,48 @@ export type Reply<Name extends EndpointName> =
 
 export type Api = ReturnType<typeof createApi>
 
-/** Of a request that is no command, whatever is tried again. */
+/** Timeout of ordinary requests, retries included. */
 const answerMs = 30_000
-/** Of one that goes through files: the service may look for 30 s. */
+/** Timeout of file searches, which the service ends after 30 s. */
 export const longestSearchMs = 45_000
-/** Silence that is told to a person. */
+/** Delay before reporting that the service has not answered. */
 const silenceMs = 3_000
-/** A Retry-After that is waited for without being asked, and how long in all. */
+/** A longer Retry-After is an error. */
 const shortWaitSeconds = 10
-/** Pauses before each further try, when the connection failed and trying again is safe. */
+/** Pauses between attempts after a failed connection. */
 const retryMs = [100, 400]
 
-/** A request as --debug shows it: without query, credentials and bodies. */
+/** A request as --debug shows it, without query, credentials and body. */
 export interface RequestTrace {
   method: string
   path: string
-  /** Of the answer, or why there was none. */
   status?: number
   problem?: string
-  /** Until the answer, or of a stream its head, was there. */
+  /** Until the reply, or the head of a stream, arrived. */
   ms: number
   requestId?: string
 }
 
 export type Trace = (request: RequestTrace) => void
 
-/** Whom to tell of a wait. */
 export interface Waiting {
-  /** Beside the result. */
   note(text: string): void
-  /** To a person at a terminal. */
   aside(text: string): void
 }
 
 /**
- * @param trace told of each request, once it is answered or has failed
- * @param waiting with it, a short Retry-After is waited for
+ * @param trace called after each request
+ * @param waiting receives notes; without it, rate limits are not waited for
  */
 export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) => ({
-  /**
-   * Calls a route.
-   * @throws {CliError} with the service's code, or one of the client's own when there was no such answer
-   */
+  /** @throws {CliError} with the service's code, or a code of the client */
   async call<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<Reply<Name>> {
     const call = await prepare(name, request, settings)
     const send = tracing(exchange, headOf, trace)
     const isStopping = ({ status }: HttpAnswer) =>
       status === 503 && 'idempotency-key' in call.outgoing.headers
     return await waitShortly(waiting, async () => {
-      const { answer, isRepeat } = await tellingSilence(waiting, call, () =>
+      const { answer, isRepeat } = await reportingSilence(waiting, call, () =>
         exchangeAgain(send, call, isStopping),
       )
       setServiceClock(answer.headers.date)
@@ -110,14 +101,14 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
   },
 
   /**
-   * Calls a route that streams its answer. `timeoutMs` ends when the answer begins.
+   * Calls a route that streams its reply; `timeoutMs` covers the time until the head arrives.
    * @throws {CliError} as {@link call}
    */
   async open<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<OpenExchange> {
     const call = await prepare(name, request, settings)
     const send = tracing(openExchange, ({ response }) => headOf(response), trace)
     return await waitShortly(waiting, async () => {
-      const { answer: opened } = await tellingSilence(waiting, call, () => exchangeAgain(send, call))
+      const { answer: opened } = await reportingSilence(waiting, call, () => exchangeAgain(send, call))
       const { statusCode: status = 0, headers } = opened.response
       setServiceClock(headers.date)
       if (status >= 200 && status < 300) return opened
@@ -126,7 +117,7 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     })
   },
 
-  /** What a WebSocket to a route needs: its address and headers, how to read a refusal, and the trace. */
+  /** Address, headers and error handling for a WebSocket to a route. */
   async addressOf<Name extends EndpointName>(name: Name, request: Request<Name>) {
     const call = await prepare(name, request, settings)
     const { url, headers, method } = call.outgoing
@@ -197,22 +188,21 @@ async function headersFor(
   return { ...headers, authorization: `Bearer ${credential}` }
 }
 
-/** Whether the request may reach the service twice. */
+/** Whether it is safe to send the request twice. */
 function isRepeatable({ route: { repeat }, given: { query = {} }, outgoing: { headers } }: Call): boolean {
   if (repeat === 'keyed') return headers['idempotency-key'] !== undefined
   if (repeat === 'plain') return headers['if-match'] === undefined && query.overwrite !== 'false'
   return repeat !== 'no'
 }
 
-/** Whether a repeated delete finds nothing left: the first one has done it. */
+/** Whether a repeated delete failed only because the first attempt had succeeded. */
 function wasDone({ status, text }: HttpAnswer, { route }: Call): boolean {
   if (route.repeat !== 'gone' || status !== 404) return false
   const value = parseJson(text)
   return isProblem(value) && value.code === 'not_found'
 }
 
-/** Of a request that may not be repeated. */
-const unknownEnd = (error: CliError) =>
+const unknownOutcome = (error: CliError) =>
   addStory(error, 'Whether this was done is not known.', 'Look before you try again: it may have been done.')
 
 interface Head {
@@ -221,12 +211,11 @@ interface Head {
   headers: HttpAnswer['headers']
 }
 
-export const headOf = ({ status, statusCode, headers }: Head) => ({
+const headOf = ({ status, statusCode, headers }: Head) => ({
   status: status ?? statusCode ?? 0,
   requestId: String(headers['x-request-id'] ?? ''),
 })
 
-/** `send`, with its time told. */
 function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
   send: (outgoing: Outgoing) => Promise<T>,
   describe: (answer: T) => ReturnType<typeof headOf>,
@@ -249,8 +238,8 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
   }
 }
 
-/** A command takes as long as it takes, and so does an upload: they have a bound of their own. */
-async function tellingSilence<T>(
+/** Commands and uploads have longer timeouts and are expected to take long. */
+async function reportingSilence<T>(
   waiting: Waiting | undefined,
   { outgoing: { url, timeoutMs } }: Call,
   work: () => Promise<T>,
@@ -265,7 +254,6 @@ async function tellingSilence<T>(
   }
 }
 
-/** @throws {CliError} a refusal that asks for a longer wait, and every other failure */
 async function waitShortly<T>(waiting: Waiting | undefined, attempt: () => Promise<T>): Promise<T> {
   for (let waited = 0; ; ) {
     try {
@@ -287,8 +275,8 @@ function shortWaitOf(error: unknown): number | undefined {
 }
 
 /**
- * @param mayPass whether an answer is worth another try, such as that of a process that is stopping
- * @returns the answer, and whether the service may have seen the request before
+ * @param mayPass whether to retry after this reply, such as that of a process that is stopping
+ * @returns the reply, and whether an earlier attempt may have reached the service
  */
 async function exchangeAgain<T>(
   send: (outgoing: Exchange) => Promise<T>,
@@ -301,14 +289,14 @@ async function exchangeAgain<T>(
   let isRepeat = false
   for (let tries = 0; ; tries++) {
     const pause = retryMs[tries]
-    // Looked at once it has come to nothing: silence uses up all the time.
+    // Evaluated after the attempt, which may use up the whole timeout.
     const isLast = () => pause === undefined || performance.now() + pause >= end
     try {
       const answer = await send(left())
       if (!mayPass(answer) || isLast()) return { answer, isRepeat }
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error
-      if (error.reached && !isRepeatable(call)) throw unknownEnd(error)
+      if (error.reached && !isRepeatable(call)) throw unknownOutcome(error)
       if (isLast()) throw error
       isRepeat ||= error.reached
     }
@@ -340,7 +328,7 @@ const redirected = (status: number, location: string | undefined, origin: string
     { hint: 'If that is the right address, save it: `sandlot config set-url URL`.', details: { status } },
   )
 
-/** All rows of a list. @param ask for one of its pages */
+/** Returns the rows of all pages. */
 export async function allPages<T>(
   ask: (page: {
     limit: 100

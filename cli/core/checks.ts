@@ -1,10 +1,9 @@
-/** Runs the checks of a doctor one after the other, and reports each as soon as it is done. */
+/** Runs the checks of a doctor and reports each result. */
 import { type CliError, describeError, exitCodes } from './errors.ts'
 
 export interface Check {
   name: string
   ok: boolean
-  /** What was found, or what went wrong. */
   detail: string
   ms: number
   next: string | null
@@ -12,17 +11,16 @@ export interface Check {
 
 export type Checks = ReturnType<typeof startChecks>
 
-/** @param say gets each check's line, or lines */
 export function startChecks(say: (text: string) => unknown) {
   const done: Check[] = []
   let failure: CliError | undefined
   return {
     done,
-    /** Of the first that failed; 0 when none did. */
+    /** Exit code of the first failed check; 0 if none failed. */
     exitCode: (): number => failure?.exitCode ?? exitCodes.done,
     /**
-     * Runs a check: `look` returns what it found, and throws when it fails.
-     * @returns whether it went well
+     * @param look returns a description of the result, and throws if the check fails
+     * @returns whether the check passed
      */
     async check(name: string, look: () => string | Promise<string>): Promise<boolean> {
       const started = performance.now()
@@ -36,7 +34,7 @@ export function startChecks(say: (text: string) => unknown) {
         return tell(true, await look(), null)
       } catch (error) {
         const problem = describeError(error)
-        // What made an earlier check fail is told once.
+        // One cause may fail several checks; report it once.
         if (done.some(({ ok, detail }) => !ok && detail === problem.message)) return false
         failure ??= problem
         return tell(false, problem.message, problem.hint ?? null)

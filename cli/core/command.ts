@@ -1,16 +1,16 @@
-/** What command files are made of: the options they share, and the bridge from commander to a handler. */
+/** Shared options of commands, and the adapter from commander to a handler. */
 import { type Command, Option } from 'commander'
 import { type Api, createApi, type Trace } from './api.ts'
 import { type ColorChoice, colorChoices } from './drawing.ts'
 import { CliError } from './errors.ts'
-import { type JsonShape, mustBeKnown, readFields } from './json-fields.ts'
+import { assertKnownFields, type JsonShape, readFields } from './json-fields.ts'
 import { createOutput, type Output, type OutputOptions } from './output.ts'
 import { readCount } from './parse.ts'
 import { type Ask, createAsk } from './prompt.ts'
 import { selectSession } from './session.ts'
 import { Settings } from './settings.ts'
 
-/** A command file exports one: it adds arguments, options, help and action to its command. */
+/** Exported by each command file. */
 export type Define = (
   command: Command,
   exitWith: (code: number) => void,
@@ -19,7 +19,7 @@ export type Define = (
 
 export interface CommandTree {
   program: Command
-  /** Gives a command its arguments and options, or its subcommands. Call it once a command. */
+  /** Loads a command's arguments and options, or its subcommands. Call it once per command. */
   load(command: Command): Promise<void>
 }
 
@@ -28,21 +28,19 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
-  /** For requests past `api`. */
+  /** For requests that do not go through `api`. */
   trace: Trace | undefined
   output: Output
   ask: Ask
-  /** The id of the session that is meant. @throws {CliError} as {@link selectSession} */
+  /** Resolves the session to its id. @throws {CliError} as {@link selectSession} */
   session(typed?: string): Promise<string>
   command: Command
-  /** Sets the exit code, where it is not 0. */
   exitWith(code: number): void
-  /** For what is made from all commands. */
   describeProgram(): CommandTree
 }
 
 export interface CommonOptions {
-  /** A text names fields. */
+  /** A string lists fields. */
   json?: true | string
   quiet?: boolean
   input?: boolean
@@ -55,9 +53,9 @@ export interface CommonOptions {
   session?: string
 }
 
-/** `--json` and `--json=FIELDS`. Commander would take the next word for an optional value. */
+/** `--json` and `--json=FIELDS`. Commander would take the next word as an optional value. */
 class JsonOption extends Option {
-  /** Commander asks with each word as it was typed. */
+  /** Commander passes each word as typed. */
   is(word: string): boolean {
     const [, fields] = /^--json=(.*)$/s.exec(word) ?? []
     if (fields === undefined && word !== '--json') return false
@@ -66,10 +64,10 @@ class JsonOption extends Option {
   }
 }
 
-/** Of the options that every command takes. */
+/** Help group of the options that every command accepts. */
 export const globalGroup = 'Global options:'
 
-/** Accepted before the command's name and after it. */
+/** These options are accepted before and after the command's name. */
 export function addCommonOptions(command: Command): void {
   const options = [
     new JsonOption(
@@ -109,7 +107,7 @@ export const addPageOptions = (command: Command): Command =>
     .option('--limit <count>', 'how many to list at most, up to 100', '100')
     .option('--cursor <cursor>', 'go on where the last page ended')
 
-/** The page as a query asks for it. @throws {CliError} `usage` */
+/** @throws {CliError} `usage` */
 export const readPage = ({ limit, cursor }: PageOptions) => ({ limit: readCount(limit, '--limit'), cursor })
 
 const examples = new WeakMap<Command, string[]>()
@@ -117,27 +115,24 @@ const fieldsFor = new WeakMap<Command, (options: object) => readonly string[] | 
 
 export const examplesOf = (command: Command): string[] => examples.get(command) ?? []
 
-/** The fields of the command's result, given its options; none where it does not say. */
+/** Returns the declared fields of the command's result, or an empty list. */
 export const fieldsOf = (command: Command, options: object): readonly string[] =>
   fieldsFor.get(command)?.(options) ?? []
 
 interface Declaration<Options> {
-  /** Adds arguments, options and help. */
   declare?(command: Command): unknown
-  /** Below the options in its help. */
   notes?: string
-  /** Lines as they are typed, below the help of the command. */
   examples: string[]
-  /** The fields of the result, so that they are known before anything is done. */
+  /** Fields of the result, known before the command runs. */
   fields?: readonly string[] | ((options: Options) => readonly string[])
-  /** The member of the result that holds the list, where it is not `data`. */
+  /** Name of the result's list; `data` by default. */
   list?: string
-  /** Whether the profile may be one that is not there yet. */
+  /** Whether the command may create the profile. */
   makesProfile?: boolean
   handle(invocation: Invocation<Options>): Promise<void>
 }
 
-/** A command of its declaration and its action. Options may stand before the command's name too. */
+/** Builds a command from its declaration. */
 export function defineCommand<Options extends object>(declaration: Declaration<Options>): Define {
   const { declare, notes = '', examples: lines, fields, list, makesProfile = false, handle } = declaration
   const known = (options: Options) => (typeof fields === 'function' ? fields(options) : fields)
@@ -167,21 +162,21 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
       } catch (error) {
         if (!(error instanceof CliError)) throw error
         if (error.details.errors === undefined) throw error
-        const { inOwnWords } = await import('./own-words.ts')
-        throw inOwnWords(error, command)
+        const { inTermsOfFlags } = await import('./flag-errors.ts')
+        throw inTermsOfFlags(error, command)
       }
     })
   }
 }
 
-/** @throws {CliError} `usage` for fields that the result does not have */
+/** @throws {CliError} `usage` for unknown fields */
 function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape | undefined): OutputOptions {
   const fields = typeof json === 'string' ? readFields(json) : undefined
-  if (fields !== undefined && shape !== undefined) mustBeKnown(fields, shape.fields)
+  if (fields !== undefined && shape !== undefined) assertKnownFields(fields, shape.fields)
   return { json: json !== undefined, fields, shape, quiet: quiet === true, color }
 }
 
-/** As given to the command itself, else before its name, else by default. */
+/** Values after the command's name win over values before it, and both over defaults. */
 export function optionsOf<Options extends object>(command: Command): Options {
   const line = [command.parent?.parent, command.parent, command].filter((each) => each != null)
   const given = line.flatMap((each) =>
@@ -190,5 +185,4 @@ export function optionsOf<Options extends object>(command: Command): Options {
   return { ...command.opts<Options>(), ...Object.fromEntries(given) }
 }
 
-/** For options that may be given several times. */
 export const collect = (value: string, before: string[] = []): string[] => [...before, value]

@@ -1,8 +1,8 @@
 /**
- * The settings file: TOML, 0600 in a 0700 folder, written whole or not at all. Everything else
- * in it stays, comments included. A file that does not parse is left untouched.
+ * The settings file: TOML, mode 0600 in a 0700 folder, replaced atomically. Unknown entries and comments are
+ * kept. A file that does not parse is never changed.
  */
-// Synchronous: node:fs is there already, while node:fs/promises costs a starting client 8 ms.
+// Synchronous, because loading node:fs/promises would slow the start by 8 ms.
 import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -13,12 +13,12 @@ import { followLinks, replaceFile } from './replace-file.ts'
 import { keyIn, type SavedKey } from './saved-keys.ts'
 
 interface Config {
-  /** Empty when there is no file. */
+  /** Empty if the file does not exist. */
   text: string
   values: TomlTable
 }
 
-/** @throws {CliError} `settings_broken` when it cannot be read or does not parse */
+/** @throws {CliError} `settings_broken` if the file cannot be read or parsed */
 export function readConfig(file: string): Config {
   const text = readText(file)
   const values = tryToParse(text)
@@ -28,7 +28,10 @@ export function readConfig(file: string): Config {
   })
 }
 
-/** The table of a profile; undefined when there is none. @throws {CliError} `settings_broken` */
+/**
+ * @returns undefined if there is no such profile
+ * @throws {CliError} `settings_broken`
+ */
 export function readProfile({ values }: Config, name: string, file: string): TomlTable | undefined {
   const { profiles } = values
   const profile = isTable(profiles) && Object.hasOwn(profiles, name) ? profiles[name] : undefined
@@ -45,14 +48,14 @@ export function keysOf({ values }: Config): SavedKey[] {
   return [keyIn(values), ...keys].filter((key) => key !== undefined)
 }
 
-/** What is to be saved; undefined removes. */
+/** New values; undefined removes a key. */
 export type Changes = Record<string, string | undefined>
 
 /**
- * @param decide says what to save by what is there then; undefined saves nothing
- * @param profile the one to save to; without, the top of the file
- * @returns what was there before; undefined when nothing was saved
- * @throws {CliError} `settings_broken`: the file that is there does not parse, or none can be written
+ * @param decide returns the changes for the current values, or undefined to save nothing
+ * @param profile by default the top level of the file
+ * @returns the values before the change, or undefined if nothing was saved
+ * @throws {CliError} `settings_broken` if the file cannot be parsed or written
  */
 export function saveConfig(
   file: string,
@@ -62,9 +65,9 @@ export function saveConfig(
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     chmodSync(dirname(file), 0o700)
-    // People who keep their settings under version control have a symbolic link.
+    // Keep symbolic links, which dotfile repositories use.
     const target = followLinks(file)
-    // Another client may save between our reading and our writing.
+    // Serializes with other clients between reading and writing.
     using _ = lockFile(target)
     const config = readConfig(file)
     const saved = (profile === undefined ? config.values : readProfile(config, profile, file)) ?? {}
@@ -78,9 +81,8 @@ export function saveConfig(
   }
 }
 
-/** Whether other users of this machine may read the file, and it holds a key or a login. */
+/** Whether other users can read the file and it contains a key or a login. */
 export function isExposed(file: string, { values }: Config): boolean {
-  // Windows has no such modes.
   if (process.platform === 'win32') return false
   const profiles = isTable(values.profiles) ? Object.values(values.profiles).filter(isTable) : []
   const isSecret = ({ api_key, token }: TomlTable) => api_key !== undefined || token !== undefined
@@ -97,7 +99,10 @@ function readText(file: string): string {
   }
 }
 
-/** Changes single lines where that is enough, so that comments stay; otherwise writes the file anew. */
+/**
+ * Edits single lines to keep comments. If that does not give the wanted values, writes the file again without
+ * comments.
+ */
 function change({ text, values }: Config, changes: Changes, profile?: string): string {
   const wanted = profile === undefined ? merge(values, changes) : withProfile(values, profile, changes)
   const edited = Object.entries(changes).reduce(
@@ -122,9 +127,9 @@ const merge = (table: TomlTable, changes: Changes): TomlTable =>
   )
 
 /**
- * In the profile's table, or before the first table: what stands there belongs to the top. Not by toml-patch,
- * which puts a new key between the next table and the comment above that.
- * @param line undefined removes the key's
+ * Changes a key of the profile's table or, without a profile, of the lines before the first table. toml-patch
+ * would put a new key between a table and the comment above it.
+ * @param line undefined removes the key
  */
 function changeLine(
   text: string,
@@ -148,7 +153,6 @@ function changeLine(
   return line === undefined ? text : lines.toSpliced(head + 1, 0, line).join('\n')
 }
 
-/** `profiles.work` of `[profiles.work]`. */
 const headOf = (line: string): string | undefined => /^\s*\[\s*([\w.-]+)\s*\]/.exec(line)?.[1]
 
 const isTable = (value: unknown): value is TomlTable =>

@@ -1,4 +1,7 @@
-/** Email and password of the account: from options, stdin or a hidden prompt, and kept nowhere. `login` keeps a token. */
+/**
+ * Reads the account's email and password from options, stdin or a hidden prompt. They are never stored; `login`
+ * stores a token.
+ */
 import type { Command } from 'commander'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Reply } from './api.ts'
@@ -24,14 +27,14 @@ export interface Credentials {
 export const addCredentialOptions = (command: Command, fromStdin = 'read the password from stdin'): Command =>
   command.option('--email <email>', 'email address of the account').option('--password-stdin', fromStdin)
 
-/** @throws {CliError} `usage` off a terminal when something is missing */
+/** @throws {CliError} `usage` if something is missing and cannot be asked for */
 export async function readCredentials(asking: Asking): Promise<Credentials> {
   warnOfPassword(asking)
   return { email: await readEmail(asking), password: await readPassword(asking) }
 }
 
 /**
- * Those of a new account: the address is looked at before the password is asked for, and that is typed twice.
+ * Credentials of a new account. Checks the address before asking for the password, which is typed twice.
  * @throws {CliError} `usage`
  */
 export async function readNewCredentials(asking: Asking): Promise<Credentials> {
@@ -44,7 +47,7 @@ export async function readNewCredentials(asking: Asking): Promise<Credentials> {
   return { email, password: isTyped ? await askTwice(asking, 'Password') : await readPassword(asking) }
 }
 
-/** The service looks more closely. */
+/** A rough check; the service validates addresses. */
 const looksLikeEmail = (text: string): true | string =>
   /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/.test(text.trim()) || `${JSON.stringify(text)} is not an email address.`
 
@@ -63,8 +66,8 @@ export const readEmail = async ({ options, ask }: Asking): Promise<string> =>
   options.email ?? (await ask.text('Email', both, looksLikeEmail))
 
 /**
- * The password and the new one, which is asked for twice or is the second line of stdin.
- * @throws {CliError} `usage` when it is missing
+ * Reads the current and the new password. The new one is typed twice, or is the second line of stdin.
+ * @throws {CliError} `usage` if one is missing
  */
 export async function readNewPassword(asking: Asking): Promise<{ password: string; newPassword: string }> {
   const { options } = asking
@@ -77,7 +80,7 @@ export async function readNewPassword(asking: Asking): Promise<{ password: strin
   return { password, newPassword: await askTwice(asking, 'New password') }
 }
 
-/** Until both are the same: whoever types on must not type a password into the shell. */
+/** Repeats instead of failing, so that the user never types a password into the shell. */
 async function askTwice({ ask, output }: Asking, what: string): Promise<string> {
   for (;;) {
     const password = await ask.hidden(what, both, isLongEnough)
@@ -92,7 +95,7 @@ const isLongEnough = (password: string): true | string =>
 
 type Token = Reply<'logIn'>['token']
 
-/** The session token of `sandlot login`, else one for this run alone. */
+/** Returns the token that `sandlot login` saved, or a new one for this run. */
 export async function logIn(invocation: Invocation<CredentialOptions>): Promise<Token> {
   await invocation.settings.baseUrl()
   const kept = await keptToken(invocation)
@@ -101,7 +104,7 @@ export async function logIn(invocation: Invocation<CredentialOptions>): Promise<
   return (await invocation.api.call('logIn', { body })).token
 }
 
-/** The session token of `sandlot login`, unless it has ended or an account is named. */
+/** Returns the token that `sandlot login` saved, unless it has expired or --email names an account. */
 export async function keptToken({
   options,
   settings,
@@ -114,7 +117,7 @@ export async function keptToken({
     return token
   } catch (error) {
     if (describeError(error).exitCode !== exitCodes.credentials) throw error
-    // A change of the password elsewhere has ended it.
+    // A password change elsewhere invalidates it.
     await settings.forgetLogin(token)
     return undefined
   }
@@ -125,7 +128,7 @@ async function readPassword({ options, ask, output }: Asking): Promise<string> {
   if (!options.passwordStdin) return ask.hidden('Password', both)
   if (process.stdin.isTTY)
     throw new CliError('usage', '--password-stdin reads from a pipe, and stdin is a terminal.')
-  // The last newline comes from the pipe and is not part of the password.
+  // The pipe added the last newline.
   const password = decodeUtf8(await readInput(output.note))?.replace(/\r?\n$/, '')
   if (password === undefined || password === '') throw new CliError('usage', 'stdin holds no password.')
   return password

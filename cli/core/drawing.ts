@@ -1,9 +1,9 @@
-/** How the terminal is drawn on: in colours, line by line, over the whole screen. */
+/** Terminal features: colors, progress lines, the picker. */
 
 export const colorChoices = ['auto', 'always', 'never'] as const
 export type ColorChoice = (typeof colorChoices)[number]
 
-/** The flag, else FORCE_COLOR, else NO_COLOR, else whether it is a terminal. */
+/** --color wins over FORCE_COLOR, FORCE_COLOR over NO_COLOR. */
 export function wantsColor(stream: NodeJS.WriteStream, choice: ColorChoice = 'auto'): boolean {
   if (choice !== 'auto') return choice === 'always'
   const { FORCE_COLOR: force = '', NO_COLOR: no = '', TERM: terminal } = process.env
@@ -11,13 +11,13 @@ export function wantsColor(stream: NodeJS.WriteStream, choice: ColorChoice = 'au
   return no === '' && stream.isTTY === true && terminal !== 'dumb'
 }
 
-/** Whether lines can be drawn over on stderr. */
+/** Whether a progress line can be redrawn on stderr. */
 export const canAnimate = (): boolean =>
   process.stderr.isTTY === true && process.env.TERM !== 'dumb' && (process.env.CI ?? '') === ''
 
-/** Whether the terminal knows more than lines of text. */
+/** Whether the picker can run. */
 export const canDraw = (): boolean =>
   process.stdin.isTTY === true && process.stdout.isTTY === true && process.env.TERM !== 'dumb'
 
-/** Whether what is on the screen is read aloud, as Ink is told. */
+/** Whether a screen reader is in use; Ink reads the same variable. */
 export const isReadAloud = (): boolean => process.env.INK_SCREEN_READER === 'true'

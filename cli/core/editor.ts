@@ -1,4 +1,4 @@
-/** A file of a session in the user's own editor. */
+/** Edits a session's file in the user's editor. */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -11,6 +11,7 @@ import type { Api } from './api.ts'
 import { addStory, CliError } from './errors.ts'
 import type { Output } from './output.ts'
 import type { Settings } from './settings.ts'
+import { unifiedDiff } from './unified-diff.ts'
 
 interface RemoteFile {
   api: Api
@@ -24,24 +25,25 @@ interface Change {
   after: Buffer
 }
 
-/** Prints what changed as a diff. Refused when the file has changed in the session meanwhile. */
+/** Prints the change as a diff. @throws {CliError} as {@link changeByHand} */
 export async function editByHand({ output, ...editing }: RemoteFile & { output: Output }): Promise<void> {
   if (!process.stdin.isTTY || output.json) {
     throw new CliError('usage', 'An editor needs a terminal. Give --old and --new.')
   }
   const change = await changeByHand(editing)
   if (!change) return output.note('Nothing was changed.')
-  output.result(undefined, await diffOf(editing.path, change))
+  const [before, after] = [change.before.toString(), change.after.toString()]
+  output.result(undefined, await unifiedDiff(`${editing.path} before`, editing.path, before, after))
 }
 
 /**
- * Hands a file to the user's editor, and writes what comes back.
- * @returns undefined when nothing was changed
- * @throws {CliError} also when the file has changed in the session meanwhile
+ * Opens the file in the user's editor and uploads the result.
+ * @returns undefined if nothing changed
+ * @throws {CliError} also if the file changed in the session in the meantime
  */
 export async function changeByHand({ api, id, path, settings }: RemoteFile): Promise<Change | undefined> {
   const before = await download(api, id, path)
-  const folder = makeFolder()
+  const folder = mkdtempSync(join(tmpdir(), 'sandlot-edit-'))
   const file = join(folder, basename(path) || 'file')
   let keep = false
   try {
@@ -63,24 +65,6 @@ export async function changeByHand({ api, id, path, settings }: RemoteFile): Pro
     if (!keep) rmSync(folder, { recursive: true, force: true })
   }
 }
-
-async function diffOf(path: string, { before, after }: Change): Promise<Buffer> {
-  const folder = makeFolder()
-  const [old, fresh] = [join(folder, 'before'), join(folder, 'after')]
-  try {
-    writeFileSync(old, before, { mode: 0o600 })
-    writeFileSync(fresh, after, { mode: 0o600 })
-    const args = ['-u', '--label', `${path} before`, '--label', path, old, fresh]
-    const child = spawn('diff', args, { stdio: ['ignore', 'pipe', 'inherit'] })
-    // Without a `diff` on this machine, there is none.
-    child.on('error', () => {})
-    return await buffer(child.stdout)
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
-const makeFolder = () => mkdtempSync(join(tmpdir(), 'sandlot-edit-'))
 
 async function download(api: Api, id: string, path: string): Promise<Buffer> {
   const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path } })

@@ -1,4 +1,4 @@
-/** How the client fails: one error, the exit code of each kind, and what to do next. */
+/** Errors of the client, with their exit codes and hints. */
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 
 export const exitCodes = {
@@ -17,7 +17,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const
 
-/** Codes of the client itself, beside those of the API. */
+/** Codes that only the client uses. */
 const ownCodes = {
   usage: exitCodes.usage,
   address_refused: exitCodes.usage,
@@ -38,7 +38,7 @@ const ownCodes = {
   failed: exitCodes.failed,
 } as const
 
-/** Of an API's code by its status, or by the status alone for a code that this client does not know yet. */
+/** Exit codes by HTTP status, also for codes that this version does not know. */
 const statusCodes: Record<number, number> = {
   400: exitCodes.usage,
   401: exitCodes.credentials,
@@ -50,7 +50,7 @@ const statusCodes: Record<number, number> = {
   429: exitCodes.rateLimit,
 }
 
-/** The API's codes that mean something else to a user than their status says. */
+/** Codes whose exit code differs from that of their status. */
 const exceptions: Partial<Record<ErrorCode, number>> = {
   command_not_allowed: exitCodes.failed,
   permission_denied: exitCodes.failed,
@@ -66,14 +66,14 @@ const exceptions: Partial<Record<ErrorCode, number>> = {
 }
 
 interface Extras {
-  /** What the user can do about it, in a sentence. */
+  /** Advice to the user, as a sentence. */
   hint?: string | undefined
-  /** More members for the JSON of the error. */
+  /** More fields of the JSON error. */
   details?: Record<string, unknown> | undefined
   exitCode?: number | undefined
 }
 
-/** A failure that the user is told about. `code` is one of the API's or of `ownCodes`. */
+/** A failure to report to the user. `code` is one of the API's or of `ownCodes`. */
 export class CliError extends Error {
   override name = 'CliError'
   readonly code: string
@@ -88,35 +88,28 @@ export class CliError extends Error {
     this.hint = extras.hint
     this.details = extras.details ?? {}
   }
+
+  /** Returns a copy with these changes. */
+  with({ message = this.message, ...extras }: Extras & { message?: string }): CliError {
+    const { code, hint, details, exitCode } = this
+    return new CliError(code, message, { hint, details, exitCode, ...extras })
+  }
 }
 
-/** Where a body would be too large. */
 export const largeHint = '`sandlot files put` and `sandlot cp` carry files of any size.'
 
-/** Turns whatever was thrown into an error to show. */
 export function describeError(error: unknown): CliError {
   if (error instanceof CliError) return error
   return new CliError('failed', `The client itself failed: ${error instanceof Error ? error.message : error}`)
 }
 
-/** A copy whose message first says what was done before. */
+/** Returns a copy whose message begins with `story`. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
   addHint(error, hint, `${story} ${error.message}`)
 
-/** A copy with more to say on what to do. */
-export const addHint = (
-  { code, message, hint: before, details, exitCode }: CliError,
-  hint: string,
-  words = message,
-): CliError =>
-  new CliError(code, words, {
-    hint: before === undefined ? hint : `${hint}\n${before}`,
-    details,
-    exitCode,
-  })
-
-export const addDetails = ({ code, message, hint, details, exitCode }: CliError, more: object): CliError =>
-  new CliError(code, message, { hint, details: { ...details, ...more }, exitCode })
+/** Returns a copy with another hint before the existing one. */
+export const addHint = (error: CliError, hint: string, message = error.message): CliError =>
+  error.with({ message, hint: error.hint === undefined ? hint : `${hint}\n${error.hint}` })
 
 function exitCodeFor(code: string, answered: number): number {
   if (Object.hasOwn(ownCodes, code)) return ownCodes[code as keyof typeof ownCodes]

@@ -1,10 +1,13 @@
-/** The help of a command: what is its own, and in a few lines what every command takes. */
+/** Formats `--help`: a command's own options in full, and the common ones by name. */
 import { type Command, Help, type Option } from 'commander'
 import { globalGroup } from './command.ts'
 
 const isGlobal = ({ helpGroupHeading }: Option): boolean => helpGroupHeading === globalGroup
 
-/** As commander's own, with the options of every command at the end: in words for the program, else by name alone. */
+/**
+ * Commander's format, with the common options at the end: described for the program, only named for its
+ * commands.
+ */
 export function formatHelp(command: Command, helper: Help): string {
   const isProgram = command.parent === null
   const options = helper.visibleOptions(command)

@@ -1,4 +1,4 @@
-/** One HTTP exchange over node:http(s), which starts 8 ms sooner than fetch. Follows no redirect. */
+/** One HTTP exchange over node:http(s), which loads 8 ms faster than fetch. Redirects are not followed. */
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { CliError } from './errors.ts'
 
@@ -6,9 +6,9 @@ export interface Exchange {
   url: URL
   method: string
   headers: Record<string, string>
-  /** Bytes are read anew for each try. */
+  /** Bytes are read again for each attempt. */
   body?: string | AsyncIterable<Uint8Array> | Iterable<Uint8Array> | undefined
-  /** For the whole exchange, once connected; of one whose answer is a stream, until its head. */
+  /** For the whole exchange once connected; for a streamed reply, until its head. */
   timeoutMs: number
 }
 
@@ -18,9 +18,9 @@ export interface HttpAnswer {
   text: string
 }
 
-/** The exchange failed below HTTP. */
+/** A failure below HTTP. */
 export class ConnectionError extends CliError {
-  /** Whether the service may have seen the request: false when no connection came about. */
+  /** False if no connection was established, so the service cannot have seen the request. */
   readonly reached: boolean
 
   constructor(message: string, hint: string | undefined, reached: boolean) {
@@ -30,7 +30,7 @@ export class ConnectionError extends CliError {
 }
 
 const connectMs = 10_000
-/** Node fires a longer timer at once. */
+/** Node fires longer timers immediately. */
 const longestTimerMs = 2 ** 31 - 1
 
 /** @throws {ConnectionError} */
@@ -47,14 +47,14 @@ export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   }
 }
 
-/** Loaded only by commands that read an answer. */
+/** Not every command reads a reply. */
 export const readText = async (response: IncomingMessage): Promise<string> =>
   (await import('node:stream/consumers')).text(response)
 
-/** An answer whose body is yet to come. */
+/** A response whose body has not been read. */
 export interface OpenExchange {
   response: IncomingMessage
-  /** Turns a later failure of this answer into an error with words. */
+  /** Describes a later failure of this response. */
   fail: (error: unknown) => ConnectionError
 }
 
@@ -88,24 +88,24 @@ export async function openExchange({
   }
 }
 
-/** Loads node:http when it is needed: 30 ms that a command with nothing to send does not spend. */
+/** Loaded on demand: node:http costs 30 ms. */
 export async function open(url: URL, options: RequestOptions): Promise<ClientRequest> {
-  // Uses a proxy if Node is told to (NODE_USE_ENV_PROXY).
+  // Node applies NODE_USE_ENV_PROXY itself.
   if (url.protocol === 'https:') return (await import('node:https')).request(url, options)
   const { Agent, request } = await import('node:http')
-  // To this machine never through a proxy: the key would leave it in cleartext.
+  // Never through a proxy: the key would leave this machine in cleartext.
   return request(url, { ...options, agent: new Agent() })
 }
 
 export const receive = (request: ClientRequest, body: string | undefined): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
-    // Stays for the life of the request: a late error must not end the process.
+    // Stays attached, because a late error would end the process.
     request.on('error', reject)
     request.on('response', resolve)
     request.end(body)
   })
 
-/** An answer may come before the whole body was sent: then the rest is not sent. */
+/** The service may reply before the whole body was sent; the rest is then not sent. */
 async function upload(
   request: ClientRequest,
   body: Exclude<Exchange['body'], string | undefined>,

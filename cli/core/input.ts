@@ -1,11 +1,11 @@
-/** What comes in on stdin or from a file. */
+/** Reads stdin and local files. */
 import { isUtf8 } from 'node:buffer'
 import { createReadStream, fstatSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { CliError, largeHint } from './errors.ts'
 
-/** Whether something is piped in: a pipe, a socket or a file, but no terminal and not /dev/null. */
+/** Whether stdin is a pipe, a socket or a file, not a terminal or /dev/null. */
 export function hasPipedInput(): boolean {
   try {
     const stat = fstatSync(0)
@@ -16,9 +16,8 @@ export function hasPipedInput(): boolean {
 }
 
 /**
- * Reads stdin to its end.
- * @param say called once when it takes long: a pipe that stays open looks like a hang
- * @throws {CliError} `body_too_large` as soon as it is clear that no request can carry it
+ * @param say called once if reading takes long, because an open pipe looks like a hang
+ * @throws {CliError} `body_too_large` as soon as the limit is exceeded
  */
 export async function readInput(say: (text: string) => void): Promise<Buffer> {
   const timer = setTimeout(() => say('Waiting for the end of stdin.'), 2000)
@@ -29,7 +28,7 @@ export async function readInput(say: (text: string) => void): Promise<Buffer> {
   }
 }
 
-/** @throws {CliError} when it cannot be read, or no request can carry it */
+/** @throws {CliError} if the file cannot be read or is too large */
 export async function readLocalFile(path: string): Promise<Buffer> {
   try {
     return await readWhole(createReadStream(path), path)
@@ -39,7 +38,7 @@ export async function readLocalFile(path: string): Promise<Buffer> {
   }
 }
 
-/** The text, byte for byte, or undefined when the bytes are not UTF-8. */
+/** @returns undefined if the bytes are not UTF-8 */
 export const decodeUtf8 = (bytes: Buffer): string | undefined =>
   isUtf8(bytes) ? bytes.toString() : undefined
 

@@ -1,15 +1,14 @@
-/** `--json=field,field.path`: some parts of the result alone. */
+/** `--json=field,field.path`: selects parts of a result. */
 import { CliError } from './errors.ts'
 
-/** What a command's result looks like. */
 export interface JsonShape {
-  /** Of the object, or of each in its list. */
+  /** Fields of the object, or of each object in its list. */
   fields: readonly string[]
-  /** The member that holds the list: `data`, where it has one. */
+  /** Name of the list; `data` by default. */
   list?: string | undefined
 }
 
-/** @throws {CliError} `usage` for `--json=` with nothing behind it, and for a path with a step missing */
+/** @throws {CliError} `usage` for an empty list or path segment */
 export function readFields(text: string): string[] {
   const fields = text
     .split(',')
@@ -23,8 +22,8 @@ export function readFields(text: string): string[] {
   throw new CliError('usage', '--json= names no field.', { hint: 'Such as --json=id,state.' })
 }
 
-/** Before anything is done. @throws {CliError} `usage` */
-export function mustBeKnown(asked: string[], known: readonly string[]): void {
+/** @throws {CliError} `usage` */
+export function assertKnownFields(asked: string[], known: readonly string[]): void {
   const unknown = asked.filter((path) => !known.includes(path.split('.', 1)[0]!))
   if (unknown.length === 0) return
   throw new CliError('usage', `This command has no field ${unknown.join(', ')}.`, {
@@ -34,8 +33,9 @@ export function mustBeKnown(asked: string[], known: readonly string[]): void {
 }
 
 /**
- * Keeps what stands at those paths in each object of the list, and what stands beside the list; without one, in the object.
- * @throws {CliError} `usage`, where the command did not say what its fields are and has none of that name
+ * Keeps the selected paths in each object of the list and all fields next to the list. A result without a list
+ * is selected from directly.
+ * @throws {CliError} `usage` for an unknown field of a command that declares none
  */
 export function pick(value: unknown, asked: string[], shape: JsonShape | undefined): unknown {
   const object = isObject(value) ? value : {}
@@ -44,13 +44,13 @@ export function pick(value: unknown, asked: string[], shape: JsonShape | undefin
   const wanted = treeOf(asked.map((path) => path.split('.')))
   const picked = (from: unknown) => {
     const member = isObject(from) ? from : {}
-    if (shape === undefined) mustBeKnown(asked, Object.keys(member))
+    if (shape === undefined) assertKnownFields(asked, Object.keys(member))
     return prune(member, wanted)
   }
   return Array.isArray(rows) ? { ...object, [list]: rows.map(picked) } : picked(object)
 }
 
-/** What is kept of an object, by its keys; of an empty one, all. */
+/** Selected keys; an empty tree selects everything. */
 type Tree = Map<string, Tree>
 
 function treeOf(paths: string[][]): Tree {
@@ -63,7 +63,7 @@ function treeOf(paths: string[][]): Tree {
   )
 }
 
-/** The same value with less in it: null for what is not there. Lists on the way are gone through. */
+/** Missing values become null. Each element of a list is pruned. */
 function prune(value: unknown, tree: Tree): unknown {
   if (tree.size === 0) return value ?? null
   if (Array.isArray(value)) return value.map((each) => prune(each, tree))

@@ -1,11 +1,11 @@
-/** One process at a time: a file beside the one that is locked. Node has no flock. */
+/** Locks a file by a second file next to it, because Node has no flock. */
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 
 const pauseMs = 10
-/** A client has the lock for some milliseconds, so one that is older was left behind. */
+/** Clients hold the lock for milliseconds; an older one was left by a crash. */
 const staleMs = 5_000
 
-/** Waits until nobody else has it. @throws whatever the file system says, where no file can be made */
+/** Blocks until the lock is free. @throws if the file system refuses to create it */
 export function lockFile(file: string): Disposable {
   const lock = `${file}.lock`
   const own = `${lock}.${crypto.randomUUID()}`
@@ -14,7 +14,7 @@ export function lockFile(file: string): Disposable {
     while (!link(own, lock)) {
       if (ageOf(lock) > staleMs) takeAway(lock, `${own}.stale`)
       else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs)
-      // Its age counts from when it is taken.
+      // The age of the lock counts from its creation.
       utimesSync(own, new Date(), new Date())
     }
   } finally {
@@ -22,13 +22,13 @@ export function lockFile(file: string): Disposable {
   }
   return {
     [Symbol.dispose]() {
-      // One that was taken away from us is somebody else's now.
+      // Another process may have taken a stale lock over.
       if (read(lock) === own) rmSync(lock, { force: true })
     },
   }
 }
 
-/** A hard link appears whole or not at all, and never over another file. */
+/** A hard link is created atomically and never replaces a file. */
 function link(from: string, to: string): boolean {
   try {
     linkSync(from, to)
@@ -39,7 +39,7 @@ function link(from: string, to: string): boolean {
   }
 }
 
-/** Removes what is stale, and puts back what somebody else has put there meanwhile. */
+/** Removes a stale lock, and restores a new one that was renamed by accident. */
 function takeAway(lock: string, aside: string): void {
   try {
     renameSync(lock, aside)
@@ -50,7 +50,7 @@ function takeAway(lock: string, aside: string): void {
   rmSync(aside, { force: true })
 }
 
-/** In milliseconds; 0 when it is gone. */
+/** In milliseconds; 0 if it does not exist. */
 const ageOf = (path: string): number => {
   const made = statSync(path, { throwIfNoEntry: false })?.mtimeMs
   return made === undefined ? 0 : Date.now() - made

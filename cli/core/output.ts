@@ -1,4 +1,4 @@
-/** Where things are printed: data on stdout, everything else on stderr. */
+/** Prints data on stdout and everything else on stderr. */
 import { styleText } from 'node:util'
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { RequestTrace } from './api.ts'
@@ -12,12 +12,11 @@ import { table } from './table.ts'
 export type Output = ReturnType<typeof createOutput>
 
 export interface OutputOptions {
-  /** One JSON object on stdout instead of text; only these fields of it, if any are named. */
+  /** Print one JSON object, reduced to `fields` if there are any. */
   json?: boolean
   fields?: string[] | undefined
-  /** What the command's result looks like, where it says. */
   shape?: JsonShape | undefined
-  /** No notes, and ids alone. */
+  /** No notes, and only ids in lists. */
   quiet?: boolean
   color?: ColorChoice | undefined
 }
@@ -40,35 +39,35 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
   return {
     json,
     quiet,
-    /** Whether a field of the result is printed with `--json`. */
+    /** Whether --json prints this field. */
     shows: (field: string): boolean =>
       fields === undefined || fields.some((path) => path.split('.', 1)[0] === field),
-    /** The result of the command: `value` with `--json`, else `text`: its bytes, or what a terminal may get of them. */
+    /** Prints `value` with --json, else `text`, which is made safe for terminals. */
     result(value: unknown, text: string | Uint8Array): void {
       write(value, process.stdout.isTTY ? printable(Buffer.from(text).toString()) : text)
     },
     table(value: unknown, head: string[], rows: string[][], spare?: string[]): void {
-      // Its cells are clean, and its head may have colours.
+      // `table` has already made the cells safe.
       write(
         value,
         table(head, rows, (text) => paint(process.stdout, 'bold', text), spare),
       )
     },
-    /** A page of rows: a table, or with --quiet only the first column, the ids. */
+    /** Prints a table, or with --quiet the first column. */
     list(value: { next_cursor: string | null }, head: string[], rows: string[][], spare?: string[]): void {
       if (quiet) this.result(value, rows.map(([id]) => `${id}\n`).join(''))
       else this.table(value, head, rows, spare)
       if (value.next_cursor !== null) this.note(`There are more: --cursor ${shellWord(value.next_cursor)}`)
     },
-    /** Something to know beside the result. */
+    /** Prints a note on stderr. */
     note(text: string): void {
       if (!quiet) say(printable(text))
     },
-    /** Something to know that only a person at a terminal cares for. */
+    /** Prints a note only for a person at a terminal. */
     aside(text: string): void {
       if (process.stderr.isTTY && !json && !quiet) say(paint(process.stderr, 'dim', printable(text)))
     },
-    /** Shown on a terminal until it is disposed of. */
+    /** Shows progress on a terminal until disposed. */
     progress(text: string): Progress {
       progress = !json && !quiet && canAnimate() ? showProgress(text) : noProgress
       return progress
@@ -77,7 +76,7 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
       const parts = [method, path, status ?? problem, `${Math.round(ms)} ms`, requestId ?? '']
       say(paint(process.stderr, 'dim', printable(`debug: ${parts.join(' ')}`.trimEnd())))
     },
-    /** Tells of a failure: on stderr always, and with `--json` on stdout as the one object of the run. */
+    /** Reports a failure on stderr and, with --json, as the only object on stdout. */
     fail(error: CliError, exitCode: number): void {
       const { message, hint, details } = error
       const lines = [`${paint(process.stderr, 'red', 'sandlot:')} ${printable(message)}`]
@@ -97,11 +96,11 @@ const errorValue = ({ code, message, hint, details }: CliError, exitCode: number
   error: { ...details, code, message, hint, exit_code: exitCode },
 })
 
-/** One line for programs, several for people. */
+/** One line for programs, indented for people. */
 const toJson = (value: unknown): string =>
   process.stdout.isTTY ? `${printableJson(JSON.stringify(value, null, 2))}\n` : `${JSON.stringify(value)}\n`
 
-/** Lines of `name  value`, the values below each other. */
+/** Formats `name  value` lines with aligned values. */
 export function fields(entries: Record<string, string | undefined>): string {
   const lines = Object.entries(entries).filter(([, value]) => value !== undefined)
   const width = Math.max(...lines.map(([name]) => name.length))

@@ -1,4 +1,4 @@
-/** Text of a session in the user's own pager. */
+/** Shows text in the user's pager. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, createWriteStream, mkdtempSync, openSync, rmSync } from 'node:fs'
@@ -8,9 +8,9 @@ import { pipeline } from 'node:stream/promises'
 import { CliError } from './errors.ts'
 
 /**
- * Shows text once all of it has arrived: a pager that waits for its user would otherwise hold up the service.
- * @param text free of control characters that steer a terminal, because some pagers pass them on
- * @param show gives the pager the terminal
+ * Waits for the whole text first: a paused pager would block the service.
+ * @param text without control characters, because some pagers pass them on
+ * @param show hands the terminal to the pager
  */
 export async function showInPager(
   pager: string,
@@ -27,7 +27,7 @@ export async function showInPager(
   }
 }
 
-/** A file without a name, which ends with the last process that has it open. */
+/** An unlinked file, which disappears with the last process that has it open. */
 function openPrivateFile() {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-pager-'))
   try {
@@ -39,7 +39,7 @@ function openPrivateFile() {
 }
 
 async function run(pager: string, input: number): Promise<void> {
-  // `less` shows colors only when it is asked to; everything else of the text is plain.
+  // Lets `less` show colors; the text has no other sequences.
   const env = { LESS: 'R', ...process.env }
   const child = spawn('/bin/sh', ['-c', pager], { stdio: [input, 'inherit', 'inherit'], env })
   const [code, signal] = await once(child, 'close')

@@ -1,9 +1,9 @@
-/** Reads what options hold. Each throws a usage error that says what was expected. */
+/** Parsers of option values. All throw a usage error that describes the expected format. */
 import { CliError } from './errors.ts'
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/** `500ms`, `30s`, `10m`, `1h`; a bare number is seconds. @returns milliseconds, at least 1 */
+/** `500ms`, `30s`, `10m`, `1h`; a bare number means seconds. @returns milliseconds, at least 1 */
 export function readDuration(text: string, option: string): number {
   const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? []
   const milliseconds = Math.round(Number(amount) * units[unit]!)
@@ -14,15 +14,14 @@ export function readDuration(text: string, option: string): number {
   )
 }
 
-/** As {@link readDuration}, in whole seconds. @returns at least 1 */
+/** As {@link readDuration}, in seconds. @returns at least 1 */
 export const readSeconds = (text: string, option: string): number =>
   Math.max(1, Math.round(readDuration(text, option) / 1000))
 
-/** As {@link readDuration}, and `0` for none. */
+/** As {@link readDuration}; `0` is allowed. */
 export const readWait = (text: string, option: string): number =>
   text === '0' ? 0 : readDuration(text, option)
 
-/** `NAME=VALUE`, several times. */
 export function readPairs(texts: string[] | undefined, option: string): Record<string, string> | undefined {
   if (texts === undefined) return undefined
   return Object.fromEntries(
@@ -34,7 +33,7 @@ export function readPairs(texts: string[] | undefined, option: string): Record<s
   )
 }
 
-/** `3:7`, `3-7`, `3:`, `:7` or `3`; both ends count, from 1. */
+/** `3:7`, `3-7`, `3:`, `:7` or `3`: a range from 1 that includes both ends. */
 export function readLines(text: string): { start_line: number | undefined; end_line: number | undefined } {
   const [, first, colon, last] = /^(\d+)?(:)?(\d+)?$/.exec(text.replace(/^(\d+)-(\d+)$/, '$1:$2')) ?? []
   const start = first === undefined ? undefined : Number(first)
@@ -50,7 +49,6 @@ export function readLines(text: string): { start_line: number | undefined; end_l
   return { start_line: start, end_line: end }
 }
 
-/** A whole number of at least 1. */
 export function readCount(text: string, option: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
   throw new CliError('usage', `${option} ${JSON.stringify(text)} is not a whole number of 1 or more.`)

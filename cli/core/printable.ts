@@ -1,47 +1,47 @@
-/** Text from elsewhere on its way to a terminal: nothing in it steers that. */
+/** Neutralizes control characters in untrusted text. */
 
-/** Control characters but tab and newline, and those that turn the direction of what follows. */
+/** Control characters except tab and newline, and bidirectional controls. */
 export const steering =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
 
-/** Lines stay lines, those that end in CR LF too. */
+/** Keeps line breaks; CR LF becomes LF. */
 export const printable = (text: string): string =>
   text.replace(/\r+(?=\n|$)/g, '').replace(steering, '\ufffd')
 
-/** What must stay on its line, for programs. */
+/** Keeps text on one line, for programs. */
 export const unbroken = (text: string): string => text.replace(/[\t\r\n]+/g, ' ')
 
-/** The same for a terminal. */
+/** Keeps text on one line, for terminals. */
 export const oneLine = (text: string): string => printable(unbroken(text))
 
-/** JSON that means the same. */
+/** Returns equivalent JSON. */
 export const printableJson = (json: string): string =>
   json.replace(steering, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** Longer titles, links and other strings are shown as text, and so are those that do not end on their line. */
+/** Longer strings, and strings that a line break ends, are shown as text. */
 const maxStringLength = 8192
 const stringStart =
   '(?:\\u001b[\\]PX^_]|[\\u0090\\u0098\\u009d-\\u009f])' +
   `[^\\n\\r\\u0007\\u001b\\u0090\\u0098\\u009c-\\u009f]{0,${maxStringLength}}`
 const parameters = '(?:\\u001b\\[|\\u009b)([0-?]{0,255})([ -/]{0,15}'
-/** Strings with their end; sequences with parameters; short sequences. */
+/** Complete strings, sequences with parameters, and short sequences. */
 const sequence = new RegExp(
   `${stringStart}(?:\\u0007|\\u001b\\\\|\\u009c)|${parameters}[@-~])|\\u001b[ -/]{0,15}[0-~]`,
   'g',
 )
-/** The start of a sequence at the end of a text. */
+/** An incomplete sequence at the end of a text. */
 const unfinished = new RegExp(`(?:${stringStart}\\u001b?|${parameters})|\\u001b[ -/]{0,15})$`)
 
-/** Text in one style: the parameters that switch it on, such as `1` or `38;5;208`. */
+/** Text with the SGR parameters that switch its style on, such as `1` or `38;5;208`. */
 export interface Styled {
   text: string
   style: string[]
 }
 
 /**
- * A line as a program printed it, in pieces of one style each, as `less -R` shows it: colours, bold and the like stay.
- * Everything else that steers a terminal is left out, hidden and blinking letters too.
+ * Splits a printed line by style, like `less -R`. Colors, bold and the like remain; all other sequences, hidden
+ * and blinking text are removed.
  */
 export function* styledPieces(line: string): Generator<Styled> {
   for (const { text, style } of splitStyles(line, new Map())) {
@@ -50,7 +50,7 @@ export function* styledPieces(line: string): Generator<Styled> {
   }
 }
 
-/** Splits text at its sequences. Each piece has the style that begins with it, and control characters stay in it. */
+/** Splits text at its sequences; the pieces may still contain control characters. */
 function* splitStyles(text: string, before: Style): Generator<{ text: string; style: Style }> {
   let style = before
   let at = 0
@@ -63,8 +63,8 @@ function* splitStyles(text: string, before: Style): Generator<{ text: string; st
 }
 
 /**
- * Cleans a program's output for a terminal, in chunks of any size: text, tabs, line ends, colors and the like remain. A
- * carriage return ends a line, because text that it overwrites would be hidden.
+ * Cleans a program's output for a terminal, in chunks of any size. Text, tabs, line ends and colors remain. A
+ * carriage return ends the line, because overwritten text would be hidden.
  */
 export class OutputCleaner {
   private readonly styles: boolean
@@ -74,7 +74,6 @@ export class OutputCleaner {
   private style: Style = new Map()
   private isAfterReturn = false
 
-  /** @param styles whether colors and the like remain */
   constructor({ styles }: { styles: boolean }) {
     this.styles = styles
   }
@@ -86,7 +85,7 @@ export class OutputCleaner {
     return this.show(end < 0 ? text : text.slice(0, end))
   }
 
-  /** @returns the rest, at the end of the output or where some of it is missing */
+  /** @returns the remaining text, at the end of the output or before a gap */
   flush(): string {
     const rest = this.pending + this.decoder.decode()
     this.pending = ''
@@ -107,7 +106,7 @@ export class OutputCleaner {
     return shown
   }
 
-  /** CR LF is one line end, also in two chunks. */
+  /** CR LF is one line end, even across chunks. */
   private endLines(text: string): string {
     if (text === '') return ''
     const rest = this.isAfterReturn ? text.replace(/^\r*\n?/, '') : text
@@ -119,14 +118,14 @@ export class OutputCleaner {
 
 type Style = ReadonlyMap<string, string>
 
-/** Switches the style on and off again, each part by itself. */
+/** Switches the style on before the text and off after it. */
 export function withStyle({ text, style }: Styled): string {
   const on = style.map((code) => `\u001b[${code}m`).join('')
   const off = style.map((code) => `\u001b[${kindOf(code)}m`)
   return `${on}${text}${off.reverse().join('')}`
 }
 
-/** What ends a style; styles that one code ends take each other's place, but bold and dim. */
+/** The code that ends a style; bold and dim share one. */
 function kindOf(code: string): string {
   const number = Number(code.split(';', 1)[0])
   if (number === 1 || number === 2) return '22'
@@ -134,7 +133,7 @@ function kindOf(code: string): string {
   return (number >= 30 && number < 40) || (number >= 90 && number < 100) ? '39' : '49'
 }
 
-/** Select Graphic Rendition, as far as it colours letters. @param parameters also in the form with colons */
+/** Applies an SGR sequence to a style. Colons are accepted as separators. */
 function styleAfter(before: Style, parameters: string): Style {
   const style = new Map(before)
   const plain = parameters.replaceAll(/(?<=^|;)4:(\d+)/g, (_, kind) => (kind === '0' ? '24' : '4'))

@@ -1,4 +1,4 @@
-/** From the API's problem details (RFC 9457) to an error that says what to do next. */
+/** Turns problem details (RFC 9457) into an error with a hint. */
 import type { Route } from '../../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
@@ -25,7 +25,6 @@ export const isProblem = (value: unknown): value is ProblemReply =>
   'detail' in value &&
   typeof value.detail === 'string'
 
-/** What was asked, and the answer's status and headers. */
 interface HttpExchange {
   route: Route
   params?: Record<string, unknown>
@@ -53,7 +52,7 @@ function messageFor({ code, detail, errors = [] }: ProblemReply, exchanged: Http
     return `There is no API key ${params.key_id}.`
   const said = inClientWords(detail)
   const path = errors.length === 0 ? pathIn(exchanged) : undefined
-  // A single field stands in the detail already.
+  // `detail` already includes a single field error.
   const fields = errors.filter(({ message }) => !detail.includes(message))
   return [
     path === undefined ? said : `${path}: ${said}`,
@@ -67,7 +66,7 @@ function pathIn({ route, query, body }: HttpExchange): string | undefined {
   return typeof path === 'string' ? path : undefined
 }
 
-/** What the service says in the names of its fields, in the words of the command line. */
+/** Replaces names of request fields by options. */
 const clientWords: [RegExp, string][] = [
   [/ Send overwrite: true to replace it\./, ''],
   [/ Send more of what is around it, or replace_all\./, ' Give more of what is around it, or --all.'],

@@ -1,18 +1,16 @@
-/** One line of stderr that shows what is being done, and disappears when it is done. */
+/** A progress line on stderr, removed when the work is done. */
 import { oneLine } from './printable.ts'
 import { cut } from './table.ts'
 
 export interface Progress extends Disposable {
-  /** Says it in other words. */
   say(text: string): void
-  /** Removes the line so that something else can be printed; it comes back by itself. */
+  /** Removes the line before other output; the next frame draws it again. */
   clear(): void
 }
 
-/** For where nobody looks. */
 export const noProgress: Progress = { say() {}, clear() {}, [Symbol.dispose]() {} }
 
-/** Shorter work needs no line. */
+/** Shorter work shows no progress. */
 const quietMs = 300
 const frameMs = 100
 const frames = ['|', '/', '-', '\\']
@@ -26,7 +24,7 @@ export function showProgress(first: string): Progress {
     isShown = false
   }
   const draw = () => {
-    // A line that wraps could not be drawn over.
+    // A wrapped line could not be erased.
     const line = cut(
       `${frames[frame++ % frames.length]} ${oneLine(text)}`,
       (process.stderr.columns || 80) - 1,
@@ -47,7 +45,7 @@ export function showProgress(first: string): Progress {
     },
     clear,
     [Symbol.dispose]() {
-      // One function clears both kinds of timers.
+      // clearTimeout also clears intervals.
       clearTimeout(timer)
       clear()
       process.off('exit', clear)
@@ -55,7 +53,6 @@ export function showProgress(first: string): Progress {
   }
 }
 
-/** @param whole bytes in all, where that is known */
 export function startTransfer(progress: Progress, name: string, whole?: number) {
   const started = performance.now()
   const transfer = {
@@ -69,7 +66,7 @@ export function startTransfer(progress: Progress, name: string, whole?: number) 
   return transfer
 }
 
-/** `[######----]  60%  6.0/10.0 MB  3.1 MB/s`; without the whole, what is known. */
+/** `[######----]  60%  6.0/10.0 MB  3.1 MB/s`; without `whole`, size and rate. */
 export function showTransfer(done: number, whole: number | undefined, seconds: number): string {
   const rate = seconds > 0 ? `  ${megabytes(done / seconds)} MB/s` : ''
   if (whole === undefined || whole === 0) return `${megabytes(done)} MB${rate}`

@@ -1,14 +1,14 @@
-/** Questions at a terminal, on stderr. Without a terminal nothing waits: the answer must be an option. */
+/** Asks questions on stderr. Without a terminal they fail and name the option to use instead. */
 import { CliError } from './errors.ts'
 import { oneLine } from './printable.ts'
 
 export type Ask = ReturnType<typeof createAsk>
-/** Asks again for what it returns words about. */
+/** Returns true, or a message to ask again. */
 type Check = (answer: string) => true | string
 
 /**
- * Each question names, as `instead`, the option that gives the answer where it cannot be asked.
- * @param options whether a question may be asked at all, and whether every yes-or-no question is answered with yes
+ * Each question names, as `instead`, the option that answers it.
+ * @param options whether to ask at all, and whether to answer yes-or-no questions with yes
  */
 export function createAsk({ input = true, yes = false }: { input?: boolean; yes?: boolean }) {
   const isPossible = () => input && process.stdin.isTTY === true && process.stderr.isTTY === true
@@ -25,16 +25,15 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
         input({ message: oneLine(message), required: true, validate: isRight }, context),
       )
     },
-    /** Without echo, and without a key that would turn it on. */
+    /** Never echoes, and has no key that enables echo. */
     async hidden(message: string, instead: string, isRight: Check = () => true): Promise<string> {
       const { password } = await prompts(instead)
       const question = { message: oneLine(message), mask: false, toggleMask: false, validate: isRight }
       return untilAnswered((context) => password(question, context))
     },
     /**
-     * Goes on only after a yes; no is the default.
-     * @param otherwise says that nothing was done
-     * @throws {CliError} with these words, after a no
+     * @param otherwise message after a no
+     * @throws {CliError} unless the answer is yes
      */
     async confirm(message: string, otherwise: string): Promise<void> {
       if (yes) return
@@ -53,7 +52,7 @@ interface PromptContext {
 }
 
 async function untilAnswered<T>(prompt: (context: PromptContext) => Promise<T>): Promise<T> {
-  // Ctrl-D closes the terminal's input and leaves the question pending: nothing is left to wait for.
+  // Ctrl-D closes stdin and leaves the prompt pending; without this the process would exit silently.
   const ended = new AbortController()
   const end = () => ended.abort()
   process.once('beforeExit', end)

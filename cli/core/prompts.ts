@@ -1,2 +1,2 @@
-/** The questions in use, so that a bundle holds no others. */
+/** Separate, so that the bundle contains only these prompts. */
 export { confirm, input, password } from '@inquirer/prompts'

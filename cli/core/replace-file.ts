@@ -1,4 +1,4 @@
-/** Writes a file whole or not at all. */
+/** Replaces a file atomically. */
 import {
   closeSync,
   fchmodSync,
@@ -12,12 +12,12 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** Linux follows as many. */
+/** Linux has the same limit. */
 const maxLinks = 40
 
 /**
- * The file to replace so that symbolic links to it remain, also links to a file that does not exist yet.
- * @throws whatever the file system says, such as for a link into a folder that does not exist
+ * Returns the file that symbolic links lead to, which need not exist.
+ * @throws the file system's error, such as for a link into a missing folder
  */
 export function followLinks(file: string): string {
   let path = file
@@ -30,7 +30,6 @@ export function followLinks(file: string): string {
   throw new Error(`too many symbolic links: ${file}`)
 }
 
-/** undefined for anything but a symbolic link. */
 function targetOf(path: string): string | undefined {
   try {
     return readlinkSync(path)
@@ -40,10 +39,9 @@ function targetOf(path: string): string | undefined {
   }
 }
 
-/** @param mode of the new file, regardless of the old file's mode and the umask */
+/** @param mode of the new file; the old file's mode and the umask do not apply */
 export function replaceFile(file: string, text: string, mode: number): void {
-  // A mode given at creation does nothing to a file that exists, and is cut by the umask: so a new
-  // file, always, that nobody else can read until it is done.
+  // Always a new file: a mode given to open() is cut by the umask and ignored for an existing file.
   const temporary = `${file}.${crypto.randomUUID()}`
   try {
     const descriptor = openSync(temporary, 'wx', 0o600)

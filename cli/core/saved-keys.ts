@@ -1,61 +1,58 @@
 /**
- * A saved key belongs to the address that it was saved for: scheme, host and port. It goes nowhere else, whatever
- * `--url`, SANDLOT_URL or the .env of a project says.
+ * A saved key is sent only to the scheme, host and port that it was saved for, whatever `--url`, SANDLOT_URL or
+ * a project's .env says.
  */
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import { readAddress } from './address.ts'
 import { CliError } from './errors.ts'
 
-/** The top of the settings file, or a profile. */
+/** The top level of the settings file, or a profile. */
 export type SavedTable = Record<string, unknown>
 
 export interface SavedKey {
-  /** undefined for the top of the file. */
+  /** undefined for the top level. */
   profile: string | undefined
   key: string
-  /** undefined when none is saved with it, or none that may be used. */
+  /** undefined if no valid address is saved with it. */
   address: string | undefined
 }
 
-/** `api_key_url` is there while `base_url` is another address: `config set-url` leaves the key with the old one. */
+/** `api_key_url` is set if `base_url` was changed after the key was saved. */
 export function keyIn(table: SavedTable, profile?: string): SavedKey | undefined {
   const { api_key, api_key_url, base_url } = table
   if (typeof api_key !== 'string') return undefined
   return { profile, key: api_key, address: readSaved(api_key_url ?? base_url) }
 }
 
-/** Whether what belongs to one address may go to the other. Neither an alias nor another port is the same. */
+/** Compares origins; aliases of a host are different services. */
 export const isSameService = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && new URL(one).origin === new URL(other).origin
 
-/** Whether what two readings found is of one account: where another was saved meanwhile, what we learned of it is not true. */
+/** Whether two readings of the settings belong to the same account. */
 export const isSameAccount = (one: SavedTable, other: SavedTable): boolean =>
   (['base_url', 'api_key', 'api_key_url'] as const).every((name) => one[name] === other[name])
 
-/** Those for an address; those without one, where there is no address. */
+/** Returns the keys for an address; without an address, the keys without one. */
 export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey[] =>
   keys.filter((key) =>
     address === undefined ? key.address === undefined : isSameService(key.address, address),
   )
 
-/** `…abcd`. A text too short for a key is blanked whole. */
+/** `…abcd`; shorter texts are hidden entirely. */
 export const blankKey = (key: string): string => `…${key.length >= 20 ? key.slice(-4) : ''}`
 
 export const placeOfKey = ({ profile }: Pick<SavedKey, 'profile'>, file: string): string =>
   profile === undefined ? file : `${file} [profiles.${profile}]`
 
-/** `…abcd (FILE) goes to https://…` */
 export function destinationOf(saved: SavedKey, file: string): string {
   const { key, address } = saved
   const end = address === undefined ? 'nowhere: no address is saved with it' : `to ${address}`
   return `${blankKey(key)} (${placeOfKey(saved, file)}) goes ${end}`
 }
 
-/** Of a key that another one has taken the place of. */
 export const replacedWords = ({ key, address }: SavedKey): string =>
   `The API key ${blankKey(key)}${address === undefined ? '' : `, for ${address},`} is replaced here; \`sandlot keys rm\` revokes it if it still works.`
 
-/** A profile, as it is said. */
 export const wordsOfProfile = (profile: string | undefined) =>
   profile === undefined
     ? { inProfile: '', flag: '' }
@@ -63,14 +60,14 @@ export const wordsOfProfile = (profile: string | undefined) =>
 
 interface Missing {
   address: string
-  /** Whether that is the address which is saved where `profile` is. */
+  /** Whether `address` is the one saved in `profile`. */
   isSavedAddress: boolean
   keys: SavedKey[]
   profile: string | undefined
   file: string
 }
 
-/** Says why no key goes there, and which command saves one. */
+/** Explains why no key can be sent there, and which command saves one. */
 export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missing): CliError {
   const own = keys.find((key) => key.profile === profile)
   const { inProfile, flag } = wordsOfProfile(profile)
@@ -98,7 +95,7 @@ export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missi
   )
 }
 
-/** undefined for one that is refused. */
+/** @returns undefined for an address that is not accepted */
 export function readSaved(address: unknown): string | undefined {
   try {
     return typeof address === 'string' ? readAddress(address, 'the settings file') : undefined

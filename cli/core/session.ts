@@ -1,4 +1,4 @@
-/** Which session a command means. */
+/** Resolves the session that a command works in. */
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { type Api, allPages } from './api.ts'
 import { CliError } from './errors.ts'
@@ -6,9 +6,8 @@ import { isSameAccount } from './saved-keys.ts'
 import type { FoundSetting, Settings } from './settings.ts'
 
 /**
- * What was typed, else `--session`, else SANDLOT_SESSION, else the current one, else the only one that is active.
- * @returns its id
- * @throws {CliError} `no_session`, `several_sessions` with a list of them, or as {@link idsOf}
+ * Order: argument, --session, SANDLOT_SESSION, the current session, the only active session.
+ * @throws {CliError} `no_session`, `several_sessions`, or as {@link idsOf}
  */
 export async function selectSession(settings: Settings, api: Api, typed?: string): Promise<string> {
   const given = typed ?? (await settings.find('session'))?.value
@@ -31,14 +30,14 @@ export async function selectSession(settings: Settings, api: Api, typed?: string
   )
 }
 
-/** What says which session commands use, if anything does. */
+/** The setting that chooses the session, if there is one. */
 export const chosenSession = async (settings: Settings): Promise<FoundSetting | undefined> =>
   (await settings.find('session')) ?? (await settings.currentSession())
 
 /**
- * Makes a session the current one, unless another account is saved meanwhile: that has no such session.
- * @param look asks the service for it
- * @throws {CliError} `sandbox_destroyed` for one that has ended
+ * Makes a session the current one, unless another account was saved in the meantime.
+ * @param look requests the session
+ * @throws {CliError} `sandbox_destroyed`
  */
 export async function useSession(settings: Settings, look: () => Promise<Sandbox>): Promise<Sandbox> {
   const before = await settings.saved()
@@ -52,15 +51,15 @@ export async function useSession(settings: Settings, look: () => Promise<Sandbox
   return sandbox
 }
 
-/** Whether `chosen`, an id or a name, means this session. */
+/** Whether `chosen`, an id or a name, refers to this session. */
 export const isChosen = ({ id, name, state }: Sandbox, chosen: string | undefined): boolean =>
   state === 'active' && chosen !== undefined && (chosen === id || chosen === name)
 
-/** `build (sbx_…)`, or the id alone. */
+/** `build (sbx_…)`, or only the id. */
 export const wordsOf = ({ id, name }: Pick<Sandbox, 'id' | 'name'>): string =>
   name === null || name === id ? id : `${name} (${id})`
 
-/** False for one that has ended, and for one of another account. */
+/** False also for a session of another account. */
 async function isActive(id: string, api: Api): Promise<boolean> {
   try {
     return (await api.call('getSandbox', { params: { id } })).state === 'active'
@@ -71,8 +70,8 @@ async function isActive(id: string, api: Api): Promise<boolean> {
 }
 
 /**
- * The ids of sessions that were typed as ids or as names. What begins with `sbx_` is an id, and nobody is asked.
- * @throws {CliError} `not_found` for a name that no active session has, `several_sessions` for one that several have
+ * Resolves names to ids. Words that begin with `sbx_` are ids and are not looked up.
+ * @throws {CliError} `not_found` for an unknown name, `several_sessions` for an ambiguous one
  */
 export async function idsOf(typed: string[], api: Api): Promise<string[]> {
   if (typed.every(isId)) return typed
@@ -82,7 +81,6 @@ export async function idsOf(typed: string[], api: Api): Promise<string[]> {
 
 const idOf = async (typed: string, api: Api): Promise<string> => (await idsOf([typed], api))[0]!
 
-/** As {@link idsOf}, for one that need not be given. */
 export const idOfGiven = async (typed: string | undefined, api: Api): Promise<string | undefined> =>
   typed === undefined ? undefined : await idOf(typed, api)
 
@@ -106,7 +104,6 @@ function findByName(typed: string, active: Sandbox[]): string {
   )
 }
 
-/** @param goesOn whether there are more than these */
 function several(words: string, sessions: Sandbox[], hint: string, goesOn = false): CliError {
   const lines = sessions.map(({ id, name }) => `  ${id}${name === null ? '' : `  ${name}`}`)
   return new CliError('several_sessions', [`${words}:`, ...lines, ...(goesOn ? ['  …'] : [])].join('\n'), {

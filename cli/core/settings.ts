@@ -1,7 +1,7 @@
 /**
- * The client's settings, each from the first place that has it: a flag, the profile that --profile names,
- * the environment, the file (the profile that SANDLOT_PROFILE names, else the top). Nothing else in the
- * client reads the environment, except drawing.ts beside it. The file is read only when a setting is looked for there.
+ * Settings come from the first of: a flag, the profile of --profile, the environment, the file (the profile of
+ * SANDLOT_PROFILE, or the top level). Only this file and drawing.ts read the environment. The file is read on
+ * demand.
  */
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -28,7 +28,7 @@ export interface Flags {
   profile?: string
 }
 
-/** A value and where it was found: `--url`, `SANDLOT_URL`, or the file's path with the profile's name. */
+/** `source` is `--url`, `SANDLOT_URL`, or the file's path with the profile's name. */
 export interface FoundSetting {
   value: string
   source: string
@@ -40,12 +40,11 @@ const names = {
   session: { flag: '--session', variable: 'SANDLOT_SESSION', key: undefined },
 } as const
 
-/** What a profile, or the top of the file, may hold. */
 type SavedName = 'base_url' | 'api_key' | 'api_key_url' | 'token' | 'token_expires_at' | 'session'
 
 type Changes = Partial<Record<SavedName, string | undefined>>
 
-/** Beside its key, all that is of one account: to be saved when another one may come. */
+/** Clears everything else of an account, for when another one may be saved. */
 export const noAccount = {
   api_key_url: undefined,
   token: undefined,
@@ -58,7 +57,7 @@ export const savedLogin = ({ token, expires_in }: Session, now = Date.now()) => 
   token_expires_at: new Date(now + expires_in * 1000).toISOString(),
 })
 
-/** What of the environment counts, and what for. */
+/** Documented variables. */
 export const variables: Record<string, string> = {
   SANDLOT_URL: 'the base address of the service',
   SANDLOT_API_KEY: 'the API key',
@@ -75,18 +74,17 @@ export const variables: Record<string, string> = {
 }
 
 interface SettingsOptions {
-  /** Whether the profile need not be there yet: the command will save it. */
+  /** Whether the profile may be missing, because the command will create it. */
   mayBeNew?: boolean
-  /** Told once, when the file is read and other users may read the key in it too. */
+  /** Called once if the file is readable by others and contains a key. */
   warn?: (text: string) => void
 }
 
 export class Settings {
-  /** The path of the file, which need not be there. */
   readonly file: string
-  /** The one that is in use, of the file's `[profiles.NAME]`; undefined for the top of the file. */
+  /** The `[profiles.NAME]` in use; undefined for the top level of the file. */
   readonly profile: string | undefined
-  /** Where `save` writes, in words. */
+  /** Where `save` writes, for messages. */
   readonly location: string
   private readonly flags: Flags
   private readonly environment: NodeJS.ProcessEnv
@@ -111,7 +109,7 @@ export class Settings {
     return this.look(name, () => this.findInFile(names[name].key))
   }
 
-  /** The key that goes to an address. A saved one goes only to the address that it was saved for. */
+  /** Finds the key for an address. A saved key is found only for its own address. */
   findKey(address: string | undefined): Promise<FoundSetting | undefined> {
     return this.look('apiKey', () => this.findSavedKey(address))
   }
@@ -128,7 +126,7 @@ export class Settings {
     const { flag, variable } = names[name]
     const given = this.flags[name]
     if (given !== undefined) return { value: given, source: flag }
-    // A profile that was asked for by a flag wins as flags do.
+    // --profile wins over the environment, as flags do.
     const named = this.flags.profile === undefined ? undefined : await inFile()
     if (named !== undefined) return named
     const set = this.environment[variable]
@@ -141,14 +139,14 @@ export class Settings {
     return profileNames(config)
   }
 
-  /** Whether other users may read the key in the file. Whoever asks tells of it, so there is no warning. */
+  /** The caller reports the result, so this prints no warning. */
   async isExposed(): Promise<boolean> {
     this.warn = undefined
     const { config, isExposed } = await this.read()
     return isExposed(this.file, config)
   }
 
-  /** @throws {CliError} when there is none, or it is refused */
+  /** @throws {CliError} if it is missing or not accepted */
   async baseUrl(): Promise<string> {
     const found = await this.find('url')
     if (found !== undefined) return readAddress(found.value, found.source)
@@ -158,10 +156,7 @@ export class Settings {
     })
   }
 
-  /**
-   * @param address where it will be sent
-   * @throws {CliError} when there is none for that address, or it cannot stand in a header
-   */
+  /** @throws {CliError} if there is no key for the address, or it is not valid in a header */
   async apiKey(address: string): Promise<string> {
     const found = await this.findKey(address)
     if (found !== undefined) return readKey(found.value, found.source)
@@ -171,24 +166,23 @@ export class Settings {
   }
 
   /**
-   * The address that a key is for which is given now, without the service: never the one of a variable while another
-   * is saved, since that may be a project's.
-   * @param saved where `save` writes
+   * The address to save with a new key. SANDLOT_URL counts only if none is saved, because it may be a
+   * project's.
    */
   addressForKey({ base_url }: SavedTable): FoundSetting | undefined {
     if (this.flags.url !== undefined) return { value: this.flags.url, source: names.url.flag }
     if (base_url !== undefined)
-      return { value: mustBeText(base_url, 'base_url', this.location), source: this.location }
+      return { value: requireText(base_url, 'base_url', this.location), source: this.location }
     const set = this.environment[names.url.variable]
     return set === undefined || set === '' ? undefined : { value: set, source: names.url.variable }
   }
 
-  /** What the file holds where `save` writes. @throws {CliError} `settings_broken` */
+  /** The values where `save` writes. @throws {CliError} `settings_broken` */
   async saved(): Promise<SavedTable> {
     return (await this.readTable()).table ?? {}
   }
 
-  /** The session token of `sandlot login` while it is valid, for the address that is saved with it alone. */
+  /** The token of `sandlot login` while it is valid and belongs to the address in use. */
   async token(): Promise<string | undefined> {
     const { base_url, token, token_expires_at } = await this.saved()
     if (typeof base_url !== 'string' || typeof token !== 'string') return undefined
@@ -197,14 +191,16 @@ export class Settings {
     return isValid && isFor ? token : undefined
   }
 
-  /** The session of `session use`, which may have ended. A broken file has none: flags and variables may say all else. */
+  /**
+   * The session of `session use`, which may have ended. A broken file counts as none, because flags and
+   * variables may suffice.
+   */
   async currentSession(): Promise<FoundSetting | undefined> {
     if (!existsSync(this.file)) return undefined
     const { session } = await this.saved().catch(() => ({ session: undefined }))
     return typeof session === 'string' ? { value: session, source: this.location } : undefined
   }
 
-  /** Once the service takes the token no more. */
   async forgetLogin(token: unknown): Promise<void> {
     if (token === undefined || (await this.saved()).token !== token) return
     await this.save((saved) =>
@@ -213,19 +209,19 @@ export class Settings {
   }
 
   /**
-   * Saves what is named, in the profile if there is one, removes what is undefined, and keeps the rest of the file.
-   * @param changes or what decides on them by what is saved then: another client may have saved since we read the file
-   * @returns what was saved before; undefined when nothing was saved now
+   * Saves values to the profile or the top level; undefined removes one.
+   * @param changes values, or a function of the values saved at that time
+   * @returns the values before the change, or undefined if nothing was saved
    */
   async save(
     changes: Changes | ((saved: SavedTable) => Changes | undefined),
   ): Promise<SavedTable | undefined> {
-    // Reading warns of a file that others may read, which saving then closes.
+    // Reading would warn about permissions that saving fixes.
     const { saveConfig } = await this.read()
     return saveConfig(this.file, typeof changes === 'function' ? changes : () => changes, this.profile)
   }
 
-  /** Saves a key that was made at an address, and the address with it; what is saved for another address goes. */
+  /** Saves a key with its address; everything saved for another address is removed. */
   async saveKey(api_key: string, base_url: string): Promise<void> {
     await this.save((saved) =>
       isSameService(readSaved(saved.base_url), base_url)
@@ -234,17 +230,15 @@ export class Settings {
     )
   }
 
-  /** A command line. */
   editor(): string {
     return this.environment.VISUAL || this.environment.EDITOR || 'vi'
   }
 
-  /** A command line that reads stdin. */
   pager(): string {
     return this.environment.PAGER || 'less'
   }
 
-  /** Where people and other programs keep their settings on this machine. */
+  /** Folders of the user and of other programs' settings. */
   folders() {
     return {
       home: homedir(),
@@ -260,31 +254,30 @@ export class Settings {
     return { ...this.environment, ...more }
   }
 
-  /** Where programs that are started by their name are found, also by those that npm did not start. */
+  /** PATH without the folders that npm adds. */
   searchPath(): string[] {
     const folders = (this.environment.PATH ?? '').split(delimiter)
     return folders.filter((folder) => isAbsolute(folder) && !/[/\\]node_modules[/\\]\.bin$/.test(folder))
   }
 
-  /** Whether a shell finds `sandlot`. */
   isOnPath(): boolean {
     return this.searchPath().some((folder) => existsSync(join(folder, 'sandlot')))
   }
 
-  /** How this client is called where the user stands: by its name, through npx, or as a script of Node. */
+  /** How the user can call this client: by name, through npx, or as a script. */
   ownCall(): string {
     if (this.isOnPath()) return 'sandlot'
     if (this.environment.npm_command === 'exec') return 'npx sandlot'
     return `node ${shellWord(process.argv[1] ?? 'sandlot')}`
   }
 
-  /** Where Node sends what goes to https:// addresses. */
+  /** The proxy that Node uses for https:// addresses. */
   proxy(): string | undefined {
     const { NODE_USE_ENV_PROXY, https_proxy, HTTPS_PROXY } = this.environment
     return NODE_USE_ENV_PROXY === '1' ? https_proxy || HTTPS_PROXY || undefined : undefined
   }
 
-  /** Names of set variables that win over what the file says. */
+  /** Variables that override saved settings. */
   shadowing(): string[] {
     if (this.flags.profile !== undefined) return []
     return [names.url.variable, names.apiKey.variable].filter(
@@ -292,7 +285,6 @@ export class Settings {
     )
   }
 
-  /** A profile uses only its own settings. */
   private async findInFile(key: 'base_url' | 'api_key' | undefined): Promise<FoundSetting | undefined> {
     if (key === undefined) return undefined
     const { table, known } = await this.readTable()
@@ -300,10 +292,13 @@ export class Settings {
     const value = table?.[key]
     if (value === undefined) return undefined
     const source = this.location
-    return { value: mustBeText(value, key, source), source }
+    return { value: requireText(value, key, source), source }
   }
 
-  /** That of the profile in use, else that of the only other profile with one. A profile that was named lends no other's. */
+  /**
+   * The key of the profile in use. Without a profile, also the key of the only profile that has one for this
+   * address.
+   */
   private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
     await this.findInFile('api_key')
     const fitting = keysFor(await this.savedKeys(), address)
@@ -324,7 +319,7 @@ export class Settings {
     return { ...file, config }
   }
 
-  /** @returns the part of the file that counts, undefined for a profile that is not there; and all profiles' names */
+  /** @returns the table in use, undefined for a missing profile, and the names of all profiles */
   private async readTable() {
     const { config, readProfile, profileNames } = await this.read()
     const table = this.profile === undefined ? config.values : readProfile(config, this.profile, this.file)
@@ -342,7 +337,7 @@ function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | u
 }
 
 /** @throws {CliError} `settings_broken` */
-function mustBeText(value: unknown, key: string, source: string): string {
+function requireText(value: unknown, key: string, source: string): string {
   if (typeof value === 'string') return value
   throw new CliError('settings_broken', `${key} in ${source} is not a string.`)
 }
@@ -367,7 +362,7 @@ export function readKey(text: string, source: string): string {
   )
 }
 
-/** XDG: a relative `XDG_CONFIG_HOME` does not count. */
+/** XDG: a relative path is ignored. */
 function configHome(environment: NodeJS.ProcessEnv): string {
   const home = environment.XDG_CONFIG_HOME
   return home !== undefined && isAbsolute(home) ? home : join(homedir(), '.config')

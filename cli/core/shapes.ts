@@ -1,4 +1,4 @@
-/** The fields of what commands print with --json. The compiler keeps them those of the contract. */
+/** Fields of `--json` results. Types keep them in line with the contract. */
 import type { Account, SandboxUsage } from '../../shared/contract/account.ts'
 import type { Allowlist } from '../../shared/contract/allowlist.ts'
 import type { ApiKey, NewApiKey } from '../../shared/contract/api-keys.ts'
@@ -8,7 +8,6 @@ import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Secret } from '../../shared/contract/secrets.ts'
 import type { Reply } from './api.ts'
 
-/** All of T's fields, each named. */
 type All<T> = Record<keyof T, 1>
 
 const fields = (named: Record<string, 1>) => Object.keys(named)

@@ -1,4 +1,4 @@
-/** The steps of a sign-up: account, session token, API key, saving both; each failure says how far it came. */
+/** Sign-up: account, session token, API key, and saving both. */
 import { hostname } from 'node:os'
 import type { Api, Reply } from './api.ts'
 import type { Credentials } from './credentials.ts'
@@ -6,9 +6,9 @@ import { addStory, CliError, describeError } from './errors.ts'
 import { noAccount, type Settings } from './settings.ts'
 
 /**
- * Creates the account, or logs in to the existing one; creates a key and saves it. Keeps no password.
- * @returns account, key, and whether the account was made: if not, it existed, and the password was right
- * @throws {CliError} that says how far it came; the same call goes on from there
+ * Creates the account, or logs in if it exists. Then creates and saves a key.
+ * @returns `made` is false if the account existed
+ * @throws {CliError} that says which steps succeeded; calling again continues
  */
 export async function signUp(api: Api, settings: Settings, base_url: string, credentials: Credentials) {
   const made = await makeAccount(api, credentials)
@@ -19,7 +19,7 @@ export async function signUp(api: Api, settings: Settings, base_url: string, cre
   return { account, made, key }
 }
 
-/** @throws {CliError} with the story so far, once the key is revoked: nobody would ever see it */
+/** @throws {CliError} after revoking the key, which would otherwise be lost */
 export async function saveWithKey(
   api: Api,
   settings: Settings,
@@ -38,15 +38,13 @@ export async function saveWithKey(
   }
 }
 
-/** The key of this machine. */
 export const createKey = (api: Api, token: string): Promise<Reply<'createApiKey'>> =>
   api.call('createApiKey', { body: { name: `sandlot on ${hostname()}`.slice(0, 100) }, token })
 
-/** For the command line and the picker alike. */
 const again = 'Try again with the same password: that logs in and goes on.'
 const storyOf = (made: boolean) => (made ? 'The account was made' : 'The account exists')
 
-/** @returns false when there is one already */
+/** @returns false if the account exists */
 async function makeAccount(api: Api, body: Credentials): Promise<boolean> {
   try {
     await api.call('signUp', { body })

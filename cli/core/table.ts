@@ -1,16 +1,13 @@
-/** Rows as columns that fit the terminal; for programs, fields with tabs between them and no head. */
+/** Formats rows as columns for terminals, and as tab-separated fields for programs. */
 import { oneLine, unbroken } from './printable.ts'
 
-/** What a column keeps when the terminal is too narrow for all. */
-const leastCells = 4
-/** What a column gets before another one is shown that a narrow terminal can go without. */
+/** Minimum width of a column. */
+const minCells = 4
+/** Width that a column gets before spare columns are shown. */
 const readableCells = 16
 const gap = '  '
 
-/**
- * @param paintHead colours the head; it is told what it is padded to
- * @param spare the titles of what a narrow terminal goes without, first what it misses least
- */
+/** @param spare titles of columns that a narrow terminal omits, the least important first */
 export function table(
   head: string[],
   rows: string[][],
@@ -41,24 +38,22 @@ export function table(
   return [paintHead(line(head)), ...clean.map(line)].map((text) => `${text}\n`).join('')
 }
 
-/** Of a line with columns so wide. */
 const lineCells = (widths: number[]): number =>
   widths.reduce((cells, width) => cells + width, gap.length * (widths.length - 1))
 
-/** Narrows the widest column until all fit; the first, which names the row, only at the end. */
+/** Narrows the widest column first, and the first column, which names the row, last. */
 function fitWidths(widths: number[], most: number): number[] {
   const fitted = [...widths]
   for (const first of [1, 0]) {
     while (lineCells(fitted) > most) {
       const widest = fitted.indexOf(Math.max(...fitted.slice(first)), first)
-      if ((fitted[widest] ?? 0) <= leastCells) break
+      if ((fitted[widest] ?? 0) <= minCells) break
       fitted[widest]! -= 1
     }
   }
   return fitted
 }
 
-/** Cuts a text that takes more cells. */
 export function cut(text: string, cells: number): string {
   if (cellsOf(text) <= cells) return text
   let kept = ''
@@ -72,8 +67,7 @@ export function cut(text: string, cells: number): string {
 const pad = (text: string, cells: number): string => text + ' '.repeat(Math.max(0, cells - cellsOf(text)))
 
 /**
- * Columns of the terminal that a text takes: two for East Asian letters and emoji, none for marks on others.
- * Not string-width, which the picker uses: to load it takes more time than to start Node.
+ * Returns the display width. Does not use string-width, which takes longer to load than Node takes to start.
  */
 function cellsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length

@@ -1,4 +1,4 @@
-/** Times for people. */
+/** Formats times, and tracks the service's clock. */
 
 const steps = [
   [172_800, 86_400, 'days'],
@@ -6,28 +6,27 @@ const steps = [
   [120, 60, 'min'],
 ] as const
 
-/** `90 s`, `5 min`, `3 h`, `12 days`: rounded up, so that it never promises too much. */
+/** `90 s`, `5 min`, `3 h`, `12 days`, rounded up. */
 export function showSeconds(seconds: number): string {
   const [, unit, name] = steps.find(([least]) => seconds >= least) ?? [0, 1, 's']
   return `${Math.ceil(seconds / unit)} ${name}`
 }
 
-/** A smaller difference may come from the `Date` header, which has whole seconds, and from the network. */
+/** Smaller changes come from the network, and from the `Date` header, which has whole seconds. */
 const minSkewMs = 2_000
-/** By how much the service's clock is ahead of this machine's. */
 let aheadMs = 0
 
 /** Learns the service's clock from the `Date` header of an answer. */
 export function setServiceClock(date: string | undefined, now = Date.now()): void {
-  // The header leaves out the fraction of the second: on average half a second.
+  // On average the header leaves out half a second.
   const ahead = Date.parse(date ?? '') + 500 - now
-  if (!Number.isNaN(ahead)) aheadMs = Math.abs(ahead) < minSkewMs ? 0 : ahead
+  if (Math.abs(ahead - aheadMs) >= minSkewMs) aheadMs = ahead
 }
 
-/** The time by the service's clock, once it has answered. */
+/** The time by the service's clock; by this machine's clock until the service has answered. */
 export const serviceNow = (): number => Date.now() + aheadMs
 
-/** `5 min ago`, `in 3 h` on a terminal; for programs the time itself, which is RFC 3339. */
+/** `5 min ago`, `in 3 h`; RFC 3339 for programs. */
 export function showTime(time: string, now = serviceNow()): string {
   if (!process.stdout.isTTY) return time
   const seconds = (Date.parse(time) - now) / 1000

@@ -1,4 +1,4 @@
-/** What `sandlot help TOPIC` prints for topics that are not commands. */
+/** Texts of `sandlot help TOPIC`. */
 import { variables } from './settings.ts'
 
 export const topics: Record<string, () => string> = {

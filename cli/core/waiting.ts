@@ -1,30 +1,30 @@
-/** Waits while a quota or a rate limit is in the way; the service says how long, and the user is told. */
+/** Waits for a quota or a rate limit. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
 
-interface Teller {
-  /** For lines that stay. */
+interface WaitReporter {
+  /** Prints a line. */
   note(text: string): void
-  /** For what is being done now. */
+  /** Changes the progress line. */
   say(text: string): void
 }
 
-/** A longer timer would overflow in Node, and an operator may raise a limit meanwhile. */
+/** Longer timers overflow in Node, and an operator may raise the limit. */
 const longestSeconds = 3600
-/** How often we look whether a session has ended before its time. */
+/** A session may end before its time. */
 const lookMs = 1_000
 
-/** Tries until no limit is in the way. @throws {CliError} every other failure */
-export async function waitOut<T>(api: Api, attempt: () => Promise<T>, teller: Teller): Promise<T> {
+/** Repeats until no limit applies. @throws {CliError} every other failure */
+export async function waitOut<T>(api: Api, attempt: () => Promise<T>, teller: WaitReporter): Promise<T> {
   for (let before = ''; ; ) {
     try {
       return await attempt()
     } catch (error) {
       if (!(error instanceof CliError) || !isWorthWaiting(error)) throw error
       const seconds = Math.max(1, Number(error.details.retry_after ?? 1))
-      // If another client took the room, we go on waiting without saying it again.
+      // Another client may have taken the free place; do not repeat the note.
       if (before !== error.code)
         teller.note(`sandlot: ${error.message}\nWaiting, ${showSeconds(seconds)} at most.`)
       before = error.code
@@ -36,7 +36,7 @@ export async function waitOut<T>(api: Api, attempt: () => Promise<T>, teller: Te
 const isWorthWaiting = ({ code }: CliError): boolean =>
   ['rate_limited', 'concurrent_sandbox_limit_reached', 'monthly_usage_limit_reached'].includes(code)
 
-async function waitFor(api: Api, code: string, seconds: number, { say }: Teller): Promise<void> {
+async function waitFor(api: Api, code: string, seconds: number, { say }: WaitReporter): Promise<void> {
   const end = performance.now() + seconds * 1000
   for (;;) {
     const leftMs = end - performance.now()
@@ -47,7 +47,7 @@ async function waitFor(api: Api, code: string, seconds: number, { say }: Teller)
   }
 }
 
-/** False when the service cannot be asked. */
+/** False if the service cannot be asked. */
 async function hasRoom(api: Api): Promise<boolean> {
   try {
     const { active, limit } = (await api.call('getAccount', {})).concurrent

@@ -1,23 +1,21 @@
-/** A WebSocket to a route of the service. */
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { WebSocket } from 'ws'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
 
-/** Bytes of one message. Output is sent in pieces far below it. */
+/** Output is sent in much smaller messages. */
 const maxPayload = 16 * 1024 * 1024
 
 export type Address = Awaited<ReturnType<Api['addressOf']>>
 
 /**
- * @returns an open one, which is paused: its first bytes may come along with the answer, before anybody listens
- * @throws {CliError} `network`, or the service's refusal
+ * @returns a paused WebSocket: its first bytes may arrive before there is a listener
+ * @throws {CliError} `network`, or the service's error
  */
 export async function openWebSocket({ url, headers, refuse, traced }: Address): Promise<WebSocket> {
   const { WebSocket } = await import('ws')
-  // As for every request: through a proxy as Node is told to, which ws does not do by itself, but never to
-  // this machine.
+  // ws does not apply NODE_USE_ENV_PROXY itself. Plain http:// never goes through a proxy.
   const agent =
     url.protocol === 'https:'
       ? (await import('node:https')).globalAgent
@@ -26,7 +24,7 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
     headers,
     agent,
     perMessageDeflate: false,
-    // One frame per turn of the event loop, so that a flood of them does not keep keys and signals waiting.
+    // One frame per event-loop turn, so that a flood does not delay keys and signals.
     allowSynchronousEvents: false,
     maxPayload,
     maxFragments: 64,
@@ -39,7 +37,7 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
   throw new CliError('unexpected_answer', `The service answered ${status}.`)
 }
 
-/** Waits for the answer to the handshake: 101 and an open socket, or a refusal. */
+/** Resolves with the reply to the handshake: 101, or an error response. */
 const answerTo = (socket: WebSocket): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     let taken: IncomingMessage

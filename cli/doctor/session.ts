@@ -1,14 +1,14 @@
-/** Creates, uses and destroys a session. It never outlives the check. */
+/** Creates, uses and destroys a session. */
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import type { Api, Reply } from '../core/api.ts'
 import type { Checks } from '../core/checks.ts'
 import { addHint, CliError, describeError } from '../core/errors.ts'
-import { beforeLeaving } from '../core/leaving.ts'
+import { onShutdown } from '../core/shutdown.ts'
 import { createRemote } from '../exec/remote.ts'
 
-/** If everything else fails, the session ends by itself soon. */
+/** The session expires soon if it cannot be destroyed. */
 const ttlSeconds = 120
 
 export async function checkSession({ check }: Checks, api: Api): Promise<void> {
@@ -17,8 +17,8 @@ export async function checkSession({ check }: Checks, api: Api): Promise<void> {
     headers: { 'idempotency-key': randomUUID() },
     timeoutMs: limits.createWaitMs + 30_000,
   })
-  // An interrupt may come before the create has answered, and the session must be destroyed all the same.
-  const lift = beforeLeaving(async () => {
+  // After an interrupt the session must be destroyed, even if the create has not been answered yet.
+  const lift = onShutdown(async () => {
     const { id } = await creating
     await api.call('destroySandbox', { params: { id } })
   })

@@ -1,4 +1,4 @@
-/** One WebSocket between this terminal and a command's, until the command ends or the connection breaks. */
+/** A WebSocket between this terminal and a command's terminal. */
 import type { RawData, WebSocket } from 'ws'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
@@ -9,12 +9,12 @@ import { openWebSocket } from '../core/websocket.ts'
 import { DetachKeys } from './detach-keys.ts'
 import type { Remote } from './remote.ts'
 import type { ScreenModes } from './screen-modes.ts'
-import type { ShownOutput } from './shown.ts'
+import type { ShownOutput } from './shown-output.ts'
 
 const pingMs = 15_000
-/** How long a program has to see another size. */
+/** Time for a program to react to a size. */
 const drawMs = 100
-/** How much typed or pasted text may wait to be sent. */
+/** Limit of unsent input. */
 const unsentBytes = 1024 * 1024
 
 export const terminalSize = () => {
@@ -22,23 +22,23 @@ export const terminalSize = () => {
   return { rows: rows || 24, columns: columns || 80 }
 }
 
-/** A program draws its whole screen anew when the size changes, but not when it is told the size that it has. */
+/** Makes a program redraw its screen, which it does only if the size changes. */
 function otherSize() {
   const { rows, columns } = terminalSize()
   return { rows: rows > 1 ? rows - 1 : 2, columns }
 }
 
-/** What is known of the command's terminal, over all connections. */
+/** State of the command's terminal, across connections. */
 export interface Seen {
   shown: ShownOutput
   modes: ScreenModes
-  /** Whether the program was attached to before, and may believe that its screen is on the terminal. */
+  /** Whether the program was attached before, so that it may believe its screen is shown. */
   hasScreen: boolean
 }
 
 /**
- * @param detachKeys the user leaves with them
- * @throws {CliError} `network` when the connection breaks; the terminal is as it was before
+ * @param detachKeys end the attachment
+ * @throws {CliError} `network` if the connection breaks; the terminal is restored
  */
 export async function useTerminal(
   socket: WebSocket,
@@ -55,11 +55,11 @@ export async function useTerminal(
   }
 }
 
-/** @throws {CliError} `network`, or the service's refusal */
+/** @throws {CliError} `network`, or the service's error */
 export const connect = async (remote: Remote, execId: string): Promise<WebSocket> =>
   await openWebSocket(await remote.attach(execId))
 
-/** @returns a function that restores the terminal; it is called on every way out */
+/** @returns a function that restores the terminal */
 function takeTerminal(
   socket: WebSocket,
   { modes, hasScreen }: Seen,
@@ -104,7 +104,7 @@ function takeTerminal(
   stdout.on('resize', onResize)
   if (stdout.isTTY) stdout.write(modes.givenAgain)
   if (hasScreen) say({ type: 'resize', ...otherSize() })
-  // It may have changed since the command was started.
+  // The size may have changed since the command was started.
   if (hasScreen) drawing = setTimeout(onResize, drawMs)
   else onResize()
   return restore
@@ -128,7 +128,7 @@ function untilExit(socket: WebSocket, { shown, modes }: Seen): Promise<ExecEnd> 
   })
 }
 
-/** The first byte says which stream it is. A terminal that is slow slows the command. */
+/** The first byte names the stream. A slow terminal slows the command. */
 function show(socket: WebSocket, frame: Buffer, shown: ShownOutput, modes: ScreenModes): void {
   const stream = frame[0] === frameStreams.stderr ? 'stderr' : 'stdout'
   const out = process[stream]

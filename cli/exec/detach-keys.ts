@@ -1,12 +1,12 @@
-/** The keys that leave a terminal and let its command go on. */
+/** Keys that leave a terminal while its command continues. */
 import { CliError } from '../core/errors.ts'
 
 export const defaultDetachKeys = 'ctrl-p,ctrl-q'
-/** So long they may be apart. A key that begins them is passed on after it. */
+/** Timeout between the keys; then those typed so far are passed on. */
 const apartMs = 1_000
 
 /**
- * @param text as Docker takes them: letters, and `ctrl-` with one of a-z, @, [, \, ], ^ or _; `none` for no keys
+ * @param text in Docker's format: letters, and `ctrl-` with one of a-z, @, [, \, ], ^ or _; `none` for no keys
  * @throws {CliError} `usage`
  */
 export function readDetachKeys(text: string): Buffer {
@@ -22,21 +22,21 @@ export function readDetachKeys(text: string): Buffer {
   })
 }
 
-/** Looks for the detach keys in what is typed. */
+/** Detects the detach keys in typed input. */
 export class DetachKeys {
   private readonly keys: Buffer
   private readonly send: (bytes: Buffer) => void
-  /** Typed keys that may become the detach keys. */
+  /** Number of keys typed that may begin the detach keys. */
   private held = 0
   private timer: NodeJS.Timeout | undefined
 
-  /** @param send gets all other keys */
+  /** @param send receives all other keys */
   constructor(keys: Buffer, send: (bytes: Buffer) => void) {
     this.keys = keys
     this.send = send
   }
 
-  /** @returns whether they were typed; what comes behind them is dropped */
+  /** @returns whether the keys were typed; later input is dropped */
   type(typed: Buffer): boolean {
     clearTimeout(this.timer)
     const bytes = Buffer.concat([this.keys.subarray(0, this.held), typed])
@@ -57,7 +57,7 @@ export class DetachKeys {
     this.held = 0
   }
 
-  /** How many of the keys stand at the end, in order from the first. */
+  /** Length of the longest beginning of the keys at the end of the bytes. */
   private beginningAtEndOf(bytes: Buffer): number {
     for (let count = this.keys.length - 1; count > 0; count--) {
       if (bytes.subarray(-count).equals(this.keys.subarray(0, count))) return count

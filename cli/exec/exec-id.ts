@@ -1,25 +1,24 @@
-/** The command that `sandlot logs`, `kill` and `attach` are about. */
 import type { Api } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import { execIdHint } from '../core/problem.ts'
 import { isRunning, listCommands } from './list.ts'
 
-/** @throws {CliError} `exec_not_found` for a word that is no id */
+/** @throws {CliError} `exec_not_found` if it is not an id */
 export function readExecId(id: string): string {
   if (/^exec_[0-9a-z]{26}$/.test(id)) return id
   throw new CliError('exec_not_found', `${id} is not the id of a command.`, { hint: execIdHint })
 }
 
 /**
- * The id of the only command that runs, or the only one with a terminal.
- * @throws {CliError} `exec_not_found` or `several_commands`, with those that may be meant
+ * Returns the id of the only running command, or of the only one with a terminal.
+ * @throws {CliError} `exec_not_found` or `several_commands`, with the candidates
  */
 export async function onlyRunning(api: Api, session: string, { withTerminal = false } = {}): Promise<string> {
   const meant = (await listCommands(api, session)).filter(({ tty }) => tty || !withTerminal)
   const running = meant.filter(isRunning)
   const [only, ...more] = running
   if (only !== undefined && more.length === 0) return only.id
-  // Nobody can go back to a terminal that has ended.
+  // A terminal that has ended cannot be attached to.
   const last = withTerminal ? [] : meant.slice(0, 5)
   const [code, words, shown] =
     only === undefined

@@ -1,26 +1,26 @@
 /**
- * Streams stdin to a command. It goes in requests of some megabytes that say where
- * their bytes belong. Each is kept until it was accepted, so that a broken one can be sent again.
+ * Streams stdin to a command in requests of a few MiB with their offsets. Each is kept until it was accepted,
+ * so that it can be sent again.
  */
 import type { Input } from './input.ts'
-import { Patience, patiently } from './retry.ts'
+import { RetryPolicy, retrying } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
-/** A request ends after so long without input, because proxies close idle ones. */
+/** Ends a request without input, because proxies close idle ones. */
 const idleMs = 5_000
 
 export interface Stdin {
-  /** Sends bytes that begin at `offset`; may be called again for the same. */
+  /** Sends bytes at `offset`; may be called again for the same bytes. */
   send(offset: number, bytes: AsyncIterable<Uint8Array>): Promise<unknown>
-  /** stdin has ended; everything up to `offset` was accepted. */
+  /** Closes stdin after `offset` bytes. */
   end(offset: number): Promise<unknown>
 }
 
 /**
- * @param mostMs the patience with a service that is away
- * @throws {CliError} what `send` does
+ * @param maxMs retry budget of each request
+ * @throws {CliError} as `send`
  */
-export async function feed(input: Input, stdin: Stdin, mostMs: number): Promise<void> {
+export async function feed(input: Input, stdin: Stdin, maxMs: number): Promise<void> {
   let offset = 0
   for (;;) {
     const first = await input.pull()
@@ -29,10 +29,10 @@ export async function feed(input: Input, stdin: Stdin, mostMs: number): Promise<
     const segment = new Segment()
     segment.push(first)
     void fill(segment, input)
-    await patiently(() => stdin.send(offset, segment), new Patience({ mostMs }))
+    await retrying(() => stdin.send(offset, segment), new RetryPolicy({ maxMs }))
     offset += segment.size
   }
-  await patiently(() => stdin.end(offset), new Patience({ mostMs }))
+  await retrying(() => stdin.end(offset), new RetryPolicy({ maxMs }))
 }
 
 async function fill(segment: Segment, input: Input): Promise<void> {
@@ -44,7 +44,7 @@ async function fill(segment: Segment, input: Input): Promise<void> {
   segment.close()
 }
 
-/** Bytes that still arrive, and can be read from the start any number of times. */
+/** Bytes that still arrive, and that can be read repeatedly. */
 class Segment implements AsyncIterable<Buffer> {
   size = 0
   private readonly chunks: Buffer[] = []

@@ -1,34 +1,38 @@
-/** Reads a command's events over connections that may break: nothing comes twice, nothing is missing. */
+/** Reads a command's events across broken connections, without gaps or repetitions. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { bytesOf, type ExecEvent, readExecEvents } from '../../shared/contract/exec-events.ts'
 import type { CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import type { ByteCounts } from './print.ts'
-import { Patience } from './retry.ts'
+import { RetryPolicy } from './retry.ts'
 
-export interface Away {
-  patience?: Patience
-  /** Called when the connection could not be made again at once. */
-  onAway?(error: CliError): void
-  /** Called when it is there again, after `onAway`. */
-  onBack?(): void
+export interface Reconnecting {
+  retry?: RetryPolicy
+  /** Called if reconnecting fails at first. */
+  onDisconnect?(error: CliError): void
+  /** Called when connected again, after `onDisconnect`. */
+  onReconnect?(): void
 }
 
-export interface Follower extends Away {
+export interface Follower extends Reconnecting {
   /** Called once, with the command's id. */
   onStart(id: string): void
-  /** Resolves when more can be taken. */
+  /** Resolves when more can be written. */
   write(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
   /** Called for output that the service no longer has. */
   onGap(missing: ByteCounts): void
 }
 
-/** Opens the stream of events again, after a given one. */
+/** Opens the stream after the given event. */
 export type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
 /** @throws {CliError} as {@link readAll} */
-export async function follow(first: OpenExchange, reopen: Reopen, follower: Follower): Promise<ExecEnd> {
+export async function follow(
+  first: OpenExchange | undefined,
+  reopen: Reopen,
+  follower: Follower,
+): Promise<ExecEnd> {
   for await (const event of readAll(first, reopen, follower)) {
     if (event.event === 'exit') return event.data
     await hand(event, follower)
@@ -36,41 +40,41 @@ export async function follow(first: OpenExchange, reopen: Reopen, follower: Foll
   throw new Error('The events ended without an exit.')
 }
 
-/** A shorter pause is not worth a word. */
+/** Shorter interruptions are not reported. */
 const momentMs = 1_000
 
 /**
- * Yields every event up to the exit, over as many connections as it takes.
- * @param first the stream that is open already
- * @throws {CliError} when it stays broken for longer than the patience
+ * Yields all events up to the exit, across connections.
+ * @param first a stream that is already open
+ * @throws {CliError} when the retry budget is used up
  */
 export async function* readAll(
-  first: OpenExchange,
+  first: OpenExchange | undefined,
   reopen: Reopen,
-  { patience = new Patience(), onAway, onBack }: Away = {},
+  { retry = new RetryPolicy(), onDisconnect, onReconnect }: Reconnecting = {},
 ): AsyncGenerator<ExecEvent> {
-  let opened: OpenExchange | undefined = first
+  let opened = first
   let lastId: string | undefined
-  let isTold = false
+  let isReported = false
   for (;;) {
     try {
       opened ??= await reopen(lastId)
-      if (isTold) {
-        isTold = false
-        onBack?.()
+      if (isReported) {
+        isReported = false
+        onReconnect?.()
       }
-      for await (const event of untilBroken(opened, patience)) {
+      for await (const event of untilBroken(opened, retry)) {
         lastId = event.id
-        patience.alive()
+        retry.alive()
         yield event
         if (event.event === 'exit') return
       }
     } catch (error) {
-      const pause = patience.afterFailure(error)
+      const pause = retry.afterFailure(error)
       if (pause === undefined) throw error
-      if (pause >= momentMs && !isTold) {
-        isTold = true
-        onAway?.(error as CliError)
+      if (pause >= momentMs && !isReported) {
+        isReported = true
+        onDisconnect?.(error as CliError)
       }
       await sleep(pause)
     }
@@ -78,10 +82,10 @@ export async function* readAll(
   }
 }
 
-/** @throws {CliError} `network` when the stream ends without `exit` */
-async function* untilBroken({ response, fail }: OpenExchange, patience: Patience): AsyncGenerator<ExecEvent> {
+/** @throws {CliError} `network` if the stream ends without `exit` */
+async function* untilBroken({ response, fail }: OpenExchange, retry: RetryPolicy): AsyncGenerator<ExecEvent> {
   try {
-    yield* readExecEvents(telling(response, patience))
+    yield* readExecEvents(countingSignsOfLife(response, retry))
   } catch (error) {
     throw fail(error)
   }
@@ -89,13 +93,13 @@ async function* untilBroken({ response, fail }: OpenExchange, patience: Patience
 }
 
 /**
- * Bytes that come later are a sign of life, too: of a command that prints nothing there are only comments. The first
- * comment comes with every connection, also with one that breaks at once.
+ * Counts later bytes as signs of life: silent commands send only comments. The first comment does not count,
+ * because every connection begins with one.
  */
-async function* telling(response: AsyncIterable<Uint8Array>, patience: Patience) {
+async function* countingSignsOfLife(response: AsyncIterable<Uint8Array>, retry: RetryPolicy) {
   let isGreeted = false
   for await (const bytes of response) {
-    if (isGreeted) patience.alive()
+    if (isGreeted) retry.alive()
     isGreeted = true
     yield bytes
   }

@@ -1,14 +1,13 @@
-/** Reads stdin piece by piece, and waits for each piece only so long. */
+/** Reads stdin in pieces, with a timeout. */
 import type { Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 
 export class Input {
   isClosed = false
-  /** Bytes that were read from the source. */
   byteCount = 0
   private readonly source: Readable
   private readonly chunks: AsyncIterator<Buffer>
-  /** Read before, and to be pulled first. */
+  /** Bytes read ahead by `whole`. */
   private readonly early: Buffer[] = []
   private asked: Promise<IteratorResult<Buffer>> | undefined
 
@@ -17,16 +16,16 @@ export class Input {
     this.chunks = source[Symbol.asyncIterator]()
   }
 
-  /** @returns what came within the time; later bytes are for the next call */
-  async pull(mostMs?: number): Promise<Buffer | 'late' | 'end'> {
+  /** @returns the next bytes; after `late` they remain for the next call */
+  async pull(maxMs?: number): Promise<Buffer | 'late' | 'end'> {
     const before = this.early.shift()
-    return before ?? (await this.next(mostMs))
+    return before ?? (await this.next(maxMs))
   }
 
-  /** All of stdin, if it ends within the time and the size; otherwise undefined, and nothing is lost. */
-  async whole(mostBytes: number, mostMs: number): Promise<Buffer | undefined> {
-    const end = performance.now() + mostMs
-    for (let size = 0; size <= mostBytes; ) {
+  /** Returns all of stdin if it ends within the limits. Otherwise nothing is lost. */
+  async whole(maxBytes: number, maxMs: number): Promise<Buffer | undefined> {
+    const end = performance.now() + maxMs
+    for (let size = 0; size <= maxBytes; ) {
       const chunk = await this.next(Math.max(0, end - performance.now()))
       if (chunk === 'end') return Buffer.concat(this.early)
       if (chunk === 'late') return undefined
@@ -36,19 +35,17 @@ export class Input {
     return undefined
   }
 
-  /** Nobody reads any more. */
+  /** Stops reading. */
   close(): void {
     this.isClosed = true
     this.source.destroy()
   }
 
-  private async next(mostMs: number | undefined): Promise<Buffer | 'late' | 'end'> {
-    // A stdin that was closed has ended.
+  private async next(maxMs: number | undefined): Promise<Buffer | 'late' | 'end'> {
+    // A closed stdin counts as ended.
     this.asked ??= this.chunks.next().catch(() => ({ done: true, value: undefined }))
-    const timer = new AbortController()
-    const late =
-      mostMs === undefined ? [] : [sleep(mostMs, 'late' as const, timer).catch(() => 'late' as const)]
-    const next = await Promise.race([this.asked, ...late]).finally(() => timer.abort())
+    const next =
+      maxMs === undefined ? await this.asked : await withTimeout(maxMs, this.asked, () => 'late' as const)
     if (next === 'late') return 'late'
     if (next.done) return 'end'
     this.asked = undefined

@@ -1,4 +1,4 @@
-/** Starts a command with a terminal like the one that we are on. */
+/** Starts a command on a terminal like ours. */
 import { basename } from 'node:path/posix'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { CliError } from '../core/errors.ts'
@@ -6,8 +6,8 @@ import { terminalSize } from './attachment.ts'
 import type { Remote } from './remote.ts'
 
 /**
- * A shell that has no prompt of its own shows the session's name.
- * @param findName asked only where a shell is to be started
+ * Shells without a prompt of their own show the session's name.
+ * @param findName called only for shells
  * @returns the command's id
  */
 export async function launchTerminal(
@@ -24,21 +24,21 @@ export async function launchTerminal(
     return await start({ ...asked, env: { ...env, PS1: prompt } })
   } catch (error) {
     if (!(error instanceof CliError) || error.details.variable !== 'PS1') throw error
-    // An account with an allowlist may set no PS1.
+    // The allowlist of the account may forbid PS1.
     return await start(asked)
   }
 }
 
-/** Those that show PS1 and expand variables in it. */
+/** Shells that expand variables in PS1. */
 const shells = new Set(['sh', 'bash', 'dash', 'ash'])
 const isShell = ({ command }: ExecRequest): boolean =>
   Array.isArray(command) && shells.has(basename(command[0] ?? ''))
 
-/** None for a name of which a shell would evaluate something, and none for a long one. */
+/** Omits long names and names that a shell would evaluate. */
 export const promptFor = (name: string | null): string | undefined =>
   name !== null && /^[\w.,:@+=-][\w .,:@+=-]{0,39}$/.test(name) ? `${name}:$PWD\\$ ` : undefined
 
-/** What images know; a sandbox's own is `xterm`, with eight colours. */
+/** Types that images know; the default of a sandbox is `xterm`, with eight colors. */
 const knownTypes = new Set([
   ...['xterm', 'xterm-256color', 'screen', 'screen-256color', 'tmux', 'tmux-256color', 'linux', 'dumb'],
 ])

@@ -1,9 +1,9 @@
-/** A command on this terminal, as `exec -t` and `attach` have it. */
+/** Shared by `exec -t` and `attach`. */
 import type { Command } from 'commander'
 import { CliError, exitCodes } from '../core/errors.ts'
 import type { Output } from '../core/output.ts'
 import { defaultDetachKeys, readDetachKeys } from './detach-keys.ts'
-import { finish } from './ending.ts'
+import { finish } from './exit-status.ts'
 import type { Remote } from './remote.ts'
 
 export const addDetachKeys = (command: Command, when = ''): Command =>
@@ -13,27 +13,26 @@ export const addDetachKeys = (command: Command, when = ''): Command =>
     defaultDetachKeys,
   )
 
-/** @throws {CliError} `usage` */
-export function mustBeTerminal(what: string, hint?: string): void {
+export function requireTerminal(what: string, hint?: string): void {
   if (process.stdin.isTTY) return
   throw new CliError('usage', `${what} needs a terminal, and stdin is not one.`, { hint })
 }
 
-/** Until the command ends or is left. @returns the exit code */
+/** Returns the exit code once the command has ended or the user has detached. */
 export async function stayAttached(
   remote: Remote,
   execId: string,
   { detachKeys, output, isNew }: { detachKeys: string; output: Output; isNew: boolean },
 ): Promise<number> {
-  const { attachTerminal, wayBack } = await import('./terminal.ts')
+  const { attachTerminal, attachHint } = await import('./terminal.ts')
   const { note } = output
   const keys = readDetachKeys(detachKeys)
   const ended = await attachTerminal(remote, execId, { note, isNew, detachKeys: keys })
   if (ended !== 'detached') {
-    // The cursor stands behind what the command showed last, such as a prompt.
+    // Starts a new line after a prompt or other partial output.
     return finish(ended, { ...output, note: (text) => note(`\n${text}`) })
   }
   if (output.json) output.result(await remote.get(execId), '')
-  note(`sandlot: detached, and the command goes on. ${wayBack(remote, execId)}.`)
+  note(`sandlot: detached, and the command goes on. ${attachHint(remote, execId)}.`)
   return exitCodes.done
 }

@@ -1,22 +1,22 @@
-/** A command's output on our own stdout and stderr, and what is said beside it. */
+/** Prints a command's output on our stdout and stderr. */
 import { type ColorChoice, wantsColor } from '../core/drawing.ts'
 import type { CliError } from '../core/errors.ts'
 import { OutputCleaner } from '../core/printable.ts'
 
-/** Resolves when more can be taken: a reader that is slow slows the command. */
+/** Resolves when more can be written, so that a slow reader slows the command. */
 export const print = (stream: 'stdout' | 'stderr', bytes: Buffer | string): Promise<void> =>
   new Promise((resolve) => {
-    // Called after a failed write too: we must not wait for a reader that is gone.
+    // Also called after a failed write, so that a closed reader does not block us.
     if (process[stream].write(bytes, () => resolve())) resolve()
   })
 
 export interface Replay {
   print(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /** Prints what was held back, at the end or where output is missing. */
+  /** Prints incomplete sequences, at the end or before a gap. */
   flush(): Promise<void>
 }
 
-/** Prints recorded output: cleaned on a stream that is a terminal, and every byte to pipes and files. */
+/** Cleans recorded output for terminals; pipes and files get every byte. */
 export function createReplay({ raw = false, color }: { raw?: boolean; color?: ColorChoice }): Replay {
   const cleanerFor = (stream: NodeJS.WriteStream) =>
     stream.isTTY && !raw ? new OutputCleaner({ styles: wantsColor(stream, color) }) : undefined
@@ -40,8 +40,8 @@ export interface ByteCounts {
   stderr_bytes: number
 }
 
-/** Reports output that the service no longer had, at its place in the output. */
-export function sayMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (text: string) => void): void {
+/** Reports missing output at its place. */
+export function noteMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (text: string) => void): void {
   const parts = [
     ...(stdout_bytes > 0 ? [`${stdout_bytes} bytes of stdout`] : []),
     ...(stderr_bytes > 0 ? [`${stderr_bytes} bytes of stderr`] : []),
@@ -49,7 +49,7 @@ export function sayMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (te
   if (parts.length > 0) note(`sandlot: ${parts.join(' and ')} are no longer kept, and are missing here.`)
 }
 
-export const sayAway = (note: (text: string) => void) => ({
-  onAway: ({ message }: CliError) => note(`sandlot: ${message} Connecting again; Ctrl-C leaves.`),
-  onBack: () => note('sandlot: connected again.'),
+export const reconnectNotes = (note: (text: string) => void) => ({
+  onDisconnect: ({ message }: CliError) => note(`sandlot: ${message} Connecting again; Ctrl-C leaves.`),
+  onReconnect: () => note('sandlot: connected again.'),
 })

@@ -1,4 +1,4 @@
-/** The calls for the commands of one session, as `sandlot exec` needs them. */
+/** Requests for the commands of one session. */
 import { randomUUID } from 'node:crypto'
 import type { ExecRequest, execSignals } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -10,17 +10,17 @@ import type { OpenExchange } from '../core/http.ts'
 export type Signal = (typeof execSignals)[number]
 export type Remote = ReturnType<typeof createRemote>
 
-/** The wait for a sandbox that starts, and the way there and back. */
+/** Time until a starting sandbox runs, plus the request. */
 const startMs = limits.startingWaitMs + 30_000
-/** Longer than a sandbox lives: a command that does not read makes its stdin wait. */
+/** Longer than a sandbox lives, because a command may never read its stdin. */
 const feedMs = 25 * 60 * 60 * 1000
-/** How long the service keeps a command for us while the connection is away. */
+/** How long the service keeps a command without a connection. */
 export const graceMs = 10_000
 
 const withGrace = (body: ExecRequest) => ({ ...body, grace_ms: body.grace_ms ?? graceMs })
 
 export function createRemote(api: Api, id: string) {
-  /** A request that is repeated attaches to the command that it has started. */
+  /** A repeated request attaches to the command that it has started. */
   const keyed = () => ({ 'idempotency-key': randomUUID() })
   const one = (exec_id: string) => ({ id, exec_id })
   const launch = (body: ExecRequest): Promise<Reply<'execCommand'>> =>
@@ -39,11 +39,11 @@ export function createRemote(api: Api, id: string) {
         body,
         timeoutMs: (body.timeout_ms ?? limits.execTimeoutMs) + startMs,
       }),
-    /** Starts one that goes on by itself. */
+    /** Starts a command that continues without us. */
     launch: ({ grace_ms: _, ...body }: ExecRequest) => launch(body),
-    /** Starts a command that the service ends when nobody has followed it for its grace. */
+    /** Starts a command that the service ends after its grace without a follower. */
     launchFollowed: (body: ExecRequest) => launch(withGrace(body)),
-    /** @returns starts a command and follows it; called again, it follows the same one from its start */
+    /** Starts and follows a command; another call follows the same command from its start. */
     streaming(body: ExecRequest): () => Promise<OpenExchange> {
       const headers = { ...keyed(), accept: 'text/event-stream' }
       const request = { params: { id }, headers, body: withGrace(body), timeoutMs: startMs }
@@ -58,7 +58,7 @@ export function createRemote(api: Api, id: string) {
         },
         timeoutMs: startMs,
       }),
-    /** How many bytes of each stream there are so far. */
+    /** Number of bytes printed so far. */
     async printedSoFar(execId: string): Promise<OutputOffset> {
       const [stdout, stderr] = await Promise.all(
         (['stdout', 'stderr'] as const).map((stream) => lengthOf(api, one(execId), stream)),
@@ -76,7 +76,6 @@ export function createRemote(api: Api, id: string) {
   }
 }
 
-/** The length of a stream, from the offset of its last byte. */
 async function lengthOf(
   api: Api,
   params: { id: string; exec_id: string },
@@ -88,7 +87,7 @@ async function lengthOf(
     response.destroy()
     return Number(/-(\d+)\//.exec(response.headers['content-range'] ?? '')?.[1]) + 1
   } catch (error) {
-    // The service keeps none of it; the refusal names the length.
+    // The service keeps none of the stream; the error has the length.
     if (error instanceof CliError && error.code === 'range_not_satisfiable') return Number(error.details.end)
     throw error
   }

@@ -1,46 +1,44 @@
-/** The client's patience with a service that is away, or that asks to wait. */
+/** Retries while the service is unavailable or asks to wait. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from '../core/errors.ts'
 
 /**
- * How long the client tries at least to reach what it follows or is attached to. A service takes up to 20 s
- * (`WORKER_SILENCE_SECONDS`) to see a lost worker, and then goes on.
+ * Minimum budget for following and attaching. A service takes up to 20 s (`WORKER_SILENCE_SECONDS`) to notice a
+ * lost worker.
  */
-export const patienceMs = 30_000
+export const retryBudgetMs = 30_000
 
-/** Pauses before each further try. The last one is repeated for as long as the patience lasts. */
+/** Pauses between attempts. The last one repeats until the budget is used up. */
 const pausesMs = [100, 300, 1_000, 2_000, 4_000]
 
-interface PatienceOptions {
-  /** In milliseconds; with 0 there is one try after each of the pauses. */
-  mostMs?: number
+interface RetryOptions {
+  /** Budget in milliseconds; 0 allows one attempt after each pause. */
+  maxMs?: number
   pausesMs?: number[]
-  /** A clock in milliseconds. */
   now?(): number
 }
 
-/** Is told of failures and of signs of life, and says whether to try again. */
-export class Patience {
-  /** Since the last sign of life. */
+export class RetryPolicy {
+  /** Consecutive failures. */
   private failures = 0
   private brokeAt = 0
-  private readonly mostMs: number
+  private readonly maxMs: number
   private readonly pausesMs: number[]
   private readonly now: () => number
 
-  constructor(options: PatienceOptions = {}) {
-    this.mostMs = options.mostMs ?? patienceMs
+  constructor(options: RetryOptions = {}) {
+    this.maxMs = options.maxMs ?? retryBudgetMs
     this.pausesMs = options.pausesMs ?? pausesMs
     this.now = options.now ?? (() => performance.now())
   }
 
-  /** Whether nothing has failed since the last sign of life. */
+  /** Whether the last attempt succeeded. */
   get isFresh(): boolean {
     return this.failures === 0
   }
 
-  /** How long the service has been away, in milliseconds. */
-  get awayMs(): number {
+  /** Milliseconds since the first of the failures. */
+  get disconnectedMs(): number {
     return this.isFresh ? 0 : this.now() - this.brokeAt
   }
 
@@ -50,14 +48,13 @@ export class Patience {
   }
 
   /**
-   * A try has failed.
-   * @param passes whether the failure may pass; by default that of a connection or of a service in trouble
-   * @returns the milliseconds to wait before the next try; undefined to give up
+   * @param passes whether the failure may be temporary; by default connection and server errors
+   * @returns the pause before the next attempt, or undefined to give up
    */
   afterFailure(error: unknown, passes = mayPass(error)): number | undefined {
     if (this.isFresh) this.brokeAt = this.now()
     const pause = this.pausesMs[this.failures]
-    const isOver = pause === undefined && this.now() - this.brokeAt >= this.mostMs
+    const isOver = pause === undefined && this.now() - this.brokeAt >= this.maxMs
     this.failures++
     if (!passes || isOver) return askedWaitMs(error)
     return askedWaitMs(error) ?? pause ?? this.pausesMs.at(-1)
@@ -67,27 +64,23 @@ export class Patience {
 const mayPass = (error: unknown): boolean =>
   error instanceof CliError && (error.code === 'network' || Number(error.details.status) >= 500)
 
-/** A rate limit says when it ends, and is waited for however long it has been in the way. */
+/** Rate limits say when to try again, and do not count against the budget. */
 function askedWaitMs(error: unknown): number | undefined {
   if (!(error instanceof CliError) || error.code !== 'rate_limited') return undefined
   const seconds = Number(error.details.retry_after)
   return (Number.isFinite(seconds) ? seconds : 1) * 1_000
 }
 
-/**
- * For what may be repeated.
- * @param patience by default for a single request, which is soon given up
- * @throws {CliError} the last one
- */
-export async function patiently<T>(
+/** Repeats an idempotent operation. @throws {CliError} the last error */
+export async function retrying<T>(
   attempt: () => Promise<T>,
-  patience = new Patience({ mostMs: 0 }),
+  retry = new RetryPolicy({ maxMs: 0 }),
 ): Promise<T> {
   for (;;) {
     try {
       return await attempt()
     } catch (error) {
-      const pause = patience.afterFailure(error)
+      const pause = retry.afterFailure(error)
       if (pause === undefined) throw error
       await sleep(pause)
     }

@@ -1,9 +1,9 @@
 /**
- * The modes that a program has given our terminal: its own screen, no cursor, keys and mouse in a form of its own.
- * While the terminal is the user's again they are taken back, and later they are given again.
+ * Tracks terminal modes that a program has switched: alternate screen, cursor, keys, mouse. They are reset
+ * while the user has the terminal, and set again afterwards.
  */
 export class ScreenModes {
-  /** As they were switched, in that order. */
+  /** In the order of switching. */
   private readonly switched = new Map<string, boolean>()
   private cut = ''
 
@@ -17,13 +17,13 @@ export class ScreenModes {
     this.cut = unfinished.exec(text)?.[0] ?? ''
   }
 
-  /** What makes the terminal as shells expect it. */
+  /** Sequences that reset the terminal for a shell. */
   get takenBack(): string {
     const text = this.changed.toReversed().map(([mode, isOn]) => sequenceFor(mode, !isOn))
     return text.length === 0 ? '' : `${text.join('')}\u001b[m`
   }
 
-  /** What makes it as the program expects it. */
+  /** Sequences that set the program's modes again. */
   get givenAgain(): string {
     return this.changed.map(([mode, isOn]) => sequenceFor(mode, isOn)).join('')
   }
@@ -38,7 +38,7 @@ export class ScreenModes {
   }
 }
 
-/** The numbers are those of xterm. */
+/** Mode numbers of xterm. */
 const onFromTheStart = new Set(['7', '25'])
 const keypadMode = 'keypad'
 const known = new Set([

@@ -27,7 +27,7 @@ function isSharedWithShell(): boolean {
       pid = Number(/^PPid:\t(\d+)$/m.exec(status)?.[1])
     }
   } catch {
-    // An ancestor has ended, or belongs to another user.
+    // An ancestor has ended or belongs to another user.
   }
   return false
 }

@@ -1,34 +1,32 @@
-/** The usual `sandlot exec`: streams output and stdin, and passes Ctrl-C to the command. */
+/** `sandlot exec` without a terminal: streams output and stdin, and forwards signals. */
 import type { ExecEnd, ExecRequest } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { addStory, CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
-import { leave as leaveClient } from '../core/leaving.ts'
+import { leave as shutDown } from '../core/shutdown.ts'
 import { showSeconds } from '../core/times.ts'
-import { describeEnd, isGone } from './ending.ts'
+import { describeExit, isGone } from './exit-status.ts'
 import { feed } from './feed.ts'
 import { type Follower, follow } from './follow.ts'
 import type { Input } from './input.ts'
-import { sayAway, sayMissing } from './print.ts'
+import { noteMissing, reconnectNotes } from './print.ts'
 import { graceMs, type Remote } from './remote.ts'
-import { Patience, patienceMs } from './retry.ts'
+import { RetryPolicy, retryBudgetMs } from './retry.ts'
 
 export interface ExecStreamOptions {
   remote: Remote
   request: ExecRequest
-  /** What is to be sent as it comes. */
   input: Input | undefined
-  /** Where output goes; without, it stays at the service. */
+  /** Without it, output is not requested. */
   write?: Follower['write'] | undefined
   note(text: string): void
-  /** By default it lasts as long as the command's grace at least. */
-  patience?: Patience
+  /** By default at least the command's grace. */
+  retry?: RetryPolicy
 }
 
-/** When the reader of our output is gone, we end as in a pipe. */
+/** Exit code after EPIPE, as in a shell pipeline. */
 const closedPipe = 128 + 13
 
-/** @throws {CliError} */
 export async function runStreaming({
   remote,
   request,
@@ -40,11 +38,11 @@ export async function runStreaming({
   let execId: string | undefined
   const start = remote.streaming(request)
   const grace = request.grace_ms ?? graceMs
-  const mostMs = Math.max(patienceMs, grace)
-  const { patience = new Patience({ mostMs }) } = options
-  const away = sayAway(note)
-  let isAway = false
-  const taking = takeSignals({ idOf: () => execId, isAway: () => isAway, remote, note })
+  const maxMs = Math.max(retryBudgetMs, grace)
+  const { retry = new RetryPolicy({ maxMs }) } = options
+  const away = reconnectNotes(note)
+  let isUnavailable = false
+  const taking = takeSignals({ idOf: () => execId, isUnavailable: () => isUnavailable, remote, note })
   const follower: Follower = {
     onStart(id) {
       execId = id
@@ -52,30 +50,31 @@ export async function runStreaming({
     },
     write: write ?? (async () => {}),
     onGap(missing) {
-      if (write) sayMissing(missing, note)
+      if (write) noteMissing(missing, note)
     },
-    patience,
-    onAway(error) {
-      isAway = true
-      away.onAway(error)
+    retry,
+    onDisconnect(error) {
+      isUnavailable = true
+      away.onDisconnect(error)
     },
-    onBack() {
-      isAway = false
-      away.onBack()
+    onReconnect() {
+      isUnavailable = false
+      away.onReconnect()
     },
   }
   try {
     const first = await open()
-    // A connection may break before it has told the id.
+    // The connection may break before the id has arrived.
     const reopen = (lastEventId?: string) =>
       execId === undefined ? start() : remote.follow(execId, lastEventId)
     const ended = await follow(first, reopen, follower)
     if (taking.wasTerminated())
-      note(`sandlot: SIGTERM was passed on, and the command has ended: ${describeEnd(ended)}.`)
+      note(`sandlot: SIGTERM was passed on, and the command has ended: ${describeExit(ended)}.`)
     return ended
   } catch (error) {
     if (execId === undefined) throw error
-    if (!isGone(error)) throw tellAway(error, remote, execId, { awayMs: patience.awayMs, grace })
+    if (!isGone(error))
+      throw explainLostConnection(error, remote, execId, { disconnectedMs: retry.disconnectedMs, grace })
     return await remote.get(execId)
   } finally {
     input?.close()
@@ -86,20 +85,20 @@ export async function runStreaming({
     if (!input) return await start()
     const { id } = await remote.launchFollowed(request)
     follower.onStart(id)
-    void sendInput(remote, id, input, note, mostMs)
+    void sendInput(remote, id, input, note, maxMs)
     return await remote.follow(id)
   }
 }
 
-/** After a connection that stayed away, what was exceeded and what becomes of the command. */
-function tellAway(
+/** Explains an error after the grace has passed. */
+function explainLostConnection(
   error: unknown,
   { sessionId }: Remote,
   execId: string,
-  { awayMs, grace }: { awayMs: number; grace: number },
+  { disconnectedMs, grace }: { disconnectedMs: number; grace: number },
 ): unknown {
   if (!(error instanceof CliError) || error.code !== 'network') return error
-  const [away, limit] = [showSeconds(awayMs / 1000), showSeconds(grace / 1000)]
+  const [away, limit] = [showSeconds(disconnectedMs / 1000), showSeconds(grace / 1000)]
   return addStory(
     error,
     `The connection was away for ${away}, longer than the command's grace of ${limit}, and the service ends the command.`,
@@ -108,22 +107,22 @@ function tellAway(
 }
 
 /**
- * Input for a command that takes no more may be dropped.
- * @param mostMs the patience with a service that is away
+ * Input may be dropped if the command has ended.
+ * @param maxMs retry budget of each request
  */
 export async function sendInput(
   remote: Remote,
   id: string,
   input: Input,
   note: (text: string) => void,
-  mostMs = patienceMs,
+  maxMs = retryBudgetMs,
 ) {
   const stdin = {
     send: (offset: number, bytes: AsyncIterable<Uint8Array>) => remote.feed(id, offset, bytes),
     end: (offset: number) => remote.endStdin(id, offset),
   }
   try {
-    await feed(input, stdin, mostMs)
+    await feed(input, stdin, maxMs)
   } catch (error) {
     const isOver = error instanceof CliError && (error.code === 'exec_finished' || isGone(error))
     if (isOver || input.isClosed) return
@@ -132,14 +131,13 @@ export async function sendInput(
 }
 
 interface SignalOptions extends Pick<ExecStreamOptions, 'remote' | 'note'> {
-  /** The command's. */
   idOf(): string | undefined
-  /** Whether nothing can be passed to the command. */
-  isAway(): boolean
+  /** Whether the service is unreachable, so that signals cannot be forwarded. */
+  isUnavailable(): boolean
 }
 
-/** From the command's start on, signals go to it. */
-function takeSignals({ idOf, isAway, remote, note }: SignalOptions) {
+/** Forwards signals once the command has started. */
+function takeSignals({ idOf, isUnavailable, remote, note }: SignalOptions) {
   let interrupts = 0
   let terminations = 0
   const send = async (signal: 'INT' | 'TERM' | 'HUP') => {
@@ -148,20 +146,20 @@ function takeSignals({ idOf, isAway, remote, note }: SignalOptions) {
   }
   const pass = (signal: 'INT' | 'TERM' | 'HUP') => send(signal).catch(() => {})
   const leave = async (signal: 'TERM' | 'HUP', code: number) => {
-    const late = setTimeout(() => leaveClient(code), 3_000)
+    const late = setTimeout(() => shutDown(code), 3_000)
     await pass(signal)
     clearTimeout(late)
-    await leaveClient(code)
+    await shutDown(code)
   }
   const onInterrupt = () => {
     interrupts++
-    // The service ends the command once its grace is over.
-    if (isAway()) return void leaveClient(130)
+    // The service ends the command after its grace.
+    if (isUnavailable()) return void shutDown(130)
     if (interrupts > 1) return void leave('TERM', 130)
     if (process.stderr.isTTY) note('sandlot: interrupting the command; Ctrl-C again leaves it.')
     void pass('INT')
   }
-  // Its end is waited for and told as any other. A second one leaves, and so does one that cannot be passed on.
+  // The exit status is reported as usual. A second SIGTERM, or one that cannot be forwarded, ends the client.
   const onTerminate = () => {
     terminations++
     if (terminations > 1) return void leave('TERM', 143)

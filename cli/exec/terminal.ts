@@ -1,4 +1,4 @@
-/** `sandlot exec -it` and `attach`: connects this terminal to a command's until that ends, over broken connections too. */
+/** `sandlot exec -it` and `attach`: connects this terminal to a command's, across broken connections. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
@@ -6,27 +6,25 @@ import { CliError } from '../core/errors.ts'
 import { showSeconds } from '../core/times.ts'
 import { connect, useTerminal } from './attachment.ts'
 import { defaultDetachKeys, readDetachKeys } from './detach-keys.ts'
-import { isGone } from './ending.ts'
+import { isGone } from './exit-status.ts'
 import { follow } from './follow.ts'
-import { print, sayAway, sayMissing } from './print.ts'
+import { noteMissing, print, reconnectNotes } from './print.ts'
 import type { Remote } from './remote.ts'
-import { Patience } from './retry.ts'
+import { RetryPolicy } from './retry.ts'
 import { ScreenModes } from './screen-modes.ts'
-import { ShownOutput } from './shown.ts'
+import { ShownOutput } from './shown-output.ts'
 
 interface TerminalOptions {
   note(text: string): void
-  /** Whether the command was started for this. */
+  /** Whether the command was started for this attachment. */
   isNew: boolean
-  /** By default those of Docker. */
   detachKeys?: Buffer
 }
 
 /**
- * Reconnects when the connection breaks, and shows nothing twice. If the command has ended
- * meanwhile, it shows the rest. Between two connections the terminal is the user's own.
- * @returns how it ended, or that the user has detached from it
- * @throws {CliError} when it cannot be attached to, again and again
+ * Reconnects without repeating output, and shows the rest if the command has ended in the meantime. The
+ * terminal is restored between connections.
+ * @throws {CliError} when the retry budget is used up
  */
 export async function attachTerminal(
   remote: Remote,
@@ -34,7 +32,7 @@ export async function attachTerminal(
   { note, isNew, detachKeys = readDetachKeys(defaultDetachKeys) }: TerminalOptions,
 ): Promise<ExecEnd | 'detached'> {
   const [shown, modes] = [new ShownOutput(), new ScreenModes()]
-  const patience = new Patience()
+  const retry = new RetryPolicy()
   let isBroken = false
   for (;;) {
     try {
@@ -43,16 +41,16 @@ export async function attachTerminal(
         if (status !== 'running') return await showRest(remote, execId, shown, note)
       }
       const socket = await connect(remote, execId)
-      for (const sign of ['message', 'pong']) socket.on(sign, () => patience.alive())
+      for (const sign of ['message', 'pong']) socket.on(sign, () => retry.alive())
       if (isBroken) note('sandlot: attached again.')
       return await useTerminal(socket, { shown, modes, hasScreen: isBroken || !isNew }, detachKeys)
     } catch (error) {
-      const isFirst = patience.isFresh
-      const pause = pauseFor(error, patience)
-      if (pause === undefined) throw withWayBack(error, patience, remote, execId)
+      const isFirst = retry.isFresh
+      const pause = pauseFor(error, retry)
+      if (pause === undefined) throw withAttachHint(error, retry, remote, execId)
       if (pause > 0 && isFirst)
         note(
-          `sandlot: ${(error as CliError).message} Attaching again; Ctrl-C leaves, and ${wayBack(remote, execId)}.`,
+          `sandlot: ${(error as CliError).message} Attaching again; Ctrl-C leaves, and ${attachHint(remote, execId)}.`,
         )
       isBroken = true
       await sleep(pause)
@@ -60,16 +58,17 @@ export async function attachTerminal(
   }
 }
 
-/** With the session, because several may be active. */
-export const wayBack = ({ sessionId }: Remote, execId: string) =>
+/** Names the session, because several may be active. */
+export const attachHint = ({ sessionId }: Remote, execId: string) =>
   `\`${shellLine('sandlot', 'attach', '-s', sessionId, execId)}\` goes back to it`
 
-function pauseFor(error: unknown, patience: Patience): number | undefined {
+function pauseFor(error: unknown, retry: RetryPolicy): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')
-  if (!isOver) return patience.afterFailure(error)
-  // The result may follow the output by a moment; a command that still runs after that is about to be `lost`.
-  const isFirst = patience.isFresh
-  const pause = patience.afterFailure(error, true)
+  if (!isOver) return retry.afterFailure(error)
+  // The result may follow the output with a short delay. A command that still runs after that is about to be
+  // `lost`.
+  const isFirst = retry.isFresh
+  const pause = retry.afterFailure(error, true)
   return isFirst ? 0 : pause
 }
 
@@ -80,20 +79,25 @@ async function showRest(
   note: (text: string) => void,
 ): Promise<ExecEnd> {
   const open = (lastEventId = shown.eventId) => remote.follow(execId, lastEventId)
-  const onGap = (missing: Parameters<typeof sayMissing>[0]) => sayMissing(missing, note)
+  const onGap = (missing: Parameters<typeof noteMissing>[0]) => noteMissing(missing, note)
   try {
-    return await follow(await open(), open, { onStart() {}, write: print, onGap, ...sayAway(note) })
+    return await follow(await open(), open, { onStart() {}, write: print, onGap, ...reconnectNotes(note) })
   } catch (error) {
     if (!isGone(error)) throw error
     return await remote.get(execId)
   }
 }
 
-function withWayBack(error: unknown, { awayMs }: Patience, remote: Remote, execId: string): unknown {
+function withAttachHint(
+  error: unknown,
+  { disconnectedMs }: RetryPolicy,
+  remote: Remote,
+  execId: string,
+): unknown {
   if (!(error instanceof CliError) || error.code !== 'network') return error
   return new CliError(
     'network',
-    `The connection was away for ${showSeconds(awayMs / 1000)}. ${error.message}`,
-    { hint: `The command goes on; ${wayBack(remote, execId)}.` },
+    `The connection was away for ${showSeconds(disconnectedMs / 1000)}. ${error.message}`,
+    { hint: `The command goes on; ${attachHint(remote, execId)}.` },
   )
 }

@@ -1,4 +1,3 @@
-/** A file of a session, of any size, to this machine. */
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
@@ -11,7 +10,7 @@ import { printable } from '../core/printable.ts'
 import { noProgress, startTransfer } from '../core/progress.ts'
 import { NewFile, openPipeForWriting, resolveTarget } from './local-file.ts'
 
-/** How often a broken transfer starts again. */
+/** Attempts after a broken transfer. */
 const tries = 3
 
 export interface RemotePath {
@@ -23,14 +22,14 @@ export interface RemotePath {
 
 const toStdout = () => process.stdout
 
-/** Some lines of a file, or the file without its secrets. */
+/** Options of reading: a range of lines, with or without secrets. */
 export interface Shown {
   start_line?: number | undefined
   end_line?: number | undefined
   reveal?: 'true' | 'false'
 }
 
-/** Prints the bytes, or what a terminal may get of them. A reader that closes early (`| head`) is not a failure. */
+/** Prints the file; on a terminal, made safe. Ignores EPIPE. */
 export async function printFile(source: RemotePath, shown: Shown = {}): Promise<void> {
   try {
     await receive(source, toStdout, shown)
@@ -40,7 +39,7 @@ export async function printFile(source: RemotePath, shown: Shown = {}): Promise<
 }
 
 /**
- * Writes into a pipe or a device; a file is saved with its mode, whole or not at all.
+ * Replaces a file atomically and sets its mode; pipes and devices are written into.
  * @throws {CliError}
  */
 export async function saveFile(source: RemotePath, local: string) {
@@ -73,7 +72,7 @@ async function replace(source: RemotePath, path: string) {
   }
 }
 
-/** @throws {ConnectionError} when the transfer is incomplete */
+/** @throws {ConnectionError} if the transfer is incomplete */
 async function receive(
   { api, id, path, output }: RemotePath,
   open: () => Writable | Promise<Writable>,
@@ -83,7 +82,7 @@ async function receive(
   const hash = createHash('sha256')
   const whole = Number(response.headers['content-length'] ?? 0)
   const isShown = open === toStdout && process.stdout.isTTY
-  // Two writers on one terminal would write over each other.
+  // The progress line would mix with the text.
   using progress = isShown ? noProgress : output.progress(path)
   const transfer = startTransfer(progress, path, whole)
   let broken: unknown
@@ -105,13 +104,13 @@ async function receive(
     await pipeline(response, counted, pass, out, { end: out !== process.stdout })
   } catch (error) {
     response.destroy()
-    // A pipeline tells its first error. A destination that fails ends the source too, with an error of its own.
+    // pipeline() reports its first error; a failed destination also destroys the source with an error.
     throw error === broken ? fail(broken) : error
   }
   return { size: transfer.bytes, sha256: hash.digest('hex'), mode: modeOf(response.headers['x-file-mode']) }
 }
 
-/** A program from a sandbox never runs as its owner. */
+/** Drops setuid and setgid: a program from a sandbox never runs as its owner. */
 const modeOf = (header: string | string[] | undefined): number | undefined =>
   header === undefined ? undefined : Number.parseInt(String(header), 8) & 0o777
 
@@ -120,7 +119,7 @@ async function* clean(source: AsyncIterable<Buffer>) {
   let held = ''
   for await (const chunk of source) {
     const text = held + decoder.decode(chunk, { stream: true })
-    // Only the next chunk tells whether its line ends there.
+    // The next chunk may continue the line end.
     let end = text.length
     while (text[end - 1] === '\r') end--
     held = text.slice(end)

@@ -1,4 +1,4 @@
-/** Whole folders between this machine and a session, as `cp -rp` copies them. */
+/** Copies folders like `cp -rp`. */
 import { mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { CliError } from '../core/errors.ts'
@@ -7,9 +7,9 @@ import { print } from '../exec/print.ts'
 import type { RemotePath } from './download.ts'
 import { isFolder } from './local-file.ts'
 import { pack } from './pack.ts'
+import { kindOf } from './remote-stat.ts'
 import { Skipped } from './skipped.ts'
 import { downloadArchive, home, uploadArchive } from './tar.ts'
-import { kindOf } from './there.ts'
 import { unpackInto } from './unpack.ts'
 
 export interface CopiedFolder {
@@ -18,7 +18,7 @@ export interface CopiedFolder {
   skipped: Skipped
 }
 
-/** Copies a folder of this machine: into the target if that is a folder, else in its place. */
+/** Copies into the target if it is a folder, otherwise to its path. */
 export async function sendFolder(folder: string, to: RemotePath): Promise<CopiedFolder> {
   const source = readableFolder(folder)
   const kind = await kindOf(to)
@@ -36,7 +36,7 @@ export async function sendFolder(folder: string, to: RemotePath): Promise<Copied
       yield chunk
     }
   }
-  // The target of `DIR/.` keeps its own mode.
+  // With `DIR/.` the target keeps its mode.
   await uploadArchive({ ...to, path }, counted(), { setsRoot: joins || kind === 'missing', skipped })
   return { target: path, bytes: transfer.bytes, skipped }
 }
@@ -49,7 +49,7 @@ export async function fetchFolder(from: RemotePath, local: string): Promise<Copi
   const skipped = new Skipped()
   const unpacking = unpackInto(makeFolder(target), { setsRoot, skipped })
   const fail = (error: unknown) => Promise.reject(notCopied(from.path, error))
-  // The command in the sandbox gets the signals, and a second one ends the client.
+  // The sandbox's command receives signals; a second one exits the client.
   process.once('exit', unpacking.abort)
   using progress = from.output.progress(from.path)
   const transfer = startTransfer(progress, from.path)
@@ -75,7 +75,7 @@ export async function printFolder(from: RemotePath): Promise<Skipped> {
   return skipped
 }
 
-/** Undefined for `DIR/.`, which means the entries of a folder. */
+/** undefined for `DIR/.`, the entries of a folder. */
 function nameOf(folder: string): string | undefined {
   const name = basename(folder)
   return ['', '.', '..'].includes(name) ? undefined : name

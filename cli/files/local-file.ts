@@ -1,4 +1,4 @@
-/** Writes a file of this machine: a regular file whole or not at all, and into a pipe or a device. */
+/** Writes local files atomically, and writes into pipes and devices. */
 import { randomUUID } from 'node:crypto'
 import {
   chmodSync,
@@ -15,25 +15,25 @@ import { Socket } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { beforeLeaving } from '../core/leaving.ts'
+import { onShutdown } from '../core/shutdown.ts'
 
-/** As many links in a row as Linux follows. */
+/** Linux has the same limit. */
 const maxLinks = 40
 
 export function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-/** A file that a shell has opened: renaming another one over its path would not reach it. */
+/** A file opened by a shell; replacing its path would not reach it. */
 const descriptor = /^\/dev\/(fd\/\d+|std(in|out|err))$|^\/proc\/[^/]+\/fd\/\d+$/
 
 interface LocalTarget {
   path: string
-  /** `stream` for a device and for an open file or pipe of a shell. */
+  /** `stream` for devices and files opened by a shell. */
   kind: 'file' | 'pipe' | 'stream'
 }
 
-/** Follows symbolic links, also to a file that does not exist yet. */
+/** Follows symbolic links; the file need not exist. */
 export function resolveTarget(path: string): LocalTarget {
   let target = resolve(path)
   for (let links = 0; links < maxLinks && !descriptor.test(target); links++) {
@@ -47,8 +47,7 @@ export function resolveTarget(path: string): LocalTarget {
 }
 
 /**
- * Opens a pipe when another process reads it. `createWriteStream` would wait for that in a thread, and Node does not
- * exit while a thread waits.
+ * Opens a pipe once it has a reader. `createWriteStream` would block a thread, which keeps Node from exiting.
  */
 export async function openPipeForWriting(path: string): Promise<Writable> {
   for (;;) {
@@ -62,13 +61,13 @@ export async function openPipeForWriting(path: string): Promise<Writable> {
   }
 }
 
-/** As {@link openPipeForWriting}; its first byte may arrive at any time. */
+/** As {@link openPipeForWriting}, but opens immediately. */
 export function openPipeForReading(path: string): Readable {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   return new Socket({ fd, readable: true, writable: false })
 }
 
-/** A file that replaces another one when it is complete. Until then, other users cannot read it. */
+/** A new file that replaces another one on commit. Other users cannot read it before. */
 export class NewFile {
   private readonly target: string
   private readonly temporary: string
@@ -76,19 +75,19 @@ export class NewFile {
 
   constructor(target: string) {
     this.target = target
-    // Other users cannot guess the name, and an existing file or link is never written to.
+    // An unpredictable name; `wx` never writes to an existing file or link.
     this.temporary = join(dirname(target), `.sandlot-${randomUUID()}.part`)
-    this.release = beforeLeaving(async () => this.discard())
+    this.release = onShutdown(async () => this.discard())
   }
 
-  /** Starts the content, or starts it again. */
+  /** Truncates and opens the file. */
   open(): Writable {
     rmSync(this.temporary, { force: true })
-    // Opened synchronously: a file that is created after its transfer failed would block the next attempt.
+    // Synchronous: a file created after a failed transfer would block the next attempt.
     return createWriteStream(this.temporary, { fd: openSync(this.temporary, 'wx', 0o600) })
   }
 
-  /** @param mode by default that of any new file */
+  /** @param mode by default the mode of any new file */
   commit(mode = 0o666 & ~process.umask()): void {
     chmodSync(this.temporary, mode)
     renameSync(this.temporary, this.target)

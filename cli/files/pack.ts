@@ -1,4 +1,4 @@
-/** Reads a folder of this machine as a tar archive. An entry that cannot be read is skipped and named. */
+/** Packs a local folder as a tar archive. Unreadable entries are skipped and named. */
 import { constants, lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import type { Skipped } from './skipped.ts'
@@ -8,13 +8,13 @@ const chunkBytes = 256 * 1024
 
 interface Context {
   skipped: Skipped
-  /** Mode and path of each folder that its owner may not read, write or search, each with a NUL. */
+  /** NUL-terminated mode and path of each folder without all owner permissions. */
   modes: Buffer[]
 }
 
 const rootName = 'root'
 
-/** Packs a folder for the script that unpacks it (tar-commands.ts). */
+/** Packs a folder for the script in tar-commands.ts. */
 export async function* pack(folder: string, skipped: Skipped): AsyncGenerator<Buffer> {
   const context: Context = { skipped, modes: [] }
   yield* packEntry(Buffer.from(folder), Buffer.from(rootName), context)
@@ -47,14 +47,14 @@ async function* packFolder(path: Buffer, name: Buffer, stats: Stats, context: Co
   const header = encodeHeader({ name: join(name, ''), type: 'directory', mode: mode | 0o700, mtime })
   yield header
   for (const each of names) yield* packEntry(join(path, each), join(name, each), context)
-  // Its entries have changed its time.
+  // Repeated, because unpacking the entries has changed the time.
   yield header
   if ((mode & 0o700) === 0o700) return
   context.modes.push(Buffer.from(`${mode.toString(8)}\0.`), name.subarray(rootName.length), Buffer.alloc(1))
 }
 
 async function* packFile(path: Buffer, name: Buffer, skip: (reason: string) => void) {
-  // The file may have become a pipe or a link since it was examined: neither is waited for or followed.
+  // O_NOFOLLOW and O_NONBLOCK: it may have become a link or a pipe since lstat.
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     const stats = await file.stat()
@@ -68,7 +68,7 @@ async function* packFile(path: Buffer, name: Buffer, skip: (reason: string) => v
   }
 }
 
-/** The header has already announced the size, so missing bytes are filled with zeros. */
+/** The header has announced the size, so missing bytes are replaced by zeros. */
 async function* readExactly(file: FileHandle, size: number, skip: (reason: string) => void) {
   let isMissing = false
   for (let left = size; left > 0; ) {
@@ -80,7 +80,7 @@ async function* readExactly(file: FileHandle, size: number, skip: (reason: strin
   }
 }
 
-/** @returns 0 after it has called `skip` */
+/** @returns 0 after calling `skip` */
 async function readSome(file: FileHandle, buffer: Buffer, skip: (reason: string) => void): Promise<number> {
   try {
     const { bytesRead } = await file.read(buffer)

@@ -1,4 +1,6 @@
-/** Entries that a copy skipped: the first ones by name, the rest counted. A sandbox may send any number of them. */
+/**
+ * Collects skipped entries: names the first ones and counts the rest, because a sandbox may send any number.
+ */
 const namedCount = 20
 const maxLineLength = 400
 
@@ -6,7 +8,7 @@ export class Skipped {
   readonly lines: string[] = []
   count = 0
 
-  /** @param name is untrusted, and may have any length */
+  /** @param name untrusted, of any length */
   add(name: string, reason: string): void {
     this.addLine(`${shorten(name)}: ${reason}`)
   }
@@ -23,5 +25,5 @@ export class Skipped {
 
 const shorten = (name: string): string => (name.length > 200 ? `${name.slice(0, 200)}…` : name)
 
-/** Node's message without the path, which may be as long as the name. */
+/** Removes the path from Node's message. */
 const reasonOf = (error: unknown): string => (error as Error).message.replace(/, \w+ (<Buffer|').*$/s, '')

@@ -1,17 +1,16 @@
-/** The commands that copy folders, and how lists of commands mark them. */
+/** Commands that copy folders. */
 
 const firstLine = '# sandlot cp'
 
-/** Exit statuses of the script. */
+/** Exit codes of the script. */
 export const copyExits = { partial: 9, interrupted: 130 }
 
 /**
- * Unpacks an archive from stdin into a temporary folder next to its target, then renames each entry into place. So a file
- * is never half written, and an interrupted copy changes nothing. Works with the tools of busybox and debian.
- *
- * $1 is the target, $2 the name of the temporary folder, $3 whether the target gets the mode of the folder that is
- * copied. The archive has the folder as `root`, and ends with the file `modes`: mode and path of folders whose owner may
- * not write into them, for chmod. Busybox does not change the mode of a folder that it has made before.
+ * Unpacks an archive from stdin into a temporary folder beside the target, then renames each entry. So files
+ * are never incomplete, and an interrupted copy changes nothing. Runs on busybox and debian.
+ * $1 is the target, $2 the name of the temporary folder, $3 whether to set the target's mode. The archive has
+ * the folder as `root` and ends with the file `modes`: mode and path of folders that their owner may not write,
+ * for chmod. Busybox does not change the mode of an existing folder.
  */
 const unpackScript = `${firstLine}
 export LC_ALL=C
@@ -74,7 +73,7 @@ if [ ! -d "$1" ]; then mkdir "$1" || exit 1; fi
 if [ "$3" = yes ]; then merge "$stage/root" "$1" "$(mode_and_time "$stage/root")"; else merge "$stage/root" "$1" ''; fi
 exit "$status"`
 
-/** Removes the temporary folder of a script that was killed. */
+/** Removes the temporary folder of a killed script. */
 const cleanUpScript = `${firstLine}
 if [ -d "$1/$2" ]; then stage=$1/$2; else stage=\${1%/*}/$2; fi
 chmod -R u+rwX "$stage" 2>/dev/null; rm -rf "$stage"`
@@ -100,7 +99,7 @@ export const unpackCommand = (target: string, temporary: string, setsRoot: boole
 
 export const packCommand = (path: string): string[] => ['tar', '-c', '-f', '-', '-C', path, '.']
 
-/** A command, as lists have it, for people: one of these says whose it is. */
+/** Marks commands of `sandlot cp` in lists. */
 export const marked = (command: string): string => (isOfCp(command) ? `(sandlot cp) ${command}` : command)
 
 const isOfCp = (command: string): boolean =>

@@ -1,6 +1,6 @@
 /**
- * Headers of tar entries in GNU's format, with names as bytes. GNU tar and busybox both read it. Busybox ignores the
- * pax headers that libraries write for long names, and strings cannot carry names that are not UTF-8.
+ * Tar headers in GNU's format, with names as bytes. GNU tar and busybox read it. Busybox ignores pax headers,
+ * which libraries write for long names, and strings cannot represent names that are not UTF-8.
  */
 const blockBytes = 512
 const types = { file: '0', symlink: '2', directory: '5', longLink: 'K', longName: 'L' }
@@ -12,11 +12,10 @@ export interface TarEntry {
   /** Seconds. */
   mtime: number
   size?: number
-  /** The target of a symbolic link. */
+  /** Target of a symbolic link. */
   link?: Buffer
 }
 
-/** The header blocks of an entry, which precede its content. */
 export function encodeHeader(entry: TarEntry): Buffer {
   const { name, link } = entry
   return Buffer.concat([
@@ -26,7 +25,7 @@ export function encodeHeader(entry: TarEntry): Buffer {
   ])
 }
 
-/** The zeros that fill the last block of an entry's content. */
+/** Padding after an entry's content. */
 export const paddingOf = (size: number): Buffer =>
   Buffer.alloc((blockBytes - (size % blockBytes)) % blockBytes)
 
@@ -44,7 +43,7 @@ function encodeBlock({ name, type, mode, mtime, size = 0, link }: TarEntry): Buf
     block.write(value.toString(8).padStart(digits, '0'), at)
   name.copy(block, 0, 0, 100)
   writeNumber(mode, 100, 7)
-  // The owner is 0 in every archive, so that it does not name the users of this machine.
+  // Always root, so that the archive does not reveal local users.
   writeNumber(0, 108, 7)
   writeNumber(0, 116, 7)
   if (size < 8 ** 11) writeNumber(size, 124, 11)

@@ -1,4 +1,4 @@
-/** Whole folders between this machine and a session, by the sandbox's own tar. */
+/** Transfers folders through the sandbox's own tar. */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
@@ -10,18 +10,17 @@ import type { RemotePath } from './download.ts'
 import type { Skipped } from './skipped.ts'
 import { cleanUpCommand, copyExits, packCommand, unpackCommand } from './tar-commands.ts'
 
-/** What relative paths begin from. */
+/** Base of relative paths. */
 export const home = '/workspace'
-/** Bytes of stderr that are kept. */
 const keptBytes = 64 * 1024
 
 interface Unpacking {
-  /** Whether the target gets the mode of the folder that is copied. */
+  /** Whether to set the target's mode. */
   setsRoot: boolean
   skipped: Skipped
 }
 
-/** Unpacks an archive of a folder `root` as the folder at this path. */
+/** Unpacks an archive of the folder `root` to this path. */
 export async function uploadArchive(
   place: RemotePath,
   archive: AsyncIterable<Buffer>,
@@ -31,14 +30,14 @@ export async function uploadArchive(
   const command = unpackCommand(place.path, temporary, setsRoot)
   const input = new Input(Readable.from(archive))
   const { ended, stderr } = await runCommand(place, command, { input })
-  // A script that was killed has not removed its temporary folder.
+  // A killed script leaves its temporary folder.
   if (ended.status !== 'exited') await cleanUp(place, cleanUpCommand(place.path, temporary))
   if (ended.exit_code === copyExits.partial) {
     for (const line of linesOf(stderr)) skipped.addLine(line.replaceAll(`/${temporary}/root`, ''))
   } else assertSuccess(ended, stderr)
 }
 
-/** @param write receives an archive of the entries of the folder; resolves when it can take more */
+/** @param write receives the archive; resolves when it can take more */
 export async function downloadArchive(
   place: RemotePath,
   write: (bytes: Buffer) => Promise<void>,
@@ -52,7 +51,7 @@ export async function downloadArchive(
     },
   })
   const named = linesOf(stderr)
-  // Such as for a file that it may not read: tar names it, and packs the rest.
+  // tar names files that it cannot read, and continues.
   const isPartial = ended.status === 'exited' && [1, 2].includes(ended.exit_code!) && taken > 0
   if (!isPartial || named.length === 0) assertSuccess(ended, stderr)
   if (taken < ended.stdout_bytes) {
@@ -70,7 +69,7 @@ async function runCommand({ api, id, output }: RemotePath, command: string[], { 
   let stderr = ''
   const ended = await runStreaming({
     remote: createRemote(api, id),
-    // Bytes of files, as `files get` gives them: what looks like a secret must not be blanked out.
+    // File contents must not be redacted.
     request: { command, reveal: true },
     input,
     write: async (stream, bytes) => {
@@ -87,7 +86,7 @@ const cleanUp = ({ api, id }: RemotePath, command: string[]): Promise<unknown> =
     .run({ command })
     .catch(() => {})
 
-/** The lines of stderr, without the final line that refers to earlier ones. */
+/** Lines of stderr without tar's summary. */
 const linesOf = (stderr: string): string[] =>
   stderr
     .split('\n')

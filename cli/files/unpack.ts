@@ -1,6 +1,6 @@
 /**
- * Unpacks an archive from a sandbox, which may send anything, below a folder of this machine and nowhere else. Each file
- * is written under a temporary name and renamed when it is complete. Names are bytes, kept in strings as latin1.
+ * Unpacks an untrusted archive into a local folder and nowhere else. Each file is written under a temporary
+ * name and then renamed. Names are bytes, kept in strings as latin1.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,38 +25,38 @@ import { posix } from 'node:path'
 import { extract, type Header } from 'tar-stream'
 import type { Skipped } from './skipped.ts'
 
-/** Linux takes no longer paths. */
+/** Limit of Linux. */
 const maxPathBytes = 4096
-/** Once there is no space, every other file would fail too. */
+/** Every further file would fail too. */
 const fatalCodes = ['ENOSPC', 'EDQUOT']
 
 interface Unpacking {
-  /** Whether the folder itself gets the mode of the one in the archive. */
+  /** Whether to set the mode of the folder itself. */
   setsRoot: boolean
   skipped: Skipped
 }
 
-/** @param folder exists, and its path has no symbolic links in it */
+/** @param folder an existing path without symbolic links */
 export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   const options = { filenameEncoding: 'latin1' }
-  // It knows no compression, so an archive cannot grow on its way to the disk.
+  // tar-stream does not decompress, so an archive cannot grow.
   const archive = extract(options as Parameters<typeof extract>[0])
   const target = new Target(Buffer.from(folder).toString('latin1'), { setsRoot, skipped })
   const done = unpackEntries()
-  // It may fail while nothing waits for it.
+  // The failure may occur before anything awaits it.
   done.catch(() => {})
   return {
-    /** Resolves when more can be written. @throws when the archive is broken */
+    /** Resolves when more can be written. @throws if the archive is broken */
     async write(bytes: Buffer): Promise<void> {
       if (!archive.write(bytes))
         await Promise.race([once(archive as unknown as NodeJS.EventEmitter, 'drain'), done])
     },
-    /** @throws when the archive is broken or truncated */
+    /** @throws if the archive is broken or truncated */
     async end(): Promise<void> {
       archive.end(undefined)
       await done
     },
-    /** Ends the work, and removes the incomplete file. */
+    /** Stops, and removes the incomplete file. */
     abort(): void {
       archive.destroy()
       target.removeTemporary()
@@ -81,7 +81,7 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   }
 }
 
-/** pax headers carry names as UTF-8, and all others as bytes. */
+/** pax headers have UTF-8 names; other headers have bytes. */
 function namesOf({ name, linkname, pax }: Header): { path: string[]; link: string } {
   const { path, linkpath } = (pax ?? {}) as Record<string, string | undefined>
   if ([path, linkpath].some((each) => each?.includes('\ufffd'))) throw new Error('its name is not UTF-8')
@@ -90,7 +90,7 @@ function namesOf({ name, linkname, pax }: Header): { path: string[]; link: strin
   return { path: partsOf(whole), link: linkpath === undefined ? (linkname ?? '') : bytesOf(linkpath) }
 }
 
-/** An absolute name is one below the folder. */
+/** Absolute names are relative to the folder. */
 function partsOf(name: string): string[] {
   if (name.length > maxPathBytes) throw new Error(`its name has ${name.length} bytes`)
   const parts = name.split('/').filter((part) => part !== '' && part !== '.')
@@ -103,7 +103,7 @@ const bytesOf = (path: string): Buffer => Buffer.from(path, 'latin1')
 
 type FolderFacts = Pick<Header, 'mode' | 'mtime'>
 
-/** A folder that is being filled. Its mode and time are set when it is left, because its entries need or change both. */
+/** Mode and time are set on leaving the folder, because writing entries needs the one and changes the other. */
 interface OpenFolder {
   name: string
   facts?: FolderFacts
@@ -114,7 +114,7 @@ class Target {
   private readonly setsRoot: boolean
   private readonly skipped: Skipped
   private rootFacts: FolderFacts | undefined
-  /** The folders above the current entry. An archive lists a folder right before its entries. */
+  /** Folders above the current entry. An archive lists a folder directly before its entries. */
   private readonly open: OpenFolder[] = []
   private temporary: string | undefined
 
@@ -137,7 +137,7 @@ class Target {
       for await (const chunk of content)
         for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at)
       futimesSync(file, mtime, mtime)
-      // A program from a sandbox never runs as its owner.
+      // Drops setuid and setgid: a program from a sandbox never runs as its owner.
       fchmodSync(file, mode & 0o777)
       this.commit(path)
     } finally {
@@ -163,7 +163,7 @@ class Target {
       this.open.at(-1)!.facts = facts
     } else if (this.setsRoot) this.rootFacts = facts
     else return
-    // Until it is left, its owner can write into it, also when it was there before.
+    // Writable until all entries are there.
     chmodSync(this.pathOf(path), (facts.mode & 0o777) | 0o700)
   }
 
@@ -193,7 +193,7 @@ class Target {
     }
   }
 
-  /** @returns a temporary path next to an entry */
+  /** @returns a temporary path next to the entry */
   private prepare(path: string[]): Buffer {
     if (path.length === 0) throw new Error('is not a folder, but has the name of the folder itself')
     const folder = path.slice(0, -1)
@@ -211,8 +211,8 @@ class Target {
   }
 
   /**
-   * Enters a folder, and leaves all that are not above it. A link to a folder is not entered.
-   * @param missing how a missing folder is made
+   * Opens a folder and leaves those that do not contain it. Never follows a link.
+   * @param missing mode for creating missing folders
    */
   private enter(path: string[], missing?: { mode: number | undefined }): void {
     let depth = 0
@@ -250,8 +250,8 @@ class Target {
 const statsOf = (path: Buffer): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 /**
- * Whether a link leads into the folder, also when parts of its target are such links themselves. So `..` may be at the
- * start of a target only: after the name of a link it would lead to an unchecked place.
+ * Whether a link stays inside the folder, also through other such links. `..` is allowed only at the start:
+ * after a link's name it would lead to an unchecked place.
  */
 function staysInside(path: string, target: string): boolean {
   const climb = /^(?:\.{1,2}(?:\/+|$))*/.exec(target)![0]

@@ -1,4 +1,3 @@
-/** A file of this machine, of any size, into a session. */
 import { createReadStream, type Stats, statSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import type { Reply } from '../core/api.ts'
@@ -7,19 +6,19 @@ import { type Progress, startTransfer } from '../core/progress.ts'
 import type { RemotePath } from './download.ts'
 import { openPipeForReading, resolveTarget } from './local-file.ts'
 
-/** No transfer takes longer than its session lives. */
+/** Sessions live at most that long. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
 export interface UploadOptions {
-  /** Octal; by default that of the local file, or the service's default without `keepsMode`. */
+  /** Octal. By default the local file's mode; without `keepsMode`, the service's default. */
   mode?: string | undefined
   keepsMode?: boolean
   overwrite?: boolean
-  /** sha256 of the file that is to be replaced. */
+  /** sha256 of the file to replace. */
   ifMatch?: string | undefined
 }
 
-/** @param local a file, a pipe, a device, or - for stdin */
+/** @param local a file, pipe or device; - is stdin */
 export async function sendFile(
   { api, id, path, output }: RemotePath,
   local: string,
@@ -65,7 +64,7 @@ function statsOf(local: string): Stats {
   }
 }
 
-/** A file is read again for each try. A pipe cannot be read twice: a second try would send only the rest. */
+/** Files are read again for each attempt. A second attempt on a pipe would send only the rest. */
 function openBytes(local: string, isFile: boolean): AsyncIterable<Uint8Array> {
   let begun = false
   return {

@@ -1,4 +1,4 @@
-/** A port of this machine that leads to one of a sandbox: each connection to it is a WebSocket to the service. */
+/** Forwards a local port: each connection becomes a WebSocket to the service. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { carryPort, portCloseCodes, sendEof } from '../../shared/contract/port-stream.ts'
@@ -7,12 +7,12 @@ import { CliError, describeError } from '../core/errors.ts'
 import { openWebSocket } from '../core/websocket.ts'
 import type { ForwardedPort } from './ports.ts'
 
-/** For this machine alone. */
+/** Only for this machine. */
 const host = '127.0.0.1'
 
 interface Forwarding {
   api: Api
-  /** Of the session. */
+  /** Session id. */
   id: string
   note(text: string): void
   /** A connection failed, perhaps because the session has ended. */
@@ -20,11 +20,11 @@ interface Forwarding {
 }
 
 interface Listening extends ForwardedPort {
-  /** Ends its connections too. */
+  /** Also closes the connections. */
   close(): void
 }
 
-/** @throws {CliError} when the port cannot be had */
+/** @throws {CliError} if the port is not available */
 export async function listen({ local, remote }: ForwardedPort, forwarding: Forwarding): Promise<Listening> {
   const open = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (connection) => {

@@ -1,11 +1,11 @@
-/** Which ports are forwarded, as they are typed. */
+/** for any free port. */
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 
 export interface ForwardedPort {
-  /** Of this machine; 0 for any that is free. */
+  /** for any free port. */
   local: number
-  /** Of the sandbox. */
+  /** Port of the sandbox. */
   remote: number
 }
 
@@ -21,7 +21,7 @@ export function readPort(text: string, _: number, all: string[]): ForwardedPort 
   )
 }
 
-/** A word before a port is the name of a session, to those who know kubectl. */
+/** kubectl takes a name before the port. */
 function hintFor(text: string, all: string[]): string {
   const port = all.find((each) => /^(?:\d*:)?\d+$/.test(each))
   if (port !== undefined && !/[\d:]/.test(text[0]!))

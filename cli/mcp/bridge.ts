@@ -1,7 +1,4 @@
-/**
- * `sandlot mcp serve`: passes what an agent says on stdin to the service, and the answers to
- * stdout. The service is the MCP server, so there is no second one that could differ.
- */
+/** `sandlot mcp serve` forwards messages between stdio and the service, which is the only MCP server. */
 import type { Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
 import { CliError } from '../core/errors.ts'
@@ -10,7 +7,7 @@ import { failure, linesOf, type Message, requestsIn, statelessVersion } from './
 
 const parseError = -32_700
 
-/** @returns when stdin has ended and every request is answered */
+/** @returns when stdin has ended and every request has a reply */
 export async function bridge(
   connection: Connection,
   input: Readable,
@@ -33,14 +30,14 @@ export async function bridge(
       }
       if (!one.isCancelled) sayAll(owed, endedEarly())
     } catch (error) {
-      // A cancelled request gets no answer.
+      // Cancelled requests get no reply.
       if (!one.isCancelled) sayAll(owed, error)
     } finally {
       for (const id of requestsIn(message)) running.delete(id)
     }
   }
 
-  /** From 2026-07-28 on, hanging up is what cancels a call. Before, the service must be told. */
+  /** Since 2026-07-28 closing the connection cancels a call; before, the service needs the message. */
   async function cancel(message: Message): Promise<void> {
     const one = running.get(message.params?.requestId as string)
     if (!one) return

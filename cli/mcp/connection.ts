@@ -1,4 +1,4 @@
-/** `POST /v1/mcp`: a message goes out, messages come back. */
+/** Exchanges messages through `POST /v1/mcp`. */
 
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -6,31 +6,28 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseJson } from '../../shared/contract/json.ts'
 import { routes } from '../../shared/contract/routes.ts'
 import { readEvents } from '../../shared/contract/server-sent-events.ts'
-import { headOf, notSandlot, type Trace } from '../core/api.ts'
+import { type Api, notSandlot } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import { explain, open, receive } from '../core/http.ts'
 import { isProblem, problemToError } from '../core/problem.ts'
-import type { Settings } from '../core/settings.ts'
-import { version } from '../core/version.ts'
 import { type Message, statelessVersion } from './messages.ts'
 
 export interface Connection {
   /**
-   * Sends a message and yields what comes back, as it comes.
-   * @throws {CliError} in words, with the service's code where it answered with one
+   * Sends a message and yields the replies as they arrive.
+   * @throws {CliError} with the service's code if it sent one
    */
   send(message: Message | Message[], signal: AbortSignal): AsyncGenerator<Message>
 }
 
-/** The service says something every 15 s while a tool runs. */
+/** The service sends an event every 15 s while a tool runs. */
 const silenceMs = 90_000
-/** How often a stream that broke is taken up again with nothing new between, and how long before each time. */
-const mostResumes = 5
+/** Attempts to resume a broken stream without progress. */
+const maxResumes = 5
 const resumeAfterMs = 1_000
 
-/** @param trace told of each request */
-export function connect(settings: Settings, trace: Trace = () => {}): Connection {
-  // What the answer to initialize said, for all that follows.
+export function connect(api: Api): Connection {
+  // Set by the reply to `initialize`.
   let session: string | undefined
   let protocol: string | undefined
 
@@ -40,42 +37,37 @@ export function connect(settings: Settings, trace: Trace = () => {}): Connection
       ...(protocol === undefined ? {} : { 'mcp-protocol-version': protocol }),
     }
 
-  async function* ask(
-    method: 'POST' | 'GET',
-    more: Record<string, string>,
-    body: string,
-    signal: AbortSignal,
-  ) {
-    const base = await settings.baseUrl()
-    const url = new URL(`${base}${routes.callMcp.path}`)
-    const headers = {
-      accept: method === 'POST' ? 'application/json, text/event-stream' : 'text/event-stream',
-      authorization: `Bearer ${await settings.apiKey(base)}`,
-      ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
-      'content-length': String(Buffer.byteLength(body)),
-      'user-agent': `sandlot-cli/${version}`,
-      connection: 'close',
-      ...more,
-    }
+  /** @param body a message; without one, a broken stream is resumed */
+  async function* ask(body: string | undefined, more: Record<string, string>, signal: AbortSignal) {
+    const [name, method] =
+      body === undefined ? (['resumeMcp', 'GET'] as const) : (['callMcp', 'POST'] as const)
+    const { url, headers, traced } = await api.addressOf(name, {
+      headers: {
+        accept: body === undefined ? 'text/event-stream' : 'application/json, text/event-stream',
+        ...(body !== undefined && {
+          'content-type': 'application/json',
+          'content-length': String(Buffer.byteLength(body)),
+        }),
+        connection: 'close',
+        ...more,
+      },
+    })
     let reached = false
-    const started = performance.now()
-    const asked = () => ({ method, path: url.pathname, ms: performance.now() - started })
     try {
-      const request = await open(url, { method, headers, signal })
-      request.setTimeout(silenceMs, () => request.destroy(new Error(`silent for ${silenceMs / 1000} s`)))
-      request.on('finish', () => {
-        reached = true
+      const response = await traced(async () => {
+        const request = await open(url, { method, headers, signal })
+        request.setTimeout(silenceMs, () => request.destroy(new Error(`silent for ${silenceMs / 1000} s`)))
+        request.on('finish', () => {
+          reached = true
+        })
+        return await receive(request, body)
       })
-      const response = await receive(request, body)
-      trace({ ...asked(), ...headOf(response) })
       const given = response.headers['mcp-session-id']
       if (typeof given === 'string') session = given
       yield* eventsIn(response, url)
     } catch (error) {
       if (error instanceof CliError || signal.aborted) throw error
-      const problem = explain(error as NodeJS.ErrnoException, url, reached)
-      trace({ ...asked(), problem: problem.message })
-      throw problem
+      throw explain(error as NodeJS.ErrnoException, url, reached)
     }
   }
 
@@ -87,12 +79,12 @@ export function connect(settings: Settings, trace: Trace = () => {}): Connection
       for (let resumes = 0; ; ) {
         const request =
           lastId === ''
-            ? ask('POST', more, JSON.stringify(message), signal)
-            : ask('GET', { ...more, 'last-event-id': lastId }, '', signal)
+            ? ask(JSON.stringify(message), more, signal)
+            : ask(undefined, { ...more, 'last-event-id': lastId }, signal)
         try {
           for await (const { id, data } of request) {
             if (id !== undefined && id !== lastId) [lastId, resumes] = [id, 0]
-            // An event without data only tells where the stream can be taken up.
+            // Events without data only carry an id to resume from.
             if (!data) continue
             const agreed = data.result?.protocolVersion
             if (typeof agreed === 'string') protocol = agreed
@@ -104,14 +96,14 @@ export function connect(settings: Settings, trace: Trace = () => {}): Connection
           const isBroken = error instanceof CliError && error.code === 'network'
           if (signal.aborted || isAnswered || lastId === '' || !isBroken) throw error
         }
-        if (resumes++ === mostResumes) return
+        if (resumes++ === maxResumes) return
         await sleep(resumeAfterMs, undefined, { signal })
       }
     },
   }
 }
 
-/** @returns undefined for a message of a version before 2026-07-28 */
+/** @returns undefined for versions before 2026-07-28 */
 function statelessHeaders(message: Message | Message[]): Record<string, string> | undefined {
   const version = statelessVersion(message)
   if (version === undefined || Array.isArray(message)) return undefined
@@ -124,7 +116,7 @@ function statelessHeaders(message: Message | Message[]): Record<string, string> 
   }
 }
 
-/** As the protocol has it: what is no plain text goes as base64. */
+/** The protocol encodes other text as base64. */
 const inHeader = (text: string): string =>
   /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
     ? text
@@ -146,7 +138,7 @@ async function* eventsIn(response: IncomingMessage, url: URL): AsyncGenerator<Se
   const body = await text(response)
   if (status === 202) return
   const value = parseJson(body)
-  // A refusal in the words of the protocol, which name the request, is an answer.
+  // A protocol error that names the request is a reply.
   const isAnswer = status === 200 || ((value as Message | undefined)?.error && (value as Message).id != null)
   if (isAnswer && value !== undefined) {
     for (const data of [value].flat() as Message[]) yield { data }

@@ -1,7 +1,8 @@
-/** Tries an entry as its MCP client would: start, initialize, list the tools, run `true` in a session. */
+/** Tests an entry like its MCP client: start, initialize, list tools, run `true` in a session. */
 import { spawn } from 'node:child_process'
 import { PassThrough, type Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Checks } from '../core/checks.ts'
 import { CliError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
@@ -9,7 +10,7 @@ import { bridge } from './bridge.ts'
 import type { Connection } from './connection.ts'
 import { linesOf, type Message } from './messages.ts'
 
-/** Something that speaks MCP by lines. */
+/** A line-based MCP server. */
 export interface Peer extends AsyncDisposable {
   write(line: string): void
   lines: AsyncIterable<string>
@@ -17,7 +18,7 @@ export interface Peer extends AsyncDisposable {
 
 const answerMs = 60_000
 
-/** @throws {CliError} `failed` when it does not start */
+/** @throws {CliError} `failed` if it does not start */
 export async function startPeer(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<Peer> {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
   await new Promise<void>((resolve, reject) => {
@@ -26,7 +27,7 @@ export async function startPeer(command: string, args: string[], env: NodeJS.Pro
       reject(new CliError('failed', `${command} does not start: ${error.message}`)),
     )
   })
-  // Input that it did not read shows as a missing answer.
+  // Unread input shows as a missing reply.
   child.stdin.on('error', () => {})
   const ended = new Promise((resolve) => child.once('exit', resolve))
   return {
@@ -40,7 +41,7 @@ export async function startPeer(command: string, args: string[], env: NodeJS.Pro
   }
 }
 
-/** A server over HTTP, without a process between. */
+/** A server over HTTP. */
 export function reachPeer(connection: Connection): Peer {
   const [input, output] = [new PassThrough(), new PassThrough()]
   const ended = bridge(connection, input, (line) => output.write(line)).finally(() => output.end())
@@ -54,7 +55,7 @@ export function reachPeer(connection: Connection): Peer {
   }
 }
 
-/** Stops at the first check that fails. */
+/** Stops at the first failed check. */
 export async function examine(peer: Peer, { check }: Checks): Promise<void> {
   const ask = asker(peer)
   const isServer = await check('initialize', async () => {
@@ -93,23 +94,22 @@ async function runTrue(ask: ReturnType<typeof asker>): Promise<string> {
 function asker(peer: Peer) {
   let lastId = 0
   const lines = peer.lines[Symbol.asyncIterator]()
-  return async (method: string, params: object): Promise<Record<string, unknown>> => {
+  const resultOf = async (id: number, method: string): Promise<Record<string, unknown>> => {
+    for (;;) {
+      const { value, done } = await lines.next()
+      if (done) throw new CliError('failed', `${method}: it ended without an answer`)
+      const answer = parse(value, method)
+      if (answer.id !== id) continue
+      if (answer.error) throw new CliError('failed', `${method}: ${answer.error.message}`)
+      return answer.result ?? {}
+    }
+  }
+  return async (method: string, params: object) => {
     const id = ++lastId
     peer.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
-    const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(new CliError('failed', `${method}: no answer in 60 s`)), answerMs)
-    try {
-      for (;;) {
-        const { value, done } = await Promise.race([lines.next(), late])
-        if (done) throw new CliError('failed', `${method}: it ended without an answer`)
-        const answer = parse(value, method)
-        if (answer.id !== id) continue
-        if (answer.error) throw new CliError('failed', `${method}: ${answer.error.message}`)
-        return answer.result ?? {}
-      }
-    } finally {
-      clearTimeout(timer)
-    }
+    return await withTimeout(answerMs, resultOf(id, method), () => {
+      throw new CliError('failed', `${method}: no answer in 60 s`)
+    })
   }
 }
 

@@ -1,13 +1,13 @@
-/** Changes one server in a JSON file. Comments and all other entries remain; jsonc-parser formats the edited lines. */
+/** Edits one server in a JSON file. Comments and other entries are kept. */
 import { isDeepStrictEqual } from 'node:util'
 import { applyEdits, getNodeValue, modify, type Node, type ParseError, parseTree, visit } from 'jsonc-parser'
 import { type EntryPath, Unreadable } from './settings-file.ts'
 import type { ServerEntry } from './targets.ts'
 
 /**
- * @param entry undefined removes it
- * @param own members of the entry that are ours; other members are kept
- * @throws {Unreadable} when the text does not parse, or does not have the expected shape
+ * @param entry undefined removes the server
+ * @param own fields of the entry that we manage; other fields are kept
+ * @throws {Unreadable} if the text cannot be parsed or has another structure
  */
 export function editEntry(
   text: string,
@@ -20,7 +20,7 @@ export function editEntry(
   return own.reduce((before, key) => set(before, [...place, key], entry[key]), text)
 }
 
-/** @returns undefined when there is none @throws {Unreadable} */
+/** @throws {Unreadable} */
 export const readEntry = (text: string, { section, name }: EntryPath): unknown =>
   readValue(findNode(text, [section, name]))
 
@@ -37,7 +37,7 @@ function set(text: string, path: string[], value: unknown): string {
   return text === '' ? `${after}\n` : after
 }
 
-/** Removes a member with one comma beside it. `modify` would also remove the comments up to its neighbors. */
+/** Removes a member and one comma. `modify` would also remove the comments around it. */
 function removeMember(text: string, { offset, length, parent }: Node): string {
   const end = offset + length
   const object = parent!
@@ -72,5 +72,5 @@ function memberOf(object: Node, key: string): Node | undefined {
   return found?.children?.[1]
 }
 
-/** With ordinary objects: those of getNodeValue have no prototype, and equal no others. */
+/** Objects of getNodeValue have no prototype and are never deeply equal to others. */
 const readValue = (node: Node | undefined): unknown => node && JSON.parse(JSON.stringify(getNodeValue(node)))

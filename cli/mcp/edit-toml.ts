@@ -1,4 +1,4 @@
-/** Changes one server in a TOML file. Comments outside of the server's tables and all other entries remain. */
+/** Edits one server in a TOML file. Other entries, and comments outside of the server's tables, are kept. */
 import { isDeepStrictEqual } from 'node:util'
 import { parse, patch, stringify } from '@decimalturn/toml-patch'
 import { type EntryPath, Unreadable } from './settings-file.ts'
@@ -7,9 +7,9 @@ import type { ServerEntry } from './targets.ts'
 type Table = Record<string, unknown>
 
 /**
- * @param entry undefined removes it
- * @param own members of the entry that are ours; other members are kept
- * @throws {Unreadable} when the text does not parse, or no edit leads to the wanted values
+ * @param entry undefined removes the server
+ * @param own fields of the entry that we manage; other fields are kept
+ * @throws {Unreadable} if the text cannot be parsed, or no edit gives the wanted values
  */
 export function editEntry(
   text: string,
@@ -25,22 +25,22 @@ export function editEntry(
   const isDone = (after: string) =>
     isDeepStrictEqual(plain({ [path.section]: {}, ...read(after) }), plain(wanted))
   if (isDone(text)) return text
-  // patch() alone would move the comments above the next table into ours, or remove them with ours.
+  // Without editTables, patch() would move or remove comments above the next table.
   for (const start of [editTables(text, path, entry, found as Table | undefined), text]) {
     try {
       const after = isDone(start) ? start : patch(start, wanted)
       if (isDone(after)) return after
     } catch {
-      // The lines looked like our table, and were something else.
+      // The matched lines were not our table.
     }
   }
   throw new Unreadable(`[${path.section}] is written in a way that cannot be changed safely`)
 }
 
-/** @returns undefined when there is none @throws {Unreadable} */
+/** @throws {Unreadable} */
 export const readEntry = (text: string, path: EntryPath): unknown => serversOf(read(text), path)[path.name]
 
-/** Adds and removes lines of the server's table; changed values are left to patch(). */
+/** Adds and removes lines of the server's table; patch() changes values. */
 function editTables(text: string, { section, name }: EntryPath, entry?: ServerEntry, found?: Table): string {
   const eol = text.includes('\r\n') ? '\r\n' : '\n'
   const print = (values: ServerEntry) => stringify(values).trimEnd().replaceAll(/\r?\n/g, eol) + eol
@@ -52,7 +52,7 @@ function editTables(text: string, { section, name }: EntryPath, entry?: ServerEn
   const head = (rest: string) =>
     `(?<=^|\\n)${blank}[ \\t]*\\[[ \\t]*["']?${section}["']?[ \\t]*\\.[ \\t]*["']?${name}["']?[ \\t]*${rest}\\][^\\n]*(?:\\n|$)`
   if (entry === undefined) {
-    // Comments behind its last line belong to the next table.
+    // Trailing comments belong to the next table.
     const lines = '(?:(?:[ \\t\\r]*(?:#[^\\n]*)?\\n)*(?![ \\t\\r]*(?:[[#\\n]|$))[^\\n]+(?:\\n|$))*'
     return text.replace(new RegExp(`${head('(?:\\.[^\\]\\n]*)?')}${lines}`, 'g'), '')
   }
@@ -79,6 +79,6 @@ function serversOf(values: Table, { section }: EntryPath): Table {
   throw new Unreadable(`${section} is not a table`)
 }
 
-/** As values that equal each other: dates are objects, and JSON has no large integers. */
+/** Makes values comparable: dates are objects, and JSON has no large integers. */
 const plain = (values: Table): unknown =>
   JSON.parse(JSON.stringify(values, (_, value) => (typeof value === 'bigint' ? String(value) : value)))

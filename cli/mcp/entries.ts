@@ -1,4 +1,4 @@
-/** The entry of one server in the settings of one MCP client: what is there, and what it should become. */
+/** Finds and edits the entry of a server in an MCP client's settings. */
 import { existsSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -8,7 +8,7 @@ import {
   type ConfigFolders,
   entryOf,
   isToml,
-  ownOf,
+  managedFields,
   type Server,
   type ServerEntry,
   scopes,
@@ -23,11 +23,11 @@ export interface Spot {
   target: string
   scope: TargetScope
   file: string
-  /** The section and the name in it. */
+  /** Name of the server. */
   name: string
 }
 
-/** @throws {CliError} `usage` for a target that is not known, or has no such scope */
+/** @throws {CliError} `usage` for an unknown target or scope */
 export function findTarget(name: string, scope: TargetScope): Target {
   const target = Object.hasOwn(targets, name) ? targets[name] : undefined
   if (!target) {
@@ -43,15 +43,14 @@ export function findTarget(name: string, scope: TargetScope): Target {
   return target
 }
 
-/** The first of its files that exists, else the first. */
 export function fileOf(target: Target, scope: TargetScope, folders: ConfigFolders): string {
   const files = scope === 'user' ? target.user(folders) : target.project!(folders)
   return files.find((file) => existsSync(file)) ?? files[0]!
 }
 
 /**
- * Every client whose files are on this machine or in this folder. A file that is both, in the home of its user,
- * is the user's.
+ * Finds the MCP clients on this machine and in this folder. A file that belongs to both scopes is listed for
+ * the user.
  */
 export function findSpots(folders: ConfigFolders, name: string, among = scopes): Spot[] {
   return Object.entries(targets).flatMap(([key, target]) => {
@@ -64,7 +63,7 @@ export function findSpots(folders: ConfigFolders, name: string, among = scopes):
   })
 }
 
-/** Whether two paths lead to one place; neither need be there. */
+/** Compares paths that need not exist. */
 const isSame = (one: string, other: string): boolean => placeOf(one) === placeOf(other)
 
 function placeOf(file: string): string {
@@ -72,18 +71,18 @@ function placeOf(file: string): string {
   return existsSync(folder) ? join(realpathSync(folder), basename(file)) : file
 }
 
-/** The folder of its own that a client keeps its file in. */
+/** Whether the client's own folder exists. */
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 
-/** The command that starts this client's server; with the settings of a profile, if there is one. */
+/** The command that starts this server, with the profile if there is one. */
 export function thisServer(portable: boolean, profile: string | undefined): Server {
   const serve = ['mcp', 'serve', ...(profile === undefined ? [] : ['--profile', profile])]
   if (portable) return { command: 'sandlot', args: serve }
   return { command: process.execPath, args: [realpathSync(process.argv[1]!), ...serve] }
 }
 
-/** @throws {CliError} `usage` when the target cannot name a server in that way */
+/** @throws {CliError} `usage` if the client does not support this kind of server */
 export function entryFor(target: Target, server: Server): ServerEntry {
   const made = entryOf(target, server)
   if (made) return made
@@ -101,17 +100,20 @@ export interface Edit {
   after: string
 }
 
-/** @throws {CliError} `settings_broken`: the file is left as it is */
+/** @throws {CliError} `settings_broken` without changing the file */
 export async function edit({ target, file, name }: Spot, entry: ServerEntry | undefined): Promise<Edit> {
   const known = targets[target]!
   const before = readSettings(file)
   const { editEntry } = await editorOf(file)
   const [, bom = '', text = ''] = /^(\ufeff?)(.*)$/s.exec(before ?? '')!
   const path = { section: sectionOf(known), name }
-  return { before, after: bom + refusing(file, () => editEntry(text, path, entry, ownOf(known))) }
+  return { before, after: bom + refusing(file, () => editEntry(text, path, entry, managedFields(known))) }
 }
 
-/** The entry that is there, or undefined. @throws {CliError} `settings_broken` */
+/**
+ * @returns undefined if there is no entry
+ * @throws {CliError} `settings_broken`
+ */
 export async function read({ target, file, name }: Spot): Promise<unknown> {
   const text = readSettings(file)
   if (text === undefined) return undefined
@@ -122,10 +124,10 @@ export async function read({ target, file, name }: Spot): Promise<unknown> {
 
 const editorOf = (file: string) => (isToml(file) ? import('./edit-toml.ts') : import('./edit-json.ts'))
 
-/** Whether our members of the entry are as they should be. */
+/** Compares the fields that we manage. */
 export function isCurrent(target: Target, found: unknown, entry: ServerEntry): boolean {
   if (typeof found !== 'object' || found === null) return false
-  const own = ownOf(target)
+  const own = managedFields(target)
   const ours = Object.entries(found).filter(([key]) => own.includes(key))
   return isDeepStrictEqual({ ...Object.fromEntries(ours) }, entry)
 }

@@ -1,4 +1,4 @@
-/** What an MCP client does with an entry: it starts a command, or calls an address. */
+/** How an MCP client uses an entry: it starts a command or requests a URL. */
 import { isDeepStrictEqual } from 'node:util'
 import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
@@ -13,7 +13,7 @@ export interface Start {
 
 export type Launch = { url: string } | Start
 
-/** Clients name command and address in different ways. @throws {CliError} `failed` for an entry that names neither */
+/** Clients use different field names. @throws {CliError} `failed` if the entry has neither */
 export function launchOf(entry: unknown): Launch {
   const { command, args = [], url, httpUrl, serverUrl, env, environment } = membersOf(entry)
   const address = url ?? httpUrl ?? serverUrl
@@ -27,14 +27,14 @@ export function launchOf(entry: unknown): Launch {
 
 export const commandLine = ({ program, args, env }: Start): string =>
   [
-    // A quoted name is no assignment: the line shows it, and does not evaluate it.
+    // Quoted for display.
     ...Object.entries(env).map(([name, value]) => `${shellWord(name)}=${shellWord(String(value))}`),
     shellLine(program, ...args),
   ].join(' ')
 
 /**
- * Whether the entry is one that `mcp init` writes on this machine, portable or not, for any profile. One with
- * more in it is not: a variable can make our own program run something else.
+ * Whether `mcp init` could have written the entry on this machine. Additional fields do not pass, because a
+ * variable can make our program run another one.
  */
 export function isAsInitWrites(target: Target, entry: unknown): boolean {
   const launch = launchOf(entry)
@@ -45,5 +45,5 @@ export function isAsInitWrites(target: Target, entry: unknown): boolean {
   )
 }
 
-/** Its own alone: a member of the name `__proto__` must not bring others. */
+/** Copies own properties, so that a `__proto__` field has no effect. */
 const membersOf = (entry: unknown): Record<string, unknown> => ({ ...(entry as Record<string, unknown>) })

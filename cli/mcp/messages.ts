@@ -1,8 +1,8 @@
-/** JSON-RPC messages as they travel: one a line on stdio, as JSON or as an event stream over HTTP. */
+/** JSON-RPC messages. */
 import type { Readable } from 'node:stream'
 import { CliError } from '../core/errors.ts'
 
-/** The members of a message that we read; the rest passes through. */
+/** Fields that we read; others pass through. */
 export interface Message {
   jsonrpc?: unknown
   id?: string | number | null
@@ -12,14 +12,14 @@ export interface Message {
   error?: { code: number; message: string; data?: unknown }
 }
 
-/** The version that a message names itself, as all do from 2026-07-28 on. */
+/** The protocol version in the message, which every message has since 2026-07-28. */
 export function statelessVersion(message: Message | Message[]): string | undefined {
   const meta = Array.isArray(message) ? undefined : message.params?._meta
   const version = (meta as Record<string, unknown> | undefined)?.['io.modelcontextprotocol/protocolVersion']
   return typeof version === 'string' ? version : undefined
 }
 
-/** Each line without its end, and without a byte order mark at the start. Not readline, which ends lines at U+2028 as well. */
+/** Yields lines without line ends. readline would also split at U+2028. */
 export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   let rest = ''
   const decoder = new TextDecoder()
@@ -32,14 +32,14 @@ export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   if (rest !== '') yield rest
 }
 
-/** The requests among the messages: each must get an answer. */
+/** Ids of requests, each of which needs a reply. */
 export const requestsIn = (sent: Message | Message[]): (string | number)[] =>
   [sent]
     .flat()
     .filter(({ method }) => method !== undefined)
     .flatMap(({ id }) => (id === undefined || id === null ? [] : [id]))
 
-/** -32000 is the first of the codes that JSON-RPC leaves to servers. */
+/** The first code for server errors in JSON-RPC. */
 export const failure = (id: string | number | null, error: unknown, code = -32_000): Message => {
   const { message, hint, ...more } =
     error instanceof CliError

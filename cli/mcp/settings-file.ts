@@ -1,4 +1,4 @@
-/** The settings file of another program: read, backed up, and replaced whole by rename, its mode kept. */
+/** Reads, backs up and atomically replaces another program's settings file. */
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { TextDecoder } from 'node:util'
@@ -11,10 +11,13 @@ export interface EntryPath {
   name: string
 }
 
-/** A file that cannot be edited, in words that name the place. */
+/** The message says why the file cannot be edited. */
 export class Unreadable extends Error {}
 
-/** @returns undefined when there is none @throws {CliError} `settings_broken` */
+/**
+ * @returns undefined if the file does not exist
+ * @throws {CliError} `settings_broken`
+ */
 export function readSettings(file: string): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(file))
@@ -25,12 +28,12 @@ export function readSettings(file: string): string | undefined {
   }
 }
 
-/** A file of a user is private; a file of a project is for all who work on it. */
+/** User files are private; project files are shared. */
 const newModes: Record<TargetScope, number> = { user: 0o600, project: 0o644 }
 
 /**
- * Where a symbolic link leads, the file there is replaced, and the link stays.
- * @returns where the former text is kept, undefined when there was no file
+ * Replaces the file that symbolic links lead to.
+ * @returns path of the backup, undefined for a new file
  * @throws {CliError} `settings_broken`
  */
 export function writeSettings(file: string, text: string, scope: TargetScope): string | undefined {

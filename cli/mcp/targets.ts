@@ -1,4 +1,4 @@
-/** The MCP clients that `mcp init` knows: where each keeps its servers, and in what shape. */
+/** Known MCP clients, with the places and formats of their settings. */
 import { join } from 'node:path'
 import type { Settings } from '../core/settings.ts'
 
@@ -16,20 +16,20 @@ export type ServerEntry = Record<string, unknown>
 
 export interface Target {
   title: string
-  /** The key of the file that holds the servers by their names; `mcpServers`, where it is not said. */
+  /** Key of the servers; `mcpServers` by default. */
   section?: string
-  /** Where it may be: the first that exists, else the first. */
+  /** Possible paths: the first that exists, otherwise the first. */
   project?: (folders: ConfigFolders) => string[]
   user: (folders: ConfigFolders) => string[]
-  /** The entry of a server that the client starts; command and arguments, where it is not said. */
+  /** Entry for a command; command and arguments by default. */
   local?(server: LocalServer): ServerEntry
-  /** Missing when the client cannot use HTTP, or only with the key written into the file. */
+  /** Missing if the client would need the key itself in the file. */
   http?(url: string): ServerEntry
-  /** Members of an entry that are ours to change, beside those that we write; all else in it is the user's. */
+  /** Further fields that we manage; the rest of an entry belongs to the user. */
   moreOwn?: string[]
 }
 
-/** The key stays in the environment of the client; its settings only name it. */
+/** The settings only name the variable of the key. */
 const variable = 'SANDLOT_API_KEY'
 const bearer = (reference: string) => ({ Authorization: `Bearer ${reference}` })
 
@@ -110,12 +110,12 @@ export const sectionOf = ({ section = 'mcpServers' }: Target): string => section
 
 export const isToml = (file: string): boolean => file.endsWith('.toml')
 
-/** @returns undefined for a server over HTTP that the client cannot use */
+/** @returns undefined if the client cannot use a server over HTTP */
 export const entryOf = ({ local, http }: Target, server: Server): ServerEntry | undefined =>
   'url' in server ? http?.(server.url) : (local?.(server) ?? { ...server })
 
-/** The members of an entry that are ours. */
-export const ownOf = (target: Target): string[] => [
+/** Fields of an entry that we manage. */
+export const managedFields = (target: Target): string[] => [
   ...(target.moreOwn ?? []),
   ...[{ command: '', args: [] }, { url: '' }].flatMap((server) => Object.keys(entryOf(target, server) ?? {})),
 ]

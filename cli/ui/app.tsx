@@ -5,13 +5,13 @@ import { Screen } from './screen.tsx'
 import { useUi, useUiState } from './ui.ts'
 import { useNow } from './use-now.ts'
 
-/** The picker on its terminal: keys in, frames out. */
+/** Connects Ink's input and output with the picker. */
 export const App = () => {
   const ui = useUi()
   const { columns, rows } = useWindowSize()
-  // Measured at once, not through the store: a frame taller than the screen would scroll it.
+  // Measured for this frame, because a frame taller than the screen would scroll it.
   const state = { ...useUiState(), size: { columns, rows } }
-  const now = useNow(useIsScreenReaderEnabled()) + state.clockAhead
+  const now = useNow(useIsScreenReaderEnabled())
   const { suspendTerminal } = useApp()
 
   useLayoutEffect(() => ui.store.set({ size: { columns, rows } }), [ui, columns, rows])

@@ -1,23 +1,24 @@
-/** The line behind `x`. */
-import { askLine, changeForm, closeDialog, formOf } from './dialogs.ts'
-import { field, newForm, pastOf } from './form.ts'
+import { changeForm, closeDialog, formOf, openPrompt } from './dialogs.ts'
+import { field, historyOf, newForm } from './form.ts'
+import { attempt, errorText } from './notices.ts'
 import { runCommand } from './outputs.ts'
-import { mustBeActive } from './sessions.ts'
+import { requireActive } from './sessions.ts'
 import { nameInFront, sessionInFront } from './state.ts'
-import { attempt, errorText } from './tell.ts'
 import { oneLine, shorten } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** Lines that it brings back, of each session. */
-const mostRemembered = 100
+/** Per session. */
+const maxRemembered = 100
 
-/** Where nothing can be run the line is open all the same, and says so: what is typed on must not be keys. */
+/**
+ * Opens the line even if nothing can be run, and shows the error there: further keys must not act on the page.
+ */
 export function askCommand(ui: Ui): void {
   const state = ui.store.get()
   let id = sessionInFront(state)?.id
   const mayRun = () => {
     id ??= sessionInFront(ui.store.get())?.id
-    return mustBeActive(id === undefined ? undefined : ui.store.get().sessions?.get(id))
+    return requireActive(id === undefined ? undefined : ui.store.get().sessions?.get(id))
   }
   const label = `${shorten(oneLine(nameInFront(state)), Math.max(6, state.size.columns - 30))} $`.trim()
   const line = field('command', label, { placeholder: 'a line for /bin/sh', keepsLines: true })
@@ -30,14 +31,14 @@ export function askCommand(ui: Ui): void {
     attempt(ui, () => runCommand(ui, id!, command))
   }
   const error = state.sessions && refusalOf(mayRun)
-  const past = pastOf(state.ran.get(id ?? '') ?? [])
-  askLine(ui, newForm('Run', [line], run, { enterWord: 'run', error, past }))
+  const past = historyOf(state.ran.get(id ?? '') ?? [])
+  openPrompt(ui, newForm('Run', [line], run, { enterWord: 'run', error, past }))
 }
 
-/** Each line once, at its last place. */
+/** Moves a repeated line to the end. */
 function remember({ store }: Ui, id: string, command: string): void {
   const before = (store.get().ran.get(id) ?? []).filter((other) => other !== command)
-  store.set(({ ran }) => ({ ran: new Map(ran).set(id, [...before, command].slice(-mostRemembered)) }))
+  store.set(({ ran }) => ({ ran: new Map(ran).set(id, [...before, command].slice(-maxRemembered)) }))
 }
 
 function refusalOf(check: () => unknown): string | undefined {

@@ -8,7 +8,7 @@ import type { State } from './state.ts'
 import { oneLine } from './text.ts'
 import { TroubleLine } from './trouble-line.tsx'
 
-/** Below each page: what happened, the line that is typed, and the keys that fit. */
+/** Below each page: notices, the prompt, and the keys that fit. */
 export const Bottom = ({ state, now }: { state: State; now: number }) => {
   const { dialog, notice } = state
   const prompt = dialog?.kind === 'form' && dialog.isPrompt ? dialog.form : undefined
@@ -30,12 +30,12 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
   )
 }
 
-/** As many keys as fit; always help and the way back. */
+/** As many keys as fit, and always the last two, help and back. */
 function hintsFor(state: State): string {
   if (state.dialog?.kind === 'form') return ''
   if (state.opening?.program === 'pager') return 'Loading… · Esc gives up'
   if (state.opening) return "Keys are the shell's · Esc leaves it"
-  if (state.dialog?.kind === 'told') return 'Enter goes on'
+  if (state.dialog?.kind === 'message') return 'Enter goes on'
   if (state.dialog?.kind === 'confirm') return 'y yes · any other key no'
   const hints = keysThatDo(state)
     .filter(({ short }) => short !== undefined)

@@ -1,6 +1,6 @@
-/** The arguments of `sandlot` that do the same as a key; undefined where nothing is selected. */
+/** Command lines equivalent to keys; undefined if nothing is selected. */
 import { selectedRow } from './files.ts'
-import type { Row, SandboxPath } from './folder.ts'
+import type { Row } from './folder.ts'
 import { isOpenTerminal, selectedCommand } from './outputs.ts'
 import { pageOf, type SessionPage, type State, sessionInFront } from './state.ts'
 
@@ -10,7 +10,7 @@ export function whatIsShown(state: State): string[] | undefined {
   if (page.at === 'output') return onSession(state, ['exec'], ['-c', page.command])
   if (page.at !== 'session') return undefined
   return page.tab === 'files'
-    ? onPath(state, ['files', 'ls'], page.folder.location)
+    ? onSession(state, ['files', 'ls'], [page.folder.path])
     : withId(state, ['session', 'get'])
 }
 
@@ -24,28 +24,26 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
   return session && [...words, '-s', session.id, ...rest]
 }
 
-/** What a running terminal gets is this one; any other command is run again. */
+/** A running terminal is attached to; other commands are run again. */
 export function runAgain(state: State): string[] | undefined {
   const command = selectedCommand(pageOf(state) as SessionPage)
   if (command && isOpenTerminal(command)) return onSession(state, ['attach'], [command.id])
   return command && onSession(state, ['exec'], ['-c', command.command])
 }
 
-/** An argument of the client is text, so a path that is not UTF-8 has no command line. */
-const onPath = (state: State, words: string[], { path, base64 }: SandboxPath): string[] | undefined =>
-  base64 === undefined ? onSession(state, words, [path]) : undefined
-
+/** Arguments are text, so names that are not UTF-8 are left out. */
 export function rowInFront(state: State): Row | undefined {
   const page = pageOf(state)
-  return page.at === 'session' ? selectedRow(page) : undefined
+  const row = page.at === 'session' ? selectedRow(page) : undefined
+  return row?.entry.name_base64 === undefined ? row : undefined
 }
 
-export function lookAtRow(state: State): string[] | undefined {
+export function viewRow(state: State): string[] | undefined {
   const row = rowInFront(state)
-  return row && onPath(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], row.location)
+  return row && onSession(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], [row.path])
 }
 
-/** What `v` shows of a command. */
+/** What `v` shows. */
 export function recorded(state: State): string[] | undefined {
   const page = pageOf(state)
   return page.at === 'output' && page.execId !== undefined
@@ -53,13 +51,12 @@ export function recorded(state: State): string[] | undefined {
     : undefined
 }
 
-/** The file that is selected. */
-export function fileInFront(state: State): SandboxPath | undefined {
+export function fileInFront(state: State): Row | undefined {
   const row = rowInFront(state)
-  return row && row.entry.type !== 'directory' ? row.location : undefined
+  return row && row.entry.type !== 'directory' ? row : undefined
 }
 
 export function editFile(state: State): string[] | undefined {
   const file = fileInFront(state)
-  return file && onPath(state, ['files', 'edit'], file)
+  return file && onSession(state, ['files', 'edit'], [file.path])
 }

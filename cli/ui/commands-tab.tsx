@@ -1,6 +1,7 @@
 import { Box, Text } from 'ink'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import { marked } from '../files/tar-commands.ts'
+import { describeStatus } from './describe.ts'
 import { bodyRows } from './layout.ts'
 import { Line } from './line.tsx'
 import { selectedCommand } from './outputs.ts'
@@ -8,9 +9,7 @@ import { type SessionPage, type State, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge, showDuration } from './time.ts'
 import { useWindow } from './use-window.ts'
-import { standing } from './words.ts'
 
-/** The commands of a session, newest first. */
 export const CommandsTab = ({ state, page, now }: { state: State; page: SessionPage; now: number }) => {
   const commands = page.commands ?? []
   const selected = selectedCommand(page)
@@ -32,7 +31,7 @@ const emptyText = (state: State) =>
 
 const CommandLine = (props: { command: ExecSummary; isSelected: boolean; now: number }) => {
   const { command, isSelected, now } = props
-  const { sign, words } = standing(command)
+  const { sign, words } = describeStatus(command)
   const age = showAge(now - Date.parse(command.started_at))
   return (
     <Box height={1} gap={1} aria-role="listitem" aria-state={{ selected: isSelected }}>

@@ -4,14 +4,13 @@ import { Line } from './line.tsx'
 import { nameInFront, type State } from './state.ts'
 import { oneLine } from './text.ts'
 
-/** The command lines that do what keys do here. */
 export const CopyView = ({ state, at }: { state: State; at: number }) => (
   <Box flexDirection="column" flexGrow={1} overflow="hidden">
     <Line bold>Copy the command line that does the same{forName(nameInFront(state))}</Line>
     <Box flexDirection="column" flexGrow={1} overflow="hidden" aria-role="list">
       {commandLines(state).map(({ key: { shown, label }, text }, index) => (
         <Box key={label} height={1} aria-role="listitem" aria-state={{ selected: index === at }}>
-          <Box width={9} flexShrink={0}>
+          <Box width={10} flexShrink={0}>
             <Text bold>
               {index === at ? '›' : ' '} {shown}
             </Text>

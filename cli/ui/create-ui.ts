@@ -1,23 +1,23 @@
-/** The parts of the picker, put together; nothing of it draws. */
+/** Assembles the picker without its views. */
 import { createApi } from '../core/api.ts'
 import { chosenSession } from '../core/session.ts'
 import type { Settings } from '../core/settings.ts'
 import { openFirstRun } from './first-run.ts'
 import { watchLastCommands } from './last-commands.ts'
+import { errorText } from './notices.ts'
 import { startRefreshing } from './refresh.ts'
 import { firstState, keepSelection } from './state.ts'
 import { createStore } from './store.ts'
-import { errorText } from './tell.ts'
 import type { Ui } from './ui.ts'
 
 export interface Terminal {
-  /** Keeps our signals away from a program that has the terminal. */
+  /** Suspends our signal handlers while another program has the terminal. */
   leaveTo<T>(use: () => Promise<T>): Promise<T>
   write(sequence: string): void
   quit(code: number): void
 }
 
-/** Starts asking the service at once, before there is anything to draw on. */
+/** Sends the first requests before anything is drawn. */
 export async function createUi(settings: Settings, terminal: Terminal): Promise<Ui> {
   const store = createStore(firstState, keepSelection)
   let suspend = (use: () => Promise<void>) => use()
@@ -62,19 +62,19 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
 }
 
 /**
- * The terminal as Ink believes it to be, whatever a program that had it has left: its colours, its letters and the part
- * that scrolls, and the cursor at the beginning of a line. Ink draws from where the cursor stands.
+ * Resets colors, character set and scroll region that another program may have left, and moves the cursor to
+ * column 1, where Ink expects it.
  */
 const asExpected = (columns: number): string =>
   `\u001b[m\u001b(B\u000f\u001b7\u001b[r\u001b8${' '.repeat(Math.max(0, columns - 1))}\r`
 
-/** @throws {CliError} when the address is refused */
+/** @throws {CliError} if the address is not accepted */
 async function readSettings({ store, settings }: Ui): Promise<void> {
   store.set({ chosen: (await chosenSession(settings))?.value })
   if ((await settings.find('url')) !== undefined) store.set({ address: await settings.baseUrl() })
 }
 
-/** Where a key is saved, but not for this address. */
+/** Explains why the saved keys do not apply to this address. */
 async function whyNoKey(settings: Settings, address: string | undefined): Promise<string | undefined> {
   if (address === undefined || (await settings.savedKeys()).length === 0) return undefined
   return settings.apiKey(address).then(() => undefined, errorText)

@@ -1,23 +1,22 @@
-/** Opening and changing what lies over a page: forms, questions, help. */
 import type { Form } from './form.ts'
+import { errorText } from './notices.ts'
 import type { State } from './state.ts'
-import { errorText } from './tell.ts'
 import type { Ui } from './ui.ts'
 
-/** A form over the page; its title stands above it. */
-export const askForm = ({ store }: Ui, form: Form): void =>
+/** A form over the page. */
+export const openForm = ({ store }: Ui, form: Form): void =>
   store.set({ dialog: { kind: 'form', form, isPrompt: false }, notice: undefined })
 
-/** A single line below the page. */
-export const askLine = ({ store }: Ui, form: Form): void =>
+/** A prompt below the page. */
+export const openPrompt = ({ store }: Ui, form: Form): void =>
   store.set({ dialog: { kind: 'form', form, isPrompt: true }, notice: undefined })
 
-export const askWhether = ({ store }: Ui, question: string, onYes: () => void): void =>
+export const openConfirm = ({ store }: Ui, question: string, onYes: () => void): void =>
   store.set({ dialog: { kind: 'confirm', question, onYes }, notice: undefined })
 
-/** Says it, and takes no other key until Enter. */
-export const tellAndWait = ({ store }: Ui, text: string): void =>
-  store.set({ dialog: { kind: 'told', text }, notice: undefined })
+/** Shows text and ignores all keys until Enter. */
+export const showAndWait = ({ store }: Ui, text: string): void =>
+  store.set({ dialog: { kind: 'message', text }, notice: undefined })
 
 export const closeDialog = ({ store }: Ui): void => store.set({ dialog: undefined })
 
@@ -29,7 +28,7 @@ export function changeForm({ store }: Ui, form: Form): void {
   if (dialog?.kind === 'form') store.set({ dialog: { ...dialog, form } })
 }
 
-/** Does what an open form asks for. If that fails, the form stays and shows the error. */
+/** Runs the action of a form. If it fails, the form stays open and shows the error. */
 export async function whileBusy(ui: Ui, what: string, action: () => Promise<void>): Promise<void> {
   const asked = formOf(ui.store.get())
   if (!asked) return
@@ -37,7 +36,7 @@ export async function whileBusy(ui: Ui, what: string, action: () => Promise<void
   changeForm(ui, busy)
   try {
     await action()
-    // Another form may have been opened meanwhile; that one stays.
+    // Another form may have been opened in the meantime.
     if (formOf(ui.store.get()) === busy) closeDialog(ui)
   } catch (error) {
     if (formOf(ui.store.get()) === busy) changeForm(ui, { ...asked, error: errorText(error) })

@@ -1,13 +1,13 @@
-/** A line that is typed, with the keys that shells have. */
+/** An edited line, with the keys of readline. */
 export interface Line {
   text: string
-  /** The place of the cursor, in code points. */
+  /** Cursor position in code points. */
   at: number
 }
 
 export const lineOf = (text: string): Line => ({ text, at: [...text].length })
 
-/** @param key as `keyOf` names it @returns undefined for a key that does not edit */
+/** @returns undefined for keys that do not edit */
 export function editLine({ text, at }: Line, key: string): Line | undefined {
   const points = [...text]
   const keep = (from: number, to: number) => points.toSpliced(from, to - from).join('')
@@ -46,7 +46,7 @@ export function editLine({ text, at }: Line, key: string): Line | undefined {
 
 /**
  * Inserts typed or pasted text.
- * @param keepsLines whether newlines and tabs stay; else they become spaces
+ * @param keepsLines whether to keep newlines and tabs instead of replacing them by spaces
  */
 export function insert({ text, at }: Line, added: string, keepsLines = false): Line {
   const lines = added.replace(/\r\n?/g, '\n')

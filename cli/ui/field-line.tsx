@@ -2,7 +2,7 @@ import { Box, Text } from 'ink'
 import type { Field } from './form.ts'
 import { oneLine, showLines } from './text.ts'
 
-/** A line to type into; a bar, not a colour, shows where. */
+/** An input line; a bar marks the cursor without color. */
 export const FieldLine = (props: { field: Field; isTyped: boolean; labelWidth: number }) => {
   const { field, isTyped, labelWidth } = props
   const { label, line, isHidden, placeholder } = field

@@ -8,14 +8,14 @@ import { oneLine } from './text.ts'
 import { useWindow } from './use-window.ts'
 
 export const FilesTab = ({ state, page }: { state: State; page: SessionPage }) => {
-  const { location, entries, isCut } = page.folder
+  const { path, entries, isCut } = page.folder
   const all = rowsOf(page.folder)
   const selected = selectedRow(page)
   const { shown } = useWindow(all, Math.max(1, bodyRows(state) - 1), ({ key }) => key === selected?.key)
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
       <Text wrap="truncate-start" bold>
-        {oneLine(location.path)}
+        {oneLine(path)}
         {isCut ? ' (more than is shown)' : ''}
       </Text>
       {all.length === 0 && <Text>{entries ? '  (nothing)' : '  …'}</Text>}

@@ -1,21 +1,13 @@
-/** The files of a session: going through its folders, and opening one file in the user's pager or editor. */
+/** The files tab. */
+import { posix } from 'node:path'
 import { changeByHand } from '../core/editor.ts'
 import { CliError } from '../core/errors.ts'
-import {
-  type Folder,
-  keyOf,
-  newFolder,
-  parentOf,
-  queryOf,
-  type Row,
-  rowsOf,
-  type SandboxPath,
-} from './folder.ts'
+import { type Folder, newFolder, type Row, rowsOf } from './folder.ts'
+import { attempt, showNotice } from './notices.ts'
 import { pageFile } from './pager.ts'
 import { changePage, findPage } from './pages.ts'
 import { openSession } from './sessions.ts'
 import { nameInFront, type SessionPage } from './state.ts'
-import { attempt, tell } from './tell.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 
@@ -26,18 +18,16 @@ export function showFiles(ui: Ui): void {
   if (page && !page.folder.entries) openFolder(ui, page, page.folder)
 }
 
-/** Shows a folder; the one before it again when it cannot be read. */
+/** Returns to the previous folder if this one cannot be read. */
 function openFolder(ui: Ui, page: SessionPage, folder: Folder): void {
   const change = (change: (open: Folder) => Folder) =>
-    changePage(ui, page, ({ folder: open }) =>
-      keyOf(open.location) === keyOf(folder.location) ? { folder: change(open) } : {},
-    )
+    changePage(ui, page, ({ folder: open }) => (open.path === folder.path ? { folder: change(open) } : {}))
   changePage(ui, page, { folder })
   attempt(ui, async () => {
     try {
       const { entries, truncated } = await ui.api.call('listFiles', {
         params: { id: page.id },
-        query: queryOf(folder.location),
+        query: { path: folder.path },
       })
       change((open) => ({ ...open, entries, isCut: truncated }))
     } catch (error) {
@@ -57,51 +47,55 @@ export function selectedRow({ folder }: SessionPage): Row | undefined {
   return rows.find(({ key }) => key === folder.selected) ?? rows[0]
 }
 
-/** Opens a folder, or a file in the pager. */
 export function enter(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
   const row = page && selectedRow(page)
   if (!row) return
-  const { entry, location } = row
-  const open = () => openFolder(ui, page, newFolder(location))
-  if (entry.type === 'directory') return open()
-  if (entry.type !== 'file' && entry.type !== 'symlink')
-    return tell(ui, `${oneLine(location.path)} is a ${entry.type}, which cannot be shown.`)
-  attempt(ui, () =>
-    pageFile(ui, page.id, location).catch((error) => {
-      // Only now is it known that a link leads to a folder.
+  const { entry, path } = row
+  const open = () => openFolder(ui, page, newFolder(path))
+  attempt(ui, async () => {
+    assertUtf8(row)
+    if (entry.type === 'directory') return open()
+    if (entry.type !== 'file' && entry.type !== 'symlink')
+      return showNotice(ui, `${oneLine(path)} is a ${entry.type}, which cannot be shown.`)
+    await pageFile(ui, page.id, path).catch((error) => {
+      // Only the service knows that a link leads to a folder.
       if (!(error instanceof CliError) || error.code !== 'is_directory') throw error
       open()
-    }),
-  )
+    })
+  })
 }
 
-/** Shows the folder above, with the one that was left selected. */
+/** A name that is not UTF-8 arrives with replacement characters, so its path leads nowhere. */
+function assertUtf8({ entry, path }: Row): void {
+  if (entry.name_base64 === undefined) return
+  throw new CliError('failed', `${path} has a name that is not UTF-8, and cannot be opened here.`)
+}
+
+/** Opens the parent and selects the folder that was left. */
 export function leave(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
-  if (!page || page.folder.location.path === '/') return
-  const { location } = page.folder
-  openFolder(ui, page, newFolder(parentOf(location), keyOf(location)))
+  if (!page || page.folder.path === '/') return
+  const { path } = page.folder
+  openFolder(ui, page, newFolder(posix.dirname(path), posix.basename(path)))
 }
 
 export function changeSelected(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
   const row = page && selectedRow(page)
-  if (row && row.entry.type !== 'directory') edit(ui, page.id, row.location)
+  if (row && row.entry.type !== 'directory') edit(ui, page.id, row)
 }
 
-function edit(ui: Ui, id: string, location: SandboxPath): void {
+function edit(ui: Ui, id: string, row: Row): void {
   attempt(ui, async () => {
-    if (location.base64 !== undefined) {
-      throw new CliError('failed', `${location.path} has a name that is not UTF-8: an editor cannot take it.`)
-    }
+    assertUtf8(row)
+    const { path } = row
     let isChanged = false
     await ui.handOver(async () => {
-      isChanged =
-        (await changeByHand({ api: ui.api, id, path: location.path, settings: ui.settings })) !== undefined
+      isChanged = (await changeByHand({ api: ui.api, id, path, settings: ui.settings })) !== undefined
     })
-    const place = `${nameInFront(ui.store.get())}:${location.path}`
-    tell(ui, isChanged ? `${place} is written.` : `${place} is as it was.`)
+    const place = `${nameInFront(ui.store.get())}:${path}`
+    showNotice(ui, isChanged ? `${place} is written.` : `${place} is as it was.`)
     reloadFolder(ui)
   })
 }

@@ -1,47 +1,49 @@
-/** The first run, without settings or with a refused key: address, then sign up or paste a key. */
+/** The first run, or a rejected key: asks for the address, then for credentials. */
 import { readAddress } from '../core/address.ts'
 import { createApi } from '../core/api.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
 import { signUp } from '../core/sign-up.ts'
-import { askForm, closeDialog, formOf, whileBusy } from './dialogs.ts'
+import { closeDialog, formOf, openForm, whileBusy } from './dialogs.ts'
 import { type Form, field, newForm } from './form.ts'
+import { showNotice } from './notices.ts'
 import { changeOpen, findPage, newPageId } from './pages.ts'
 import type { FirstRunPage } from './state.ts'
-import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
 
-/** @param why it comes when there are settings */
+/** @param why shown if there are settings */
 export function openFirstRun(ui: Ui, why?: string): void {
   const address = ui.store.get().address ?? ''
-  const page: FirstRunPage = { at: 'first-run', pageId: newPageId(), step: 'address', address, way: 0 }
+  const page: FirstRunPage = { at: 'first-run', pageId: newPageId(), step: 'address', address, method: 0 }
   ui.store.set({ pages: [page], dialog: undefined, opening: undefined, trouble: undefined })
   if (address === '') askAddress(ui)
-  else go(ui, { step: 'way' })
+  else go(ui, { step: 'method' })
   if (why !== undefined) ui.store.set({ notice: { text: why, isError: true } })
 }
 
-export const ways = [
+export const methods = [
   { step: 'sign-up', label: 'Sign up, or log in: email and password' },
   { step: 'key', label: 'Paste an API key' },
 ] as const
 
-export function moveWay(ui: Ui, by: number): void {
-  changeOpen(ui, 'first-run', ({ way }) => ({ way: Math.max(0, Math.min(ways.length - 1, way + by)) }))
+export function moveMethod(ui: Ui, by: number): void {
+  changeOpen(ui, 'first-run', ({ method }) => ({
+    method: Math.max(0, Math.min(methods.length - 1, method + by)),
+  }))
 }
 
-export function takeWay(ui: Ui): void {
+export function takeMethod(ui: Ui): void {
   const page = findPage(ui.store.get(), 'first-run')
-  if (page?.step !== 'way') return
-  if (ways[page.way]!.step === 'sign-up') askToSignUp(ui)
+  if (page?.step !== 'method') return
+  if (methods[page.method]!.step === 'sign-up') askToSignUp(ui)
   else askKey(ui)
 }
 
 export function stepBack(ui: Ui) {
   const page = findPage(ui.store.get(), 'first-run')
   if (!page || page.step === 'address') return ui.quit()
-  if (page.step === 'way') return askAddress(ui)
+  if (page.step === 'method') return askAddress(ui)
   closeDialog(ui)
-  go(ui, { step: 'way' })
+  go(ui, { step: 'method' })
 }
 
 const go = (ui: Ui, change: Partial<FirstRunPage>) => changeOpen(ui, 'first-run', () => change)
@@ -53,7 +55,7 @@ function askAddress(ui: Ui): void {
   const take = (values: Record<string, string>) =>
     void whileBusy(ui, 'reading it', async () => {
       const address = readAddress(values.address!.trim(), 'typed here')
-      go(ui, { step: 'way', address })
+      go(ui, { step: 'method', address })
     })
   ask(ui, newForm('Where is the service?', [address], take), 'quit')
 }
@@ -73,7 +75,7 @@ function askToSignUp(ui: Ui): void {
         password,
       })
       enter(ui, address, key.key)
-      tell(ui, `${made ? 'Signed up' : 'Logged in'} as ${account.email}; saved in ${ui.settings.file}.`)
+      showNotice(ui, `${made ? 'Signed up' : 'Logged in'} as ${account.email}; saved in ${ui.settings.file}.`)
     })
   ask(ui, newForm('Sign up, or log in to your account', fields, take))
 }
@@ -88,17 +90,17 @@ function askKey(ui: Ui): void {
       const account = await createApi(new Settings({ url: address, apiKey })).call('getAccount', {})
       await ui.settings.save({ ...noAccount, base_url: address, api_key: apiKey })
       enter(ui, address, apiKey)
-      tell(ui, `Welcome, ${account.email}. The key is saved in ${ui.settings.file}.`)
+      showNotice(ui, `Welcome, ${account.email}. The key is saved in ${ui.settings.file}.`)
     })
   ask(ui, newForm('Paste an API key', [key], take))
 }
 
 const ask = (ui: Ui, form: Form, escWord = 'back') =>
-  askForm(ui, { ...form, escWord, onCancel: () => stepBack(ui) })
+  openForm(ui, { ...form, escWord, onCancel: () => stepBack(ui) })
 
 const profileOf = ({ settings: { profile } }: Ui) => (profile === undefined ? {} : { profile })
 
-/** Uses what was typed, so that no variable and no flag wins over it. */
+/** The typed values win over flags and variables. */
 function enter(ui: Ui, url: string, apiKey: string): void {
   if (formOf(ui.store.get())) closeDialog(ui)
   ui.connect(new Settings({ ...profileOf(ui), url, apiKey }))

@@ -4,7 +4,6 @@ import { type Form, wordsOf } from './form.ts'
 import { Line } from './line.tsx'
 import { oneLine, wrapWords } from './text.ts'
 
-/** A form in the middle of a page. */
 export const FormView = ({ form, columns }: { form: Form; columns: number }) => {
   const labelWidth = Math.max(...form.fields.map(({ label }) => label.length))
   return (

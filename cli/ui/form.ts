@@ -1,14 +1,13 @@
-/** Questions with lines to type the answers into. */
+/** State and keys of forms. */
 import { editLine, insert, type Line, lineOf } from './edit-line.ts'
 
 export interface Field {
   name: string
   label: string
   line: Line
-  /** Shown as dots. */
   isHidden: boolean
   placeholder: string
-  /** Whether pasted lines stay lines. */
+  /** Whether pasted newlines are kept. */
   keepsLines: boolean
 }
 
@@ -17,26 +16,26 @@ export interface Form {
   fields: Field[]
   at: number
   error: string | undefined
-  /** What is being done with the answers; until then keys are ignored. */
+  /** The action in progress; until it ends, keys are ignored. */
   busy: string | undefined
   enterWord: string
   escWord: string
-  /** Lines that the arrows bring back. */
-  past?: Past
+  /** History for the arrow keys. */
+  past?: History
   onChange?: (values: Record<string, string>) => void
   onSubmit: (values: Record<string, string>) => void
   onCancel?: () => void
 }
 
-export interface Past {
-  /** The newest last. */
+export interface History {
+  /** Newest last. */
   lines: string[]
-  /** The one that is shown; behind the last it is what was typed. */
+  /** Index of the shown line; `lines.length` for the line being typed. */
   at: number
   typed: string
 }
 
-export const pastOf = (lines: string[]): Past => ({ lines, at: lines.length, typed: '' })
+export const historyOf = (lines: string[]): History => ({ lines, at: lines.length, typed: '' })
 
 export const field = (
   name: string,
@@ -64,11 +63,11 @@ export const newForm = (
 export const valuesOf = ({ fields }: Form): Record<string, string> =>
   Object.fromEntries(fields.map(({ name, line }) => [name, line.text]))
 
-/** The keys that end it, and bring lines back. */
+/** Hints for the keys of a form. */
 export const wordsOf = ({ enterWord, escWord, past }: Form): string =>
   `Enter ${enterWord} · Esc ${escWord}${past?.lines.length ? ' · ↑ earlier ones' : ''}`
 
-/** @returns the form after a key, or what the key asks for */
+/** @returns the changed form, or the requested action */
 export function pressInForm(form: Form, key: string, text: string): Form | 'submit' | 'cancel' {
   if (key === 'escape') return 'cancel'
   if (form.busy !== undefined) return form
@@ -83,7 +82,7 @@ export function pressInForm(form: Form, key: string, text: string): Form | 'subm
   return { ...form, error: undefined, fields: fields.with(at, { ...fields[at]!, line: edited }) }
 }
 
-function recall(form: Form, past: Past, by: number): Form {
+function recall(form: Form, past: History, by: number): Form {
   const { lines } = past
   const at = Math.max(0, Math.min(lines.length, past.at + by))
   const { fields } = form

@@ -5,14 +5,14 @@ import { Line } from './line.tsx'
 import type { State } from './state.ts'
 import { oneLine } from './text.ts'
 
-/** The account, how many sessions it has, and its hours of the month. */
+/** The account with its limits. */
 export const Header = ({ state }: { state: State }) => {
   const { account, address, size, trouble } = state
   const wide = isWide(state)
   const width = Math.max(4, Math.min(12, Math.floor((size.columns - 34) / 4)))
   const who = account
     ? oneLine(account.email)
-    : `${oneLine(address ?? '')}  ${trouble?.isAway ? 'no answer' : 'loading…'}`
+    : `${oneLine(address ?? '')}  ${trouble?.isUnavailable ? 'no answer' : 'loading…'}`
   return (
     <Box flexDirection="column" flexShrink={0}>
       <Box flexDirection={wide ? 'row' : 'column'} justifyContent="space-between" gap={wide ? 2 : 0}>
@@ -43,7 +43,7 @@ export const Header = ({ state }: { state: State }) => {
   )
 }
 
-/** How much of a limit is used. @param label before the bar, such as `2/5 sessions` */
+/** @param label such as `2/5 sessions` */
 const Meter = ({ label, fraction, width }: { label: string; fraction: number; width: number }) => (
   <Box gap={1} flexShrink={0}>
     <Line bold={fraction >= 1}>{label}</Line>

@@ -3,7 +3,6 @@ import { keysOf, type Where, whereIs } from './keys.ts'
 import { Line } from './line.tsx'
 import type { State } from './state.ts'
 
-/** The keys of the page below it. */
 export const HelpView = ({ state, top }: { state: State; top: number }) => {
   const where = whereIs(state)
   const lines = keysOf(where)

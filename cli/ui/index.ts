@@ -1,22 +1,22 @@
-/** Opens the picker. The drawing code is loaded here, so that plain commands do not pay for it. */
+/** Opens the picker, and loads Ink only then. */
 
 import { type ColorChoice, wantsColor } from '../core/drawing.ts'
-import { leave } from '../core/leaving.ts'
 import { type Flags, Settings } from '../core/settings.ts'
+import { leave } from '../core/shutdown.ts'
 
-/** @returns the exit code @throws {CliError} for settings that are wrong */
+/** @returns the exit code @throws {CliError} for invalid settings */
 export async function openPicker(flags: Flags & { color?: ColorChoice }): Promise<number> {
-  // Ink reads only FORCE_COLOR, and reads it when it is loaded.
+  // Ink reads FORCE_COLOR when it is loaded, and no other variable.
   if (!wantsColor(process.stdout, flags.color)) process.env.FORCE_COLOR = '0'
   const { runPicker } = await import('./run.tsx')
-  // Where it could be read, behind the picker's screen.
+  // Printed after the picker has left the screen.
   let warning = ''
   const warn = (text: string) => {
     warning = `${text}\n`
   }
   const code = await runPicker(new Settings(flags, process.env, { mayBeNew: true, warn }))
   process.stderr.write(warning)
-  // A request without an answer must not keep the process.
+  // An unanswered request must not keep the process alive.
   await leave(code)
   return code
 }

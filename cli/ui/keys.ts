@@ -1,23 +1,20 @@
-/**
- * The keys: what each does, where, and the command line that does the same. What a key press does, the
- * help, the line at the bottom and the list of command lines are all made from this table.
- */
+/** The table of keys. Key handling, help, hints and the list of equivalent command lines are built from it. */
 
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { askCommand } from './ask-command.ts'
 import {
   editFile,
   fileInFront,
-  lookAtRow,
   onSession,
   recorded,
   rowInFront,
   runAgain,
+  viewRow,
   whatIsShown,
   withId,
 } from './command-lines.ts'
 import { changeSelected, enter, leave, reloadFolder, showFiles } from './files.ts'
-import { moveWay, stepBack, takeWay } from './first-run.ts'
+import { moveMethod, stepBack, takeMethod } from './first-run.ts'
 import { move, type Step } from './moving.ts'
 import { interrupt, interruptOrQuit, openCommand } from './outputs.ts'
 import { pageOutput } from './pager.ts'
@@ -36,21 +33,21 @@ import { pageOf, type State, sessionInFront } from './state.ts'
 import { stopHere } from './stop.ts'
 import type { Ui } from './ui.ts'
 
-/** Where the user is; a session's page counts as two. */
+/** A page; the session page counts as two. */
 export type Where = 'first-run' | 'list' | 'commands' | 'files' | 'output'
 
 export interface Key {
-  /** As `keyOf` names them. */
+  /** Names as in `press.ts`. */
   keys: string[]
   shown: string
   label: string
-  /** One word for the line at the bottom, in the order of the table; none without. */
+  /** One word for the hint line, in the order of the table. */
   short?: string
   where: Where[]
   run(ui: Ui): void
-  /** Whether it can do something now; where it cannot it is not offered. Always, unless told. */
+  /** Whether the key applies now; always by default. */
   does?(state: State): boolean
-  /** The arguments of `sandlot` that do the same. */
+  /** Arguments of `sandlot` with the same effect. */
   commandLine?(state: State): string[] | undefined
 }
 
@@ -73,9 +70,9 @@ export const keys: Key[] = [
     where: inSession,
     run: (ui: Ui) => move(ui, step),
   })),
-  { keys: ['up', 'k'], shown: '↑ k', label: 'up', where: ['first-run'], run: (ui) => moveWay(ui, -1) },
-  { keys: ['down', 'j'], shown: '↓ j', label: 'down', where: ['first-run'], run: (ui) => moveWay(ui, 1) },
-  { keys: ['return'], shown: 'Enter', label: 'choose', where: ['first-run'], run: takeWay },
+  { keys: ['up', 'k'], shown: '↑ k', label: 'up', where: ['first-run'], run: (ui) => moveMethod(ui, -1) },
+  { keys: ['down', 'j'], shown: '↓ j', label: 'down', where: ['first-run'], run: (ui) => moveMethod(ui, 1) },
+  { keys: ['return'], shown: 'Enter', label: 'choose', where: ['first-run'], run: takeMethod },
   {
     keys: ['return', 'right', 'l'],
     shown: 'Enter',
@@ -104,7 +101,7 @@ export const keys: Key[] = [
     where: ['files'],
     run: enter,
     does: (state) => rowInFront(state) !== undefined,
-    commandLine: lookAtRow,
+    commandLine: viewRow,
   },
   { keys: ['left', 'h'], shown: '← h', label: 'to the folder above', where: ['files'], run: leave },
   {
@@ -327,11 +324,10 @@ export function whereIs(state: State): Where {
 
 export const keysOf = (where: Where): Key[] => keys.filter((key) => key.where.includes(where))
 
-/** Those that can do something now. */
+/** Keys that apply now. */
 export const keysThatDo = (state: State): Key[] =>
   keysOf(whereIs(state)).filter(({ does }) => does?.(state) ?? true)
 
-/** The command lines that do what keys do here. */
 export function commandLines(state: State): { key: Key; text: string }[] {
   return keysThatDo(state).flatMap((key) => {
     const words = key.commandLine?.(state)
@@ -339,7 +335,7 @@ export function commandLines(state: State): { key: Key; text: string }[] {
   })
 }
 
-/** Selects the command line for what is shown, so that `c` twice copies it. */
+/** Preselects the line for the current page, so that `c` twice copies it. */
 function askWhichLine({ store }: Ui): void {
   const at = commandLines(store.get()).findIndex(({ key }) => key.keys.includes('c'))
   store.set({ dialog: { kind: 'copy', at: Math.max(0, at) }, notice: undefined })

@@ -1,13 +1,13 @@
-/** The newest command of each session on the screen, asked for one at a time. */
+/** Loads the last command of each visible session, one request at a time. */
 import { describeError } from '../core/errors.ts'
-import { commandsMs } from './known.ts'
+import { commandsMs } from './load-sessions.ts'
 import { isOn } from './pages.ts'
 import type { State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** How long the list must be still first. */
+/** Delay after the list was scrolled. */
 const restMs = 150
-/** The selected session is asked for again so often, the others are not. */
+/** Interval for the selected session; the others are loaded once. */
 const againMs = commandsMs
 
 export function watchLastCommands(ui: Ui) {
@@ -29,7 +29,7 @@ export function watchLastCommands(ui: Ui) {
     wait(pauseMs)
   }
 
-  /** Uses at most a quarter of the account's rate limit: the rest is for its commands. */
+  /** Leaves three quarters of the account's rate limit to its commands. */
   function mayAsk(): boolean {
     recent = recent.filter((at) => Date.now() - at < 60_000)
     const { account } = ui.store.get()
@@ -51,7 +51,7 @@ export function watchLastCommands(ui: Ui) {
     timer = setTimeout(() => void askNext(), ms)
   }
   return {
-    /** Called with the sessions on the screen, the selected one first. */
+    /** @param ids of the visible sessions, the selected one first */
     look(ids: string[]) {
       visible = ids
       if (!isAsking) wait(restMs)
@@ -60,14 +60,14 @@ export function watchLastCommands(ui: Ui) {
   }
 }
 
-/** @returns how long to wait before the next one */
+/** @returns the delay before the next request */
 async function ask({ api, store }: Ui, id: string): Promise<number> {
   try {
     const { data } = await api.call('listExecs', { params: { id }, query: { limit: 1 } })
     store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(id, data[0] ?? null) }))
     return 0
   } catch (error) {
-    // The list works without it, and says itself when the service is away.
+    // The column is optional, and the list itself reports that the service is unavailable.
     const seconds = Number(describeError(error).details.retry_after)
     return Number.isFinite(seconds) ? seconds * 1000 : restMs * 10
   }

@@ -1,43 +1,43 @@
-/** How the rows of the screen are shared out. Never more than there are: a taller frame would erase the scrollback. */
+/** Distributes the rows of the screen. A frame taller than the screen would erase the scrollback. */
 import { pageOf, type State, sessionInFront } from './state.ts'
 import { oneLine, wrapWords } from './text.ts'
 
-/** On narrower screens, parts side by side are stacked, and the least important are left out. */
+/** Narrower screens stack parts and omit the least important. */
 const wideColumns = 72
 
 export const isWide = ({ size }: State): boolean => size.columns >= wideColumns
 
-/** The header of the list: account and bars on one line or two, and a rule. */
+/** Account and limits on one row or two, and a rule. */
 const headerRows = (state: State): number => (isWide(state) ? 1 : 2) + 1
 
-const mostNoticeRows = 3
+const maxNoticeRows = 3
 export function noticeLines({ notice, size }: State): string[] {
   if (notice === undefined) return []
   const rows = wrapWords(oneLine(notice.text), size.columns - 2)
-  if (rows.length <= mostNoticeRows) return rows
-  return [...rows.slice(0, mostNoticeRows - 1), `${rows[mostNoticeRows - 1]!.slice(0, -1)}…`]
+  if (rows.length <= maxNoticeRows) return rows
+  return [...rows.slice(0, maxNoticeRows - 1), `${rows[maxNoticeRows - 1]!.slice(0, -1)}…`]
 }
 
-const mostTroubleRows = 3
-/** The longest that stands before the reason. */
+const maxTroubleRows = 3
+/** The longest text before the reason. */
 const troubleHead = '! Service away since 00:00:00 (59m), trying again. '.length
-/** Why the service is away: what stands beside that it is, if there is room, and the rows below. */
+/** Splits the reason into the part next to the message and further rows. */
 export function troubleRows({ trouble, size }: State): string[] {
   if (trouble === undefined) return []
   const reason = oneLine(trouble.message)
   if (troubleHead + reason.length <= size.columns) return [reason]
-  const most = size.rows < 16 ? 1 : mostTroubleRows
+  const most = size.rows < 16 ? 1 : maxTroubleRows
   const rows = wrapWords(reason, size.columns - 2)
   return ['', ...rows.slice(0, most - 1), ...(rows.length < most ? [] : [rows.slice(most - 1).join(' ')])]
 }
 
-/** What lies between the head of a page and the bottom line. */
+/** Rows between the head of a page and the bottom. */
 export function bodyRows(state: State): number {
   const page = pageOf(state)
   const head = page.at === 'session' ? sessionHeadRows(state) : page.at === 'list' ? headerRows(state) : 2
   const prompt = state.dialog?.kind === 'form' && state.dialog.isPrompt ? promptRows(state) : 0
   const trouble = troubleRows(state).length
-  const question = state.dialog?.kind === 'confirm' || state.dialog?.kind === 'told' ? 1 : 0
+  const question = state.dialog?.kind === 'confirm' || state.dialog?.kind === 'message' ? 1 : 0
   const bottom = prompt + question + trouble + noticeLines(state).length + 1
   return Math.max(1, state.size.rows - head - bottom)
 }
@@ -45,7 +45,7 @@ export function bodyRows(state: State): number {
 const promptRows = ({ dialog }: State): number =>
   dialog?.kind === 'form' && (dialog.form.error !== undefined || dialog.form.busy !== undefined) ? 2 : 1
 
-/** Name and time left, facts, tabs; on low screens fewer facts. */
+/** Name with time left, facts, tabs. */
 const sessionHeadRows = (state: State): number => 2 + factRows(state)
 
 export function factRows(state: State): number {
@@ -53,6 +53,6 @@ export function factRows(state: State): number {
   return (state.size.rows < 16 ? 1 : 3) + ended
 }
 
-/** The rows of the list itself, without its head and the line of details on a narrow screen. */
+/** Rows of the list without its head and the details line. */
 export const listRows = (state: State): number => Math.max(1, bodyRows(state) - 1 - detailRows(state))
 export const detailRows = (state: State): number => (!isWide(state) && sessionInFront(state) ? 1 : 0)

@@ -1,4 +1,4 @@
 import { Text, type TextProps } from 'ink'
 
-/** Text in one row: what does not fit is left out. */
+/** Text truncated to one row. */
 export const Line = (props: TextProps) => <Text wrap="truncate" {...props} />

@@ -11,13 +11,10 @@ import { useWindow } from './use-window.ts'
 
 interface Props {
   state: State
-  /** The service's time. */
   now: number
-  /** Called with the sessions on the screen, the selected one first. */
   onVisible?: ((ids: string[]) => void) | undefined
 }
 
-/** The sessions: as many as the screen has rows for. */
 export const ListPage = ({ state, now, onVisible }: Props) => {
   const listed = listedSessions(state)
   const inFront = sessionInFront(state)
@@ -69,14 +66,14 @@ function headOf({ showsDestroyed, filter }: State, widths: Widths): string {
   ].join(' ')
 }
 
-/** The position in the list, with a plus if the service has more. */
+/** Position in the list; a plus means that the service has more. */
 function placeOf({ showsDestroyed, destroyedFrom }: State, at: number, count: number): string {
   return count === 0 ? '' : `${at + 1} of ${count}${showsDestroyed && destroyedFrom ? '+' : ''}`
 }
 
 function emptyText({ sessions, filter, trouble }: State): string {
   if (sessions === undefined && trouble)
-    return `  The sessions are not known yet: the service ${trouble.isAway ? 'does not answer' : 'refuses'}.`
+    return `  The sessions are not known yet: the service ${trouble.isUnavailable ? 'does not answer' : 'refuses'}.`
   if (sessions === undefined) return '  loading…'
   return filter === '' ? '  No sessions. n makes one.' : '  No session matches the filter.'
 }

@@ -1,8 +1,9 @@
-/** Up and down, in whatever is shown. */
+/** Moves the selection, or scrolls. */
 import { selectedRow } from './files.ts'
 import { rowsOf } from './folder.ts'
-import { loadDestroyed } from './known.ts'
 import { bodyRows, listRows } from './layout.ts'
+import { loadDestroyed } from './load-sessions.ts'
+import { attempt } from './notices.ts'
 import { selectedCommand } from './outputs.ts'
 import { changePage } from './pages.ts'
 import {
@@ -13,7 +14,6 @@ import {
   type State,
   sessionInFront,
 } from './state.ts'
-import { attempt } from './tell.ts'
 import type { Ui } from './ui.ts'
 
 export type Step = number | '-screen' | '+screen' | 'first' | 'last'
@@ -48,7 +48,7 @@ function moveInSession(ui: Ui, state: State, page: SessionPage, step: Step): voi
   changePage(ui, page, { folder: { ...page.folder, selected: all[target(step, at, all.length, rows)]?.key } })
 }
 
-/** By whole lines. At the end, it follows the command. */
+/** Scrolls by whole lines; at the end it follows the output. */
 function scrollOutput(ui: Ui, state: State, page: OutputPage, step: Step): void {
   const size = [state.size.columns, bodyRows(state)] as const
   const { output } = page

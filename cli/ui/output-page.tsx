@@ -6,7 +6,6 @@ import { Line } from './line.tsx'
 import { nameInFront, type OutputPage as Page, type State } from './state.ts'
 import { oneLine, showLines } from './text.ts'
 
-/** What a command prints: its end, or where the user has scrolled to. */
 export const OutputPage = ({ state, page }: { state: State; page: Page }) => {
   const { output, top, status, command } = page
   const { first, rows } = output.show(top, state.size.columns, bodyRows(state))

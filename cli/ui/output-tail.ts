@@ -1,12 +1,12 @@
-/** The end of a command's output, in memory. The pager shows all of it. */
+/** The last lines of a command's output; the pager shows all of it. */
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { printedLine, wrap } from './text.ts'
 
 const maxLines = 2_000
-/** A longer line continues on the next one. */
+/** Longer lines are split. */
 const pieces = /.{1,8192}/gsu
 
-/** Lines that fill the screen, the first and the last by their numbers. */
+/** Rows of the screen with the numbers of the first and last line. */
 interface Shown {
   first: number
   last: number
@@ -14,9 +14,9 @@ interface Shown {
 }
 
 export class OutputTail {
-  /** As they were printed; the last one may continue. */
+  /** Printed lines; the last one may be incomplete. */
   private lines = ['']
-  /** Earlier lines, which are not kept. */
+  /** Number of dropped lines. */
   private dropped = 0
   private readonly decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
 
@@ -35,12 +35,12 @@ export class OutputTail {
     return this.lines.join('\n')
   }
 
-  /** How many lines there are so far, with those that are not kept. */
+  /** Number of lines, including dropped ones. */
   get total(): number {
     return this.dropped + this.lines.length - (this.lines.at(-1) === '' ? 1 : 0)
   }
 
-  /** What a screen shows from a line on; it is filled as far as there are lines. */
+  /** Fills the screen from a line on. */
   show(top: number | 'end', width: number, height: number): Shown {
     const end = this.upTo(this.total, width, height)
     if (top === 'end' || top >= end.first) return end
@@ -51,7 +51,7 @@ export class OutputTail {
     return { first, last, rows: rows.slice(0, height) }
   }
 
-  /** The rows that end with a line. */
+  /** Fills the screen up to a line. */
   upTo(last: number, width: number, height: number): Shown {
     let first = last + 1
     let rows: string[] = []

@@ -1,11 +1,13 @@
-/** Commands: starting one, and following what one prints. */
-import { setTimeout as sleep } from 'node:timers/promises'
+/** Starts commands, and follows their output. */
 import type { ExecEnd, ExecSummary } from '../../shared/contract/exec.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
+import { RetryPolicy } from '../exec/retry.ts'
+import { statusLine } from './describe.ts'
 import { closeDialog } from './dialogs.ts'
+import { attempt, showError, showNotice } from './notices.ts'
 import { OutputTail } from './output-tail.ts'
 import { gapLine } from './pager.ts'
 import {
@@ -21,15 +23,11 @@ import {
 } from './pages.ts'
 import { attachHere } from './shell.ts'
 import { nameInFront, type OutputPage, pageOf, type SessionPage } from './state.ts'
-import { attempt, tell, tellError } from './tell.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
-import { standingLine } from './words.ts'
 
-/** How often new output is shown. */
+/** Output is drawn at most this often. */
 const showMs = 40
-/** Pause between tries to reconnect after a long break. */
-const retryMs = 1_000
 
 export async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
   const pageId = showOutput(ui, id, undefined, command)
@@ -40,12 +38,12 @@ export async function runCommand(ui: Ui, id: string, command: string): Promise<v
     changeList(ui, id, (commands) => [summary, ...commands.filter((other) => other.id !== started.id)])
     if (interruptedEarly.delete(pageId)) await remote.signal(started.id, 'INT')
     if (!findOutput(ui, pageId)) return
-    changeOutput(ui, pageId, { execId: started.id, status: standingLine(started) })
-    // It gets no stdin.
+    changeOutput(ui, pageId, { execId: started.id, status: statusLine(started) })
+    // The command gets no stdin.
     await remote.endStdin(started.id, 0).catch(() => {})
     await followOutput(ui, pageId)
   } catch (error) {
-    // Else it runs, and following it has failed.
+    // With an id the command runs, and only following it failed.
     if (findOutput(ui, pageId)?.execId === undefined)
       changeOutput(ui, pageId, { status: 'not run', isRunning: false })
     throw error
@@ -60,12 +58,11 @@ export function openCommand(ui: Ui): void {
   else showCommand(ui, page.id, command)
 }
 
-/** One can attach to it. */
 export const isOpenTerminal = ({ tty, status }: ExecSummary): boolean => tty && status === 'running'
 
 function showCommand(ui: Ui, id: string, command: ExecSummary): void {
   const pageId = showOutput(ui, id, command.id, command.command)
-  changeOutput(ui, pageId, { status: standingLine(command), isRunning: command.status === 'running' })
+  changeOutput(ui, pageId, { status: statusLine(command), isRunning: command.status === 'running' })
   attempt(ui, () => followOutput(ui, pageId))
 }
 
@@ -77,17 +74,17 @@ export function interrupt(ui: Ui): void {
   if (!page?.isRunning) return
   const { id, execId } = page
   changePage(ui, page, { isInterrupted: true })
-  tell(ui, 'Interrupting it. Ctrl-C now leaves this page.')
+  showNotice(ui, 'Interrupting it. Ctrl-C now leaves this page.')
   if (execId === undefined) return void interruptedEarly.add(page.pageId)
   attempt(ui, async () => {
     await createRemote(ui.api, id).signal(execId, 'INT')
   })
 }
 
-/** The pages of commands that are interrupted once they are started. */
+/** Pages whose command is interrupted as soon as it has started. */
 const interruptedEarly = new Set<number>()
 
-/** Ctrl-C: first for the command that is shown, then it leaves its page. Elsewhere it quits. */
+/** Ctrl-C interrupts the shown command, and then leaves its page. On other pages it quits. */
 export function interruptOrQuit(ui: Ui) {
   const state = ui.store.get()
   const page = pageOf(state)
@@ -95,18 +92,18 @@ export function interruptOrQuit(ui: Ui) {
   if (state.dialog) return closeDialog(ui)
   if (page.isRunning && !page.isInterrupted) return interrupt(ui)
   goBack(ui)
-  if (page.isRunning) tell(ui, `The command in ${oneLine(nameInFront(state))} goes on.`)
+  if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} goes on.`)
 }
 
-/** Changes the list of commands without asking the service again; does nothing while it is loading. */
+/** Changes the list without a request; ignored until the list is loaded. */
 const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => ExecSummary[]): void =>
   changeOpen(ui, 'session', (page) =>
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
   )
 
 function showEnd(ui: Ui, { pageId, id }: OutputPage, ended: ExecEnd): void {
-  if (findOutput(ui, pageId)?.isInterrupted) tell(ui, 'Interrupted it.')
-  changeOutput(ui, pageId, { status: standingLine(ended), isRunning: false })
+  if (findOutput(ui, pageId)?.isInterrupted) showNotice(ui, 'Interrupted it.')
+  changeOutput(ui, pageId, { status: statusLine(ended), isRunning: false })
   changeList(ui, id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))
 }
 
@@ -124,7 +121,6 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
     isInterrupted: false,
     top: 'end',
   }
-  // Follows one command at a time.
   if (isOn(ui.store.get(), 'output')) replacePage(ui, page)
   else openPage(ui, page)
   return pageId
@@ -135,33 +131,17 @@ function findOutput(ui: Ui, pageId: number): OutputPage | undefined {
   return page?.at === 'output' ? page : undefined
 }
 
-/** Does nothing when the page was left. */
+/** Ignored if the user has left the page. */
 function changeOutput(ui: Ui, pageId: number, change: Partial<OutputPage>): void {
   const page = findOutput(ui, pageId)
   if (page) changePage(ui, page, change)
 }
 
-const brokenStatus = '… the connection broke; trying again'
-
-/** Follows until the command ends or the page is left, and reconnects for as long as that takes. */
+/** Follows until the command ends or the user leaves the page. Reconnects without a limit. */
 async function followOutput(ui: Ui, pageId: number): Promise<void> {
-  for (let page = findOutput(ui, pageId); page; page = findOutput(ui, pageId)) {
-    try {
-      return await followOnce(ui, page)
-    } catch (thrown) {
-      const error = describeError(thrown)
-      if (!findOutput(ui, pageId)) return
-      if (error.code !== 'network' && error.code !== 'unavailable') return await showResult(ui, page, error)
-      changeOutput(ui, pageId, { status: brokenStatus })
-      await sleep(retryMs)
-      // The service sends everything again.
-      changeOutput(ui, pageId, { output: new OutputTail() })
-    }
-  }
-}
-
-async function followOnce(ui: Ui, page: OutputPage): Promise<void> {
-  const { pageId, id, execId, output } = page
+  const page = findOutput(ui, pageId)
+  if (!page) return
+  const { id, execId, output } = page
   const remote = createRemote(ui.api, id)
   const shown = showSoon(ui, pageId)
   let opened: OpenExchange | undefined
@@ -174,9 +154,10 @@ async function followOnce(ui: Ui, page: OutputPage): Promise<void> {
     return opened
   }
   try {
-    const ended = await follow(await open(), open, {
-      onAway: () => changeOutput(ui, pageId, { status: brokenStatus }),
-      onBack: () => changeOutput(ui, pageId, { status: '▸ running' }),
+    const ended = await follow(undefined, open, {
+      retry: new RetryPolicy({ maxMs: Number.POSITIVE_INFINITY }),
+      onDisconnect: () => changeOutput(ui, pageId, { status: '… the connection broke; trying again' }),
+      onReconnect: () => changeOutput(ui, pageId, { status: '▸ running' }),
       onStart: () => changeOutput(ui, pageId, { status: '▸ running' }),
       async write(stream, bytes) {
         output.append(stream, bytes)
@@ -188,13 +169,15 @@ async function followOnce(ui: Ui, page: OutputPage): Promise<void> {
       },
     })
     showEnd(ui, page, ended)
+  } catch (error) {
+    if (findOutput(ui, pageId)) await showResult(ui, page, describeError(error))
   } finally {
     left()
     shown.now()
   }
 }
 
-/** The session has ended, and with it the output: shows how the command ended. */
+/** Shows the result of a command whose output ended with its session. */
 async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void> {
   const { pageId, id, execId, output } = page
   const ended = await createRemote(ui.api, id)
@@ -205,12 +188,12 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
     })
   if (!findOutput(ui, pageId)) return
   if (ended.stdout !== '' || ended.stderr !== '') output.add(ended.stdout + ended.stderr)
-  changeOutput(ui, pageId, { status: standingLine(ended), isRunning: false })
+  changeOutput(ui, pageId, { status: statusLine(ended), isRunning: false })
   if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.total === 0)
-    tellError(ui, new CliError('failed', 'What it printed is gone with its session.'))
+    showError(ui, new CliError('failed', 'What it printed is gone with its session.'))
 }
 
-/** Shows new output at intervals, because a command may print more often than a screen can change. */
+/** Draws at intervals, because a command may print faster than the screen can change. */
 function showSoon(ui: Ui, pageId: number) {
   let timer: NodeJS.Timeout | undefined
   const now = () => {

@@ -1,31 +1,30 @@
-/** Text of a session in the user's pager. While it is loaded, keys do nothing, and Esc gives it up. */
+/** Shows output and files in the user's pager. While they load, Esc cancels and other keys are ignored. */
 import { addAbortListener } from 'node:events'
 import { bytesOf, offsetOf } from '../../shared/contract/exec-events.ts'
 import { wantsColor } from '../core/drawing.ts'
 import type { OpenExchange } from '../core/http.ts'
 import { showInPager } from '../core/pager.ts'
 import { OutputCleaner } from '../core/printable.ts'
-import { isGone } from '../exec/ending.ts'
+import { isGone } from '../exec/exit-status.ts'
 import { readAll } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
-import { queryOf, type SandboxPath } from './folder.ts'
-import { beginOpening, endOpening, isOpening } from './opening.ts'
+import { attempt } from './notices.ts'
 import { findPage } from './pages.ts'
 import type { OutputPage } from './state.ts'
-import { attempt } from './tell.ts'
+import { beginOpening, endOpening, isOpening } from './type-ahead.ts'
 import type { Ui } from './ui.ts'
 
 type ReadText = (signal: AbortSignal) => AsyncIterable<string>
 
-/** All that the command of the page has printed so far, as far as the service keeps it. */
+/** Shows everything that the command has printed and the service still keeps. */
 export function pageOutput(ui: Ui): void {
   const page = findPage(ui.store.get(), 'output')
   if (page?.execId !== undefined) attempt(ui, () => openPager(ui, (signal) => readOutput(ui, page, signal)))
 }
 
-/** @throws {CliError} `is_directory` too, for a link to a folder */
-export const pageFile = (ui: Ui, id: string, location: SandboxPath): Promise<void> =>
-  openPager(ui, (signal) => readFile(ui, id, location, signal))
+/** @throws {CliError} also `is_directory`, for a link to a folder */
+export const pageFile = (ui: Ui, id: string, path: string): Promise<void> =>
+  openPager(ui, (signal) => readFile(ui, id, path, signal))
 
 async function openPager(ui: Ui, read: ReadText): Promise<void> {
   const opening = beginOpening(ui, 'pager')
@@ -43,8 +42,8 @@ async function openPager(ui: Ui, read: ReadText): Promise<void> {
   }
 }
 
-async function* readFile({ api }: Ui, id: string, location: SandboxPath, signal: AbortSignal) {
-  const query = { ...queryOf(location), reveal: 'false' as const }
+async function* readFile({ api }: Ui, id: string, path: string, signal: AbortSignal) {
+  const query = { path, reveal: 'false' as const }
   const { response, fail } = closing(await api.open('readRawFile', { params: { id }, query }), signal)
   const clean = newCleaner()
   try {
@@ -58,7 +57,7 @@ async function* readFile({ api }: Ui, id: string, location: SandboxPath, signal:
 async function* readOutput(ui: Ui, { id, execId, output }: OutputPage, signal: AbortSignal) {
   const remote = createRemote(ui.api, id)
   const cleaners = { stdout: newCleaner(), stderr: newCleaner() }
-  // Of a session that has ended there is only what the page shows.
+  // After the session has ended, only the page still has the output.
   const end = await remote
     .printedSoFar(execId!)
     .catch((error) => (isGone(error) ? undefined : Promise.reject(error)))

@@ -1,8 +1,7 @@
-/** Going from page to page, and changing the one that is shown. */
 import { type Page, pageOf, type State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** The list, which is there from the start, is 0. */
+/** The list has id 0. */
 let lastPageId = 0
 export const newPageId = (): number => ++lastPageId
 
@@ -12,13 +11,12 @@ export const openPage = ({ store }: Ui, page: Page): void =>
 export const replacePage = ({ store }: Ui, page: Page): void =>
   store.set(({ pages }) => ({ pages: pages.with(-1, page), notice: undefined }))
 
-/** Goes back to the page before, if there is one. */
 export function goBack({ store }: Ui) {
   const { pages } = store.get()
   if (pages.length > 1) store.set({ pages: pages.slice(0, -1), notice: undefined })
 }
 
-/** Changes a page wherever it is; does nothing when it was left. */
+/** Ignored if the page was left. */
 export function changePage<P extends Page>(
   { store }: Ui,
   { pageId }: P,
@@ -35,14 +33,14 @@ export function changePage<P extends Page>(
 export const pageWith = (state: State, pageId: number): Page | undefined =>
   state.pages.find((page) => page.pageId === pageId)
 
-/** The page of this kind that is open, if there is one. */
+/** Returns the open page of a kind. */
 export const findPage = <At extends Page['at']>(
   state: State,
   at: At,
 ): Extract<Page, { at: At }> | undefined =>
   state.pages.findLast((page): page is Extract<Page, { at: At }> => page.at === at)
 
-/** Changes the open page of a kind; does nothing when there is none. */
+/** Changes the open page of a kind, if there is one. */
 export function changeOpen<At extends Page['at']>(
   ui: Ui,
   at: At,

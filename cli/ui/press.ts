@@ -1,14 +1,14 @@
-/** From what the terminal sends to what a key does. */
+/** Dispatches keys. */
 import type { Key as InkKey } from 'ink'
 import { changeForm, closeDialog, formOf } from './dialogs.ts'
 import { type Form, pressInForm, valuesOf } from './form.ts'
 import { commandLines, keysOf, whereIs } from './keys.ts'
-import { type Press, typeAhead } from './opening.ts'
+import { showError } from './notices.ts'
 import { interruptOrQuit } from './outputs.ts'
 import { copy } from './sessions.ts'
 import type { Dialog } from './state.ts'
 import { stopHere } from './stop.ts'
-import { tellError } from './tell.ts'
+import { type Press, typeAhead } from './type-ahead.ts'
 import type { Ui } from './ui.ts'
 
 const named = {
@@ -26,19 +26,19 @@ const named = {
   delete: 'delete',
 } as const
 
-/** What the terminal sent at once, of Ink's `useInput`. */
+/** Handles one input event of Ink. */
 export function take(ui: Ui, input: string, key: InkKey): void {
   if (isPasted(ui, input)) paste(ui, input)
   else for (const pressed of pressesOf(input, key)) press(ui, pressed)
 }
 
-/** Lines that come at once are pasted, also on a terminal that does not say so. */
+/** Several lines in one input were pasted, even on a terminal without bracketed paste. */
 function isPasted({ store }: Ui, input: string): boolean {
   const form = formOf(store.get())
   return form?.fields[form.at]?.keepsLines === true && /[\r\n][\s\S]/.test(input)
 }
 
-/** One input of Ink may be several keys that were typed quickly. */
+/** Ink may combine keys that were typed quickly. */
 function pressesOf(input: string, key: InkKey): Press[] {
   if (key.tab) return [{ key: key.shift ? 'shift+tab' : 'tab', text: '' }]
   for (const [name, is] of Object.entries(named)) {
@@ -49,7 +49,6 @@ function pressesOf(input: string, key: InkKey): Press[] {
   return [...input].map((letter) => special[letter] ?? controlOf(letter) ?? { key: letter, text: letter })
 }
 
-/** Ctrl and a letter, as terminals send it. */
 function controlOf(letter: string): Press | undefined {
   const code = letter.charCodeAt(0)
   return code >= 1 && code <= 26 ? { key: `ctrl+${String.fromCharCode(code + 96)}`, text: '' } : undefined
@@ -70,18 +69,18 @@ export function press(ui: Ui, pressed: Press) {
   if (key === 'ctrl+z') return stopHere(ui)
   if (dialog?.kind === 'form') return pressOnForm(ui, dialog.form, key, text)
   if (dialog?.kind === 'confirm') return answer(ui, dialog, key)
-  if (dialog?.kind === 'told') return key === 'return' || key === 'escape' ? closeDialog(ui) : undefined
+  if (dialog?.kind === 'message') return key === 'return' || key === 'escape' ? closeDialog(ui) : undefined
   if (dialog?.kind === 'help') return scrollHelp(ui, dialog, key)
   if (dialog?.kind === 'copy') return chooseLine(ui, dialog, key)
   const entry = keysOf(whereIs(ui.store.get())).find(({ keys }) => keys.includes(key))
   try {
     entry?.run(ui)
   } catch (error) {
-    tellError(ui, error)
+    showError(ui, error)
   }
 }
 
-/** Pasted text is inserted as it is: a newline in it does not submit. */
+/** Newlines in pasted text do not submit. */
 export function paste(ui: Ui, text: string): void {
   const { dialog, opening } = ui.store.get()
   if (opening) typeAhead(ui, opening, { key: '', text })
@@ -99,7 +98,6 @@ function pressOnForm(ui: Ui, form: Form, key: string, text: string) {
   if (pressed.fields !== form.fields) pressed.onChange?.(valuesOf(pressed))
 }
 
-/** Any key but y means no. */
 function answer(ui: Ui, { onYes }: Dialog & { kind: 'confirm' }, key: string): void {
   closeDialog(ui)
   if (key === 'y' || key === 'Y') onYes()
@@ -122,7 +120,7 @@ function scrollHelp(ui: Ui, dialog: Dialog & { kind: 'help' }, key: string) {
   ui.store.set({ dialog: { ...dialog, top: Math.max(0, Math.min(last, dialog.top + steps[key]!)) } })
 }
 
-/** A line is chosen with the arrows and Enter, or with the key that it belongs to. */
+/** A line is chosen by arrows and Enter, or by its key. */
 function chooseLine(ui: Ui, dialog: Dialog & { kind: 'copy' }, key: string) {
   const lines = commandLines(ui.store.get())
   const by = { up: -1, k: -1, down: 1, j: 1 }[key]

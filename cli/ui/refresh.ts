@@ -1,21 +1,20 @@
-/** Keeps the picker up to date: asks the service every few seconds, and says when it does not answer. */
+/** Refreshes the store every few seconds, and reports when the service does not answer. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Reply } from '../core/api.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
+import { serviceNow } from '../core/times.ts'
 import { openFirstRun } from './first-run.ts'
-import { answerMs, isAway, listActive, refreshPage, takeActive } from './known.ts'
+import { answerMs, isUnavailable, listActive, refreshPage, takeActive } from './load-sessions.ts'
+import { showNotice } from './notices.ts'
 import { findPage } from './pages.ts'
-import type { State, Trouble } from './state.ts'
-import { tell } from './tell.ts'
+import type { Trouble } from './state.ts'
 import type { Ui } from './ui.ts'
 
 const everyMs = 3_000
-/** Slow refreshes, such as of a thousand sessions, come less often: they take a quarter of the time at most. */
+/** Slow refreshes, such as of a thousand sessions, take at most a quarter of the time. */
 const restFactor = 3
-const mostMs = 15_000
-/** A session that is due to end is looked up sooner. */
-const soonMs = 500
-/** After so long without an answer, the user is told. */
+const maxMs = 15_000
+/** Delay before an unanswered request is reported. */
 const slowMs = 5_000
 
 export function startRefreshing(ui: Ui) {
@@ -31,13 +30,13 @@ export function startRefreshing(ui: Ui) {
       if (stopped) return
       if (wanted) continue
       pause = new AbortController()
-      const ms = pauseFor(ui.store.get(), performance.now() - began)
+      const tookMs = performance.now() - began
+      const ms = Math.max(everyMs, Math.min(tookMs * restFactor, maxMs))
       await sleep(ms, undefined, { signal: pause.signal }).catch(() => {})
     }
   }
   void run()
   return {
-    /** Without waiting for the next turn. */
     now() {
       wanted = true
       pause.abort()
@@ -49,23 +48,13 @@ export function startRefreshing(ui: Ui) {
   }
 }
 
-const serviceNow = ({ clockAhead }: State): number => Date.now() + clockAhead
-
-function pauseFor(state: State, tookMs: number): number {
-  const left = [...(state.sessions?.values() ?? [])]
-    .filter(({ state }) => state === 'active')
-    .map(({ expires_at }) => Date.parse(expires_at) - serviceNow(state))
-  const nextEnd = Math.max(soonMs, Math.min(...left) + 50)
-  return Math.max(Math.min(tookMs * restFactor, mostMs), Math.min(everyMs, nextEnd))
-}
-
 async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   const { store } = ui
   if (findPage(store.get(), 'first-run')) return
   const api = ui.api
-  const began = Date.now()
+  const began = serviceNow()
   const slow = setTimeout(
-    () => setTrouble(ui, { since: began, isAway: true, message: 'It has not answered yet.' }),
+    () => setTrouble(ui, { since: began, isUnavailable: true, message: 'It has not answered yet.' }),
     slowMs,
   )
   try {
@@ -73,11 +62,11 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
       api.call('getAccount', { timeoutMs: answerMs }),
       listActive(ui),
     ])
-    // The answer belongs to settings that have changed meanwhile.
+    // The settings have changed since this request.
     if (ui.api !== api) return
-    mustBeAccount(account)
+    assertAccount(account)
     clearTimeout(slow)
-    if (store.get().trouble) tell(ui, 'The service is back.')
+    if (store.get().trouble) showNotice(ui, 'The service is back.')
     store.set({ account, trouble: undefined })
     await takeActive(ui, active)
     await refreshPage(ui, isAsked)
@@ -88,8 +77,8 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   }
 }
 
-/** Another program at this address must not break the view. */
-function mustBeAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
+/** Another program at this address must not break the views. */
+function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
   throw new CliError('unexpected_answer', 'What answers at this address does not answer as Sandlot does.')
 }
@@ -98,10 +87,10 @@ function handleTrouble(ui: Ui, thrown: unknown) {
   const error = describeError(thrown)
   const isRefused = error.exitCode === exitCodes.credentials && error.code !== 'account_suspended'
   if (isRefused) return openFirstRun(ui, error.message)
-  setTrouble(ui, { since: Date.now(), isAway: isAway(error), message: error.message })
+  setTrouble(ui, { since: serviceNow(), isUnavailable: isUnavailable(error), message: error.message })
 }
 
-/** Trouble that goes on keeps its beginning. */
+/** Continuing trouble keeps its start. */
 function setTrouble({ store }: Ui, fresh: Trouble): void {
   store.set(({ trouble }) => ({ trouble: { ...fresh, since: trouble?.since ?? fresh.since } }))
 }

@@ -1,4 +1,4 @@
-/** The picker on its terminal, until it is left; then the terminal is as it was. */
+/** Runs the picker, and restores the terminal. */
 import { render } from 'ink'
 import { isReadAloud } from '../core/drawing.ts'
 import type { Settings } from '../core/settings.ts'
@@ -11,7 +11,7 @@ import { UiContext } from './ui.ts'
 
 /**
  * @returns the exit code
- * @throws {Error} that broke the picker, once the terminal is restored
+ * @throws {Error} if the picker crashed; the terminal is restored
  */
 export async function runPicker(settings: Settings): Promise<number> {
   const { promise: left, resolve: leave } = Promise.withResolvers<number>()
@@ -27,9 +27,9 @@ export async function runPicker(settings: Settings): Promise<number> {
     </UiContext>,
     {
       stdin: stdin as unknown as NodeJS.ReadStream,
-      // Even when CI is set: there is a person at the terminal.
+      // Ink would turn this off if CI is set.
       interactive: true,
-      // A screen reader wants one text after the other, not a screen.
+      // Screen readers need plain text.
       alternateScreen: !isReadAloud(),
       incrementalRendering: true,
       exitOnCtrlC: false,
@@ -47,7 +47,7 @@ export async function runPicker(settings: Settings): Promise<number> {
     await app.waitUntilExit().catch(() => {})
     signals.end()
     process.stdin.pause()
-    // Its text ends without one.
+    // Ink omits the last newline.
     if (isReadAloud()) process.stdout.write('\n')
   }
 }

@@ -13,19 +13,18 @@ import { oneLine } from './text.ts'
 
 interface Props {
   state: State
-  /** The service's time. */
   now: number
   onVisible?: ((ids: string[]) => void) | undefined
 }
 
-/** All of the screen, and never more: a function of what is known. */
+/** Draws the whole screen from the state. */
 export const Screen = ({ state, now, onVisible }: Props) => {
   const { dialog, size } = state
   return (
     <Box flexDirection="column" width={size.columns} height={size.rows} overflow="hidden">
       <Middle state={state} now={now} onVisible={onVisible} />
       {dialog?.kind === 'confirm' && <Line bold>{dialog.question} [y/N]</Line>}
-      {dialog?.kind === 'told' && <Line bold>! {oneLine(dialog.text)}</Line>}
+      {dialog?.kind === 'message' && <Line bold>! {oneLine(dialog.text)}</Line>}
       {dialog?.kind !== 'help' && dialog?.kind !== 'copy' && <Bottom state={state} now={now} />}
     </Box>
   )

@@ -1,14 +1,13 @@
 import { Box, Text } from 'ink'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { describeDestroyed } from './describe.ts'
 import { factRows } from './layout.ts'
 import { Line } from './line.tsx'
 import { nameInFront, nameOf, type State, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge, showClock, showDuration } from './time.ts'
 import { TimeLeft } from './time-left.tsx'
-import { whyEnded } from './words.ts'
 
-/** A session's name, facts and time left, or why it ended. */
 export const SessionHead = ({ state, now }: { state: State; now: number }) => {
   const session = sessionInFront(state)
   if (!session) return <Text>‹ {nameInFront(state)}: this session is not known any more.</Text>
@@ -27,7 +26,7 @@ export const SessionHead = ({ state, now }: { state: State; now: number }) => {
       {isEnded && (
         <Line bold color="yellow">
           ! It has ended{session.destroyed_at && ` at ${showClock(Date.parse(session.destroyed_at))}`}:{' '}
-          {whyEnded(session)}
+          {describeDestroyed(session)}
         </Line>
       )}
       {facts.slice(0, factRows(state) - (isEnded ? 1 : 0)).map((line) => (

@@ -2,14 +2,14 @@ import { Box, Text } from 'ink'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { marked } from '../files/tar-commands.ts'
+import { describeStatus } from './describe.ts'
 import { Line } from './line.tsx'
 import { nameOf } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge } from './time.ts'
 import { TimeLeft } from './time-left.tsx'
-import { standing } from './words.ts'
 
-/** Columns of each cell; 0 leaves it out. */
+/** Column widths; 0 omits a column. */
 export interface Widths {
   name: number
   image: number
@@ -20,8 +20,8 @@ export interface Widths {
 }
 
 /**
- * A wide screen has room for all columns, a narrow one for those by which people choose.
- * @param longestImage columns that show every image whole, which wide screens do
+ * Narrow screens keep the columns by which people choose.
+ * @param longestImage wide screens show every image in full
  */
 export function widthsFor(columns: number, longestImage: number): Widths {
   const marker = 2
@@ -45,10 +45,10 @@ export function widthsFor(columns: number, longestImage: number): Widths {
 
 interface Props {
   session: Sandbox
-  /** null for none, undefined when it is not known yet. */
+  /** null for none, undefined until loaded. */
   lastCommand: ExecSummary | null | undefined
   isSelected: boolean
-  /** Whether commands use it without --session. */
+  /** Whether commands use this session without --session. */
   isChosen: boolean
   now: number
   widths: Widths
@@ -88,5 +88,5 @@ export function commandText(session: Sandbox, command: ExecSummary | null | unde
   if (session.state === 'active' && session.ready_at === null) return 'starting…'
   if (command === undefined) return '…'
   if (command === null) return '–'
-  return `${standing(command).sign} ${oneLine(marked(command.command))}`
+  return `${describeStatus(command).sign} ${oneLine(marked(command.command))}`
 }

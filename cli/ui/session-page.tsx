@@ -5,7 +5,6 @@ import { Line } from './line.tsx'
 import { SessionHead } from './session-head.tsx'
 import type { SessionPage as Page, State } from './state.ts'
 
-/** One session: facts, and its commands or its files. */
 export const SessionPage = ({ state, page, now }: { state: State; page: Page; now: number }) => (
   <Box flexDirection="column" flexGrow={1} overflow="hidden">
     <SessionHead state={state} now={now} />

@@ -1,29 +1,29 @@
-/** What one does with sessions: make, destroy, copy, filter, open. */
+/** Actions on sessions. */
 import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 import { readSeconds } from '../core/parse.ts'
 import { chosenSession, useSession as makeCurrent } from '../core/session.ts'
-import { askForm, askLine, askWhether, closeDialog, whileBusy } from './dialogs.ts'
+import { describeDestroyed } from './describe.ts'
+import { closeDialog, openConfirm, openForm, openPrompt, whileBusy } from './dialogs.ts'
 import { newFolder } from './folder.ts'
 import { field, newForm } from './form.ts'
-import { loadDestroyed, putSessions } from './known.ts'
+import { loadDestroyed, putSessions } from './load-sessions.ts'
+import { attempt, showNotice } from './notices.ts'
 import { newPageId, openPage } from './pages.ts'
 import { nameOf, type SessionPage, sessionInFront } from './state.ts'
-import { attempt, tell } from './tell.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
-import { whyEnded } from './words.ts'
 
-/** @throws {CliError} when there is none, or it has ended */
-export const activeInFront = ({ store }: Ui): Sandbox => mustBeActive(sessionInFront(store.get()))
+/** @throws {CliError} unless there is an active session */
+export const activeInFront = ({ store }: Ui): Sandbox => requireActive(sessionInFront(store.get()))
 
 /** @throws {CliError} as {@link activeInFront} */
-export function mustBeActive(session: Sandbox | undefined): Sandbox {
+export function requireActive(session: Sandbox | undefined): Sandbox {
   if (!session) throw new CliError('no_session', 'There is no session. n makes one.')
   if (session.state === 'active') return session
-  throw new CliError('sandbox_destroyed', `${nameOf(session)} has ended: ${whyEnded(session)}.`)
+  throw new CliError('sandbox_destroyed', `${nameOf(session)} has ended: ${describeDestroyed(session)}.`)
 }
 
 export function openSession(ui: Ui, tab: SessionPage['tab'] = 'commands'): SessionPage | undefined {
@@ -37,7 +37,7 @@ export function openSession(ui: Ui, tab: SessionPage['tab'] = 'commands'): Sessi
     commands: undefined,
     askedAt: 0,
     selectedCommand: undefined,
-    folder: newFolder({ path: '/workspace' }),
+    folder: newFolder('/workspace'),
   }
   openPage(ui, page)
   ui.refresh()
@@ -55,10 +55,10 @@ export function askNewSession(ui: Ui): void {
       const session = await createSession(ui, values)
       putSessions(ui, [session])
       ui.store.set({ selected: session.id, filter: '' })
-      tell(ui, `${nameOf(session)} is ${session.ready_at === null ? 'starting' : 'ready'}.`)
+      showNotice(ui, `${nameOf(session)} is ${session.ready_at === null ? 'starting' : 'ready'}.`)
       ui.refresh()
     })
-  askForm(ui, newForm('New session', fields, create, { enterWord: 'create' }))
+  openForm(ui, newForm('New session', fields, create, { enterWord: 'create' }))
 }
 
 function createSession({ api }: Ui, { name, image, ttl }: Record<string, string>): Promise<Sandbox> {
@@ -74,18 +74,18 @@ function createSession({ api }: Ui, { name, image, ttl }: Record<string, string>
 
 export function askToDestroy(ui: Ui): void {
   const session = activeInFront(ui)
-  askWhether(ui, `Destroy ${oneLine(nameOf(session))}?`, () =>
+  openConfirm(ui, `Destroy ${oneLine(nameOf(session))}?`, () =>
     attempt(ui, async () => {
-      tell(ui, `Destroying ${nameOf(session)}…`)
+      showNotice(ui, `Destroying ${nameOf(session)}…`)
       const ended = await ui.api.call('destroySandbox', { params: { id: session.id } })
       putSessions(ui, [ended])
-      tell(ui, `${nameOf(session)} is destroyed.`)
+      showNotice(ui, `${nameOf(session)} is destroyed.`)
       ui.refresh()
     }),
   )
 }
 
-/** As `session use` does. */
+/** Same as `session use`. */
 export function useSession(ui: Ui): void {
   const session = activeInFront(ui)
   attempt(ui, async () => {
@@ -94,7 +94,7 @@ export function useSession(ui: Ui): void {
     ui.store.set({ chosen: chosen?.value })
     const isSaved = chosen === undefined || chosen.value === session.id
     const wins = isSaved ? '' : ` ${chosen.source} is set, and wins over it.`
-    tell(ui, `${nameOf(session)} is the current session.${wins}`)
+    showNotice(ui, `${nameOf(session)} is the current session.${wins}`)
   })
 }
 
@@ -109,7 +109,7 @@ export function askFilter(ui: Ui): void {
       onCancel: () => ui.store.set({ filter: before, selected }),
     },
   )
-  askLine(ui, form)
+  openPrompt(ui, form)
 }
 
 export function copyId(ui: Ui): void {
@@ -117,10 +117,10 @@ export function copyId(ui: Ui): void {
   if (session) copy(ui, shellWord(session.id))
 }
 
-/** To the clipboard of the machine that the terminal is on, also from afar: OSC 52. */
+/** OSC 52 sets the clipboard of the terminal's machine, also over SSH. */
 export function copy(ui: Ui, text: string): void {
   ui.signal(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`)
-  tell(ui, `Copied: ${text}`)
+  showNotice(ui, `Copied: ${text}`)
 }
 
 export function toggleDestroyed(ui: Ui): void {

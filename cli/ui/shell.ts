@@ -1,69 +1,69 @@
-/** A shell in a session, on this terminal. */
+/** Opens a shell in a session on this terminal. */
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { destroyReasonOf } from '../core/destroy-reasons.ts'
 import { describeError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
-import { endOfItsSession } from '../core/session-end.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
-import { tellAndWait } from './dialogs.ts'
-import { beginOpening, endOpening, isOpening, sessionsKnown } from './opening.ts'
+import { describeStatus } from './describe.ts'
+import { showAndWait } from './dialogs.ts'
+import { errorText, showNotice } from './notices.ts'
 import { activeInFront } from './sessions.ts'
 import { nameOf, type Opening } from './state.ts'
-import { errorText, tell } from './tell.ts'
 import { oneLine } from './text.ts'
+import { beginOpening, endOpening, isOpening, untilSessionsLoaded } from './type-ahead.ts'
 import type { Ui } from './ui.ts'
-import { standing } from './words.ts'
 
 export async function openShell(ui: Ui): Promise<void> {
   const opening = beginOpening(ui, 'shell')
   try {
-    await sessionsKnown(ui, opening)
+    await untilSessionsLoaded(ui, opening)
     if (!isOpening(ui, opening)) return
     const session = activeInFront(ui)
-    tell(ui, `Opening a shell in ${oneLine(nameOf(session))}…`)
+    showNotice(ui, `Opening a shell in ${oneLine(nameOf(session))}…`)
     const remote = createRemote(ui.api, session.id)
     const execId = await startShell(ui, remote, session)
     if (isOpening(ui, opening)) await attachHere(ui, remote, execId, opening)
     else await remote.signal(execId, 'KILL')
   } catch (error) {
-    // What is typed on was meant for the shell.
-    if (isOpening(ui, opening)) tellAndWait(ui, errorText(error))
+    // Further keys were meant for the shell.
+    if (isOpening(ui, opening)) showAndWait(ui, errorText(error))
   } finally {
     endOpening(ui, opening)
   }
 }
 
-/** @param opening of a shell that was started for this: it gets first what was typed meanwhile */
+/** @param opening of a new shell, which first receives the keys typed so far */
 export async function attachHere(ui: Ui, remote: Remote, execId: string, opening?: Opening): Promise<void> {
-  const { attachTerminal, wayBack } = await import('../exec/terminal.ts')
+  const { attachTerminal, attachHint } = await import('../exec/terminal.ts')
   const isNew = opening !== undefined
   const session = ui.store.get().sessions?.get(remote.sessionId)
   const name = oneLine(session ? nameOf(session) : remote.sessionId)
   const say = async () => {
-    sayBelow(`sandlot: ${isNew ? 'a shell' : 'a terminal'} in ${name}; Ctrl-P Ctrl-Q leaves it.`)
-    // While it is being connected, what is typed must not be echoed here.
+    writeNote(`sandlot: ${isNew ? 'a shell' : 'a terminal'} in ${name}; Ctrl-P Ctrl-Q leaves it.`)
+    // Raw mode, so that keys are not echoed while connecting.
     if (process.stdin.isTTY) process.stdin.setRawMode(true)
     if (opening?.typed) process.stdin.unshift(Buffer.from(opening.typed))
-    const ended = await attachTerminal(remote, execId, { note: sayBelow, isNew })
+    const ended = await attachTerminal(remote, execId, { note: writeNote, isNew })
     if (ended === 'detached')
-      return tell(
+      return showNotice(
         ui,
-        `Detached from ${name}, and it goes on. Enter on it among the commands, or ${wayBack(remote, execId)}.`,
+        `Detached from ${name}, and it goes on. Enter on it among the commands, or ${attachHint(remote, execId)}.`,
       )
-    const ofSession = endOfItsSession(ended)
-    const how = ofSession === undefined ? `: ${standing(ended).words}` : ` with its session: ${ofSession}`
+    const ofSession = destroyReasonOf(ended)
+    const how =
+      ofSession === undefined ? `: ${describeStatus(ended).words}` : ` with its session: ${ofSession}`
     const words = `${isNew ? 'The shell' : 'The terminal'} in ${name} has ended${how}.`
-    // Where its user has not ended it, what is typed on was meant for it.
-    if (ended.status === 'exited') tell(ui, words)
-    else tellAndWait(ui, words)
+    // The shell ended without its user, so further keys were meant for it.
+    if (ended.status === 'exited') showNotice(ui, words)
+    else showAndWait(ui, words)
   }
-  await ui.handOver(() => say().catch((error) => tellAndWait(ui, errorText(error))))
+  await ui.handOver(() => say().catch((error) => showAndWait(ui, errorText(error))))
   ui.refresh()
 }
 
-/** While the terminal is the shell's. */
-const sayBelow = (text: string): void => void process.stderr.write(`${printable(text)}\n`)
+const writeNote = (text: string): void => void process.stderr.write(`${printable(text)}\n`)
 
-/** bash where it exists, otherwise sh; sh too where the account's allowlist refuses bash. */
+/** Starts bash if the image has it and the allowlist permits it, else sh. */
 async function startShell(ui: Ui, remote: Remote, { id, name }: Sandbox): Promise<string> {
   const { launchTerminal } = await import('../exec/launch-terminal.ts')
   const start = (shell: string) => launchTerminal(remote, { command: [shell] }, async () => name)
@@ -76,7 +76,7 @@ async function startShell(ui: Ui, remote: Remote, { id, name }: Sandbox): Promis
   }
 }
 
-/** Looked up as a file, because a command that looks would stand in the list of commands. */
+/** Checks the file, because a command would appear in the list of commands. */
 async function hasBash({ api }: Ui, id: string): Promise<boolean> {
   try {
     await api.call('listFiles', { params: { id }, query: { path: '/bin/bash' } })

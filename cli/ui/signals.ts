@@ -1,14 +1,13 @@
-/** Signals while the picker has the terminal: each ends it, with the terminal as it was. */
+/** Signals end the picker after restoring the terminal. */
 import { constants } from 'node:os'
 
 const ending = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 interface Screen {
-  /** Restores the terminal, before the process ends. */
   restore(): void
-  /** Gives the terminal away until the process goes on. */
+  /** Suspends the process. */
   stop(): void
-  /** Draws it anew: another program may have written on it. */
+  /** Redraws, because another program may have written on the screen. */
   drawAgain(): void
 }
 
@@ -30,7 +29,7 @@ export function takeSignals({ restore, stop, drawAgain }: Screen) {
   }
   take()
   return {
-    /** While another program has the terminal: Ctrl-C is its own. */
+    /** Ctrl-C belongs to the program that has the terminal. */
     async leaveTo<T>(use: () => Promise<T>): Promise<T> {
       process.on('SIGINT', ignore)
       release()

@@ -1,4 +1,4 @@
-/** What the picker knows and shows: one value, in one store. */
+/** The state of the picker. */
 import type { Account } from '../../shared/contract/account.ts'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
@@ -8,47 +8,43 @@ import type { OutputTail } from './output-tail.ts'
 
 export interface State {
   size: { rows: number; columns: number }
-  /** The one that is shown last; Esc goes back to the one before. */
+  /** The last page is shown; Esc removes it. */
   pages: Page[]
   dialog: Dialog | undefined
   notice: Notice | undefined
-  /** Where the service is, once that is known. */
   address: string | undefined
-  /** The session that commands use without --session: its id or its name, if one is chosen. */
+  /** Id or name of the session that commands use without --session. */
   chosen: string | undefined
 
   account: Account | undefined
-  /** By id, also those that have ended while we looked; undefined until the first answer. */
+  /** By id, including sessions that ended since; undefined until loaded. */
   sessions: ReadonlyMap<string, Sandbox> | undefined
-  /** Destroyed sessions come page by page: the cursor of the next page, null after the last. */
+  /** Cursor of the next page of destroyed sessions; null after the last. */
   destroyedFrom: string | null | undefined
   isLoadingMore: boolean
-  /** The newest command of each session that was looked at; null where there is none. */
+  /** Newest command of each session; null for none. */
   lastCommands: ReadonlyMap<string, ExecSummary | null>
-  /** What the service's clock is ahead of ours, in milliseconds. */
-  clockAhead: number
   trouble: Trouble | undefined
 
   showsDestroyed: boolean
   filter: string
-  /** What was run in each session, the newest last. */
+  /** Command history of each session, newest last. */
   ran: ReadonlyMap<string, string[]>
   opening: Opening | undefined
   selected: string | undefined
 }
 
-/** The service does not answer as it should. */
+/** Why the store is not up to date. */
 export interface Trouble {
-  /** Not there, or not itself; else it refuses. */
-  isAway: boolean
-  /** By our clock. */
+  /** Unreachable or broken; otherwise it refused the request. */
+  isUnavailable: boolean
   since: number
   message: string
 }
 
 export interface Opening {
   program: 'shell' | 'pager'
-  /** What is typed into it already, as a terminal sends it. */
+  /** Keys typed so far, encoded as a terminal sends them. */
   typed: string
 }
 
@@ -59,15 +55,15 @@ export interface Notice {
 
 export type Page = FirstRunPage | ListPage | SessionPage | OutputPage
 interface AnyPage {
-  /** What a page is known by while all else of it changes; two pages may show the same. */
+  /** Identifies the page while everything else in it changes. */
   pageId: number
 }
 export interface FirstRunPage extends AnyPage {
   at: 'first-run'
-  step: 'address' | 'way' | 'sign-up' | 'key'
+  step: 'address' | 'method' | 'sign-up' | 'key'
   address: string
-  /** The line of `way` that is stood on. */
-  way: number
+  /** Index of the selected way. */
+  method: number
 }
 export interface ListPage extends AnyPage {
   at: 'list'
@@ -76,9 +72,8 @@ export interface SessionPage extends AnyPage {
   at: 'session'
   id: string
   tab: 'commands' | 'files'
-  /** Newest first; undefined until the first answer. */
+  /** Newest first; undefined until loaded. */
   commands: ExecSummary[] | undefined
-  /** When they were asked for, by our clock. */
   askedAt: number
   selectedCommand: string | undefined
   folder: Folder
@@ -89,19 +84,18 @@ export interface OutputPage extends AnyPage {
   execId: string | undefined
   command: string
   output: OutputTail
-  /** In words, once it is known. */
   status: string
   isRunning: boolean
   isInterrupted: boolean
-  /** The number of the line on the first row, or the end as it grows. */
+  /** Number of the first line, or `end` to follow the output. */
   top: number | 'end'
 }
 
 export type Dialog =
   | { kind: 'form'; form: Form; isPrompt: boolean }
   | { kind: 'confirm'; question: string; onYes: () => void }
-  /** It waits for Enter, because what is typed was meant for something else. */
-  | { kind: 'told'; text: string }
+  /** Waits for Enter, because typed keys were meant for something else. */
+  | { kind: 'message'; text: string }
   | { kind: 'help'; top: number }
   | { kind: 'copy'; at: number }
 
@@ -117,7 +111,6 @@ export const firstState: State = {
   destroyedFrom: undefined,
   isLoadingMore: false,
   lastCommands: new Map(),
-  clockAhead: 0,
   trouble: undefined,
   showsDestroyed: false,
   filter: '',
@@ -129,10 +122,10 @@ export const firstState: State = {
 export const pageOf = (state: State): Page => state.pages.at(-1)!
 
 type Sessions = NonNullable<State['sessions']>
-/** A cache: the same list is asked for many times a frame. */
+/** Several views need the same list for each frame. */
 const listed = new WeakMap<Sessions, { key: string; sessions: Sandbox[] }>()
 
-/** Newest first, those that the filter lets through. */
+/** Returns the sessions that pass the filter, newest first. */
 export function listedSessions({ sessions, showsDestroyed, filter }: State): Sandbox[] {
   if (sessions === undefined) return []
   const key = `${showsDestroyed} ${filter}`
@@ -156,10 +149,7 @@ function list(sessions: Sessions, showsDestroyed: boolean, filter: string): Sand
 
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/**
- * The selection is a session, not a row: whatever appears or moves, it stays. When its session leaves the list, the one
- * that takes its row is selected.
- */
+/** Keeps the selected session when rows move. If it leaves the list, selects the session that takes its row. */
 export function keepSelection(state: State, before: State): State {
   const isSame = (['sessions', 'showsDestroyed', 'filter', 'selected'] as const).every(
     (key) => state[key] === before[key],
@@ -171,11 +161,11 @@ export function keepSelection(state: State, before: State): State {
   return { ...state, selected: listed[Math.min(row, listed.length - 1)]!.id }
 }
 
-/** Another filter begins at the first row. */
+/** A new filter starts at the first row. */
 const rowBefore = ({ filter, selected }: State, before: State): number =>
   filter === before.filter ? listedSessions(before).findIndex(({ id }) => id === selected) : 0
 
-/** The session that keys act on: that of the page, or the selected one. */
+/** The session that keys act on. */
 export function sessionInFront(state: State): Sandbox | undefined {
   const page = pageOf(state)
   if (page.at === 'first-run') return undefined

@@ -1,20 +1,19 @@
-/** Ctrl-Z: the host's shell has the terminal until `fg`. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { attempt } from './tell.ts'
+import { attempt } from './notices.ts'
 import type { Ui } from './ui.ts'
 
-/** Until the signal that we send to ourselves has stopped us; what is left of it passes after `fg`. */
+/** Time for the signal to take effect; the rest passes after `fg`. */
 const stoppingMs = 50
 
 export function stopHere(ui: Ui): void {
   attempt(ui, () =>
     ui.handOver(async () => {
-      // All of the job, as a terminal does it: whatever started us waits for us.
+      // Stops the whole job, as a terminal does.
       process.kill(0, 'SIGTSTP')
       await sleep(stoppingMs)
     }),
   )
 }
 
-/** Somebody else stopped us, with the screen as it was: the shell has written on it. */
+/** Another process stopped us, and the shell has written on the screen. */
 export const drawAgain = (ui: Ui): void => attempt(ui, () => ui.handOver(async () => {}))

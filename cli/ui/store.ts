@@ -1,12 +1,11 @@
-/** The one store: a value and its listeners. It knows nothing of views. */
 export interface Store<State> {
   get(): State
   set(change: Partial<State> | ((state: State) => Partial<State>)): void
-  /** @returns what ends it */
+  /** @returns a function that unsubscribes */
   subscribe(listener: () => void): () => void
 }
 
-/** @param settle corrects each new state before anybody sees it */
+/** @param settle corrects each new state before listeners see it */
 export function createStore<State extends object>(
   first: State,
   settle: (state: State, before: State) => State = (state) => state,

@@ -1,7 +1,6 @@
 /**
- * The terminal's keys as Ink wants to read them. Ink turns the stream that it reads into text for good and
- * keeps hold of it; this one stands between, so that a shell or an editor that gets the terminal gets
- * stdin as it was: bytes, and nobody else reading.
+ * Sits between stdin and Ink, which would otherwise decode stdin permanently and keep reading it. Shells and
+ * editors get stdin unchanged.
  */
 import { Readable } from 'node:stream'
 import type { ReadStream } from 'node:tty'
@@ -11,7 +10,7 @@ export class TerminalInput extends Readable {
   private readonly terminal: ReadStream
   private readonly receive = (chunk: Buffer) => void this.push(chunk)
 
-  /** @param onGone told when the terminal is gone */
+  /** @param onGone called when the terminal is closed */
   constructor(terminal: ReadStream, onGone: () => void) {
     super()
     this.terminal = terminal
@@ -23,13 +22,13 @@ export class TerminalInput extends Readable {
     return this
   }
 
-  /** Ink calls it when it begins to read. */
+  /** Called by Ink to start reading. */
   ref(): this {
     this.terminal.off('data', this.receive).on('data', this.receive).resume()
     return this
   }
 
-  /** Ink calls it when it hands the terminal over, and when it ends. */
+  /** Called by Ink to hand over the terminal, and at the end. */
   unref(): this {
     this.terminal.off('data', this.receive).pause()
     return this

@@ -1,4 +1,4 @@
-/** Text from elsewhere, made fit for cells of a screen. */
+/** Fits untrusted text into cells of the screen. */
 import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
 import wrapAnsi from 'wrap-ansi'
@@ -6,10 +6,10 @@ import { oneLine as plainLine, steering, styledPieces, withStyle } from '../core
 
 const tabWidth = 8
 
-/** One line of a name or a message: nothing in it steers the terminal or breaks the line. */
+/** Makes names and messages safe and keeps them on one line. */
 export const oneLine = (text: string): string => plainLine(stripVTControlCharacters(text))
 
-/** A line that a program printed, with its colours, without what else steers and overwritten text; tabs become spaces. */
+/** Keeps colors of a printed line; removes other sequences and overwritten text, and expands tabs. */
 export function printedLine(line: string): string {
   const whole = line.replace(/\r+$/, '')
   const visible = whole.slice(whole.lastIndexOf('\r') + 1)
@@ -27,7 +27,6 @@ export function printedLine(line: string): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const hasSequences = /[\u001b\u0080-\u009f]/
 
-/** @param column where the text begins */
 function expandTabs(line: string, column = 0): string {
   if (!line.includes('\t')) return line
   let text = ''
@@ -38,10 +37,10 @@ function expandTabs(line: string, column = 0): string {
   return text
 }
 
-/** Shows where a line ends, in text that has only one line for it. */
+/** Marks line ends in text that has only one line. */
 export const showLines = (text: string): string => text.replaceAll('\n', '↵')
 
-/** At most so many cells wide; a longer one without its middle. */
+/** Removes the middle of text that is too wide. */
 export function shorten(text: string, width: number): string {
   if (stringWidth(text) <= width) return text
   const letters = [...text]
@@ -52,12 +51,12 @@ export function shorten(text: string, width: number): string {
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 /**
- * Breaks a line where the screen ends. Not by wrap-ansi, which turns some letters into others (NFC).
+ * Breaks a line at the edge of the screen. wrap-ansi would normalize letters (NFC).
  * @returns at least one row
  */
 export function wrap(line: string, width: number): string[] {
   if (width < 1) return ['']
-  // A short cut: most lines are plain ASCII, and there may be many thousands.
+  // Most lines are ASCII, and there may be thousands.
   if (isAscii(line)) {
     if (line.length <= width) return [line]
     return Array.from({ length: Math.ceil(line.length / width) }, (_, row) =>
@@ -81,7 +80,7 @@ export function wrap(line: string, width: number): string[] {
         row = ''
         filled = 0
       }
-      // A wide character does not fit on a screen of one column.
+      // A wide character does not fit on one column.
       part += cells > width ? '\ufffd' : segment
       filled += Math.min(cells, width)
     }
@@ -92,7 +91,9 @@ export function wrap(line: string, width: number): string[] {
 
 const isAscii = (text: string): boolean => /^[\x20-\x7e]*$/.test(text)
 
-/** Graphemes; but letters of ASCII, which fill rows without more ado, up to the last that a mark may follow. */
+/**
+ * Splits into graphemes, but plain ASCII into letters. The last ASCII letter may belong to a combining mark.
+ */
 function* segmentsOf(text: string): Generator<string> {
   for (const [run] of text.matchAll(/[\x20-\x7e]+(?=[\x20-\x7e]|$)|[\x20-\x7e]?[^\x20-\x7e]+/g)) {
     if (isAscii(run)) yield* run
@@ -100,6 +101,6 @@ function* segmentsOf(text: string): Generator<string> {
   }
 }
 
-/** The same for sentences: between words, where that is possible. */
+/** Breaks sentences between words where possible. */
 export const wrapWords = (text: string, width: number): string[] =>
   wrapAnsi(text, width, { hard: true }).split('\n')

@@ -2,17 +2,15 @@ import { Box } from 'ink'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { Bar } from './bar.tsx'
 import { Line } from './line.tsx'
-import { sayLeft, showAge, showLeft } from './time.ts'
+import { describeTimeLeft, formatTimeLeft, showAge } from './time.ts'
 
 interface Props {
   session: Sandbox
-  /** The service's time. */
   now: number
-  /** Columns of the bar. */
   width: number
 }
 
-/** The time left of a session, as a bar and in figures; for an ended one, since when. */
+/** The time left as a bar and in figures; for an ended session, the time since. */
 export const TimeLeft = ({ session, now, width }: Props) => {
   const { state, created_at, expires_at, destroyed_at, destroy_reason } = session
   if (state === 'destroyed') {
@@ -28,7 +26,7 @@ export const TimeLeft = ({ session, now, width }: Props) => {
   return (
     <Box gap={1}>
       <Bar fraction={left / life} width={width} color={colorOf(left)} />
-      <Line aria-label={sayLeft(left)}>{left <= 0 ? 'ending' : showLeft(left)}</Line>
+      <Line aria-label={describeTimeLeft(left)}>{left <= 0 ? 'ending' : formatTimeLeft(left)}</Line>
     </Box>
   )
 }

@@ -3,18 +3,16 @@ import { Line } from './line.tsx'
 import type { State } from './state.ts'
 import { showAge, showClock } from './time.ts'
 
-/** That the service is away, since when and why; nothing while it answers. */
 export const TroubleLine = ({ state, now }: { state: State; now: number }) => {
   const { trouble } = state
   if (!trouble) return null
-  // `since` is by our clock, `now` is the service's time.
-  const age = showAge(now - state.clockAhead - trouble.since)
+  const age = showAge(now - trouble.since)
   const [beside, ...below] = troubleRows(state)
   return (
     <>
       <Line color="yellow">
-        ! {trouble.isAway ? 'Service away' : 'Refused'} since {showClock(trouble.since)} ({age}), trying
-        again. {beside}
+        ! {trouble.isUnavailable ? 'Service away' : 'Refused'} since {showClock(trouble.since)} ({age}),
+        trying again. {beside}
       </Line>
       {below.map((row, index) => (
         <Line key={index} color="yellow">

@@ -1,4 +1,4 @@
-/** What every part of the picker gets: the store, the service and the terminal. */
+/** Passed to every part of the picker. */
 import { createContext, useContext, useSyncExternalStore } from 'react'
 import type { Api } from '../core/api.ts'
 import type { Settings } from '../core/settings.ts'
@@ -7,20 +7,20 @@ import type { Store } from './store.ts'
 
 export interface Ui {
   store: Store<State>
-  /** Changes when the first-run page is done. */
+  /** Replaced by `connect`. */
   api: Api
   settings: Settings
   refresh(): void
-  /** Replaces the settings of this run. */
+  /** Uses other settings from now on. */
   connect(settings: Settings): void
-  /** The list calls it with the sessions on the screen, the selected one first. */
+  /** Receives the visible sessions, the selected one first. */
   onVisible(ids: string[]): void
-  /** The view sets how the terminal is handed over. */
+  /** Registers Ink's function that hands over the terminal. */
   onTerminal(suspend: (use: () => Promise<void>) => Promise<void>): void
   handOver(use: () => Promise<void>): Promise<void>
-  /** Writes control sequences that neither move the cursor nor show anything. */
+  /** Writes control sequences that neither print nor move the cursor. */
   signal(sequence: string): void
-  /** @param code of the exit, 0 unless told */
+  /** @param code exit code, 0 by default */
   quit(code?: number): void
 }
 

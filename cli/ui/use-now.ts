@@ -1,12 +1,12 @@
 import { useEffect, useState } from 'react'
+import { serviceNow } from '../core/times.ts'
 
-/** The time by our clock, updated every second; every half minute for screen readers, which read each change. */
+/** The service's time, updated every second; every 30 s for screen readers, which read each change aloud. */
 export function useNow(isForEars: boolean): number {
-  const [now, setNow] = useState(() => Date.now())
+  const [now, setNow] = useState(serviceNow)
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), isForEars ? 30_000 : 1_000)
+    const timer = setInterval(() => setNow(serviceNow()), isForEars ? 30_000 : 1_000)
     return () => clearInterval(timer)
   }, [isForEars])
-  // A frame between two ticks gets the present time.
-  return Math.max(now, isForEars ? 0 : Date.now())
+  return isForEars ? now : serviceNow()
 }

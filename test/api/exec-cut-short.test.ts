@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { preferRow, writeLastEvents } from '../../api/exec/ends.ts'
 import { passEvents } from '../../api/exec/events.ts'
 import { cutToSize } from '../../api/mcp/output.ts'
-import { describeEnd, exitCodeOf, sayEnd } from '../../cli/exec/ending.ts'
+import { describeExit, exitCodeOf, noteExitStatus } from '../../cli/exec/exit-status.ts'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 
 test('what did not pass is told as a gap, to the byte, before the end', async () => {
@@ -47,10 +47,10 @@ test('a command whose output was cut says so in a field: as an event, as a resul
 
 test('the client says it in a note, and exits with the command’s own code', () => {
   const notes: string[] = []
-  sayEnd(cut, (note) => notes.push(note))
+  noteExitStatus(cut, (note) => notes.push(note))
   expect(notes).toEqual([`sandlot: ${reason}`])
   expect(exitCodeOf(cut)).toBe(6)
-  expect(describeEnd(cut)).toBe(`exited 6: ${reason}`)
-  expect(describeEnd({ ...cut, reason: null })).toBe('exited 6')
-  expect(describeEnd({ ...cut, status: 'signaled', signal: 'SIGHUP', reason: null })).toBe('signaled SIGHUP')
+  expect(describeExit(cut)).toBe(`exited 6: ${reason}`)
+  expect(describeExit({ ...cut, reason: null })).toBe('exited 6')
+  expect(describeExit({ ...cut, status: 'signaled', signal: 'SIGHUP', reason: null })).toBe('signaled SIGHUP')
 })

@@ -4,7 +4,7 @@ import { createApi } from '../../cli/core/api.ts'
 import { Settings } from '../../cli/core/settings.ts'
 import { readAll } from '../../cli/exec/follow.ts'
 import { createRemote, type Remote } from '../../cli/exec/remote.ts'
-import { Patience } from '../../cli/exec/retry.ts'
+import { RetryPolicy } from '../../cli/exec/retry.ts'
 import { runStreaming } from '../../cli/exec/stream.ts'
 import { bytesOf } from '../../shared/contract/exec-events.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -81,7 +81,7 @@ const mendLate = (line: CuttableLine, remote: Remote, file: string): Remote => {
 const waiting = (file: string) => `echo up; until [ -e ${file} ]; do sleep 0.05; done; echo done`
 
 /** As long as the client's own, with shorter pauses. */
-const quick = () => new Patience({ pausesMs: [1] })
+const quick = () => new RetryPolicy({ pausesMs: [1] })
 
 test.concurrent('an exec goes on after more tries than a single request gets', async () => {
   await using line = await openLine(world.url())
@@ -95,7 +95,7 @@ test.concurrent('an exec goes on after more tries than a single request gets', a
       if (printed.length === 1) line.hold()
     },
     note() {},
-    patience: quick(),
+    retry: quick(),
   })
   expect(ended).toMatchObject({ status: 'exited', exit_code: 0 })
   expect(printed.join('')).toBe('up\ndone\n')
@@ -108,7 +108,7 @@ test.concurrent('and so do logs -f', async () => {
   const { follow } = mendLate(line, remote, 'mended-2')
   const open = (lastId?: string) => follow(id, lastId)
   let printed = ''
-  for await (const event of readAll(await remote.follow(id), open, { patience: quick() })) {
+  for await (const event of readAll(await remote.follow(id), open, { retry: quick() })) {
     if (event.event !== 'stdout') continue
     if (printed === '') line.hold()
     printed += bytesOf(event.data)
@@ -126,7 +126,7 @@ test.concurrent('one that stays away is given up, and how long it was away and w
     write: async () => line.hold(),
     note() {},
     // Each look at the clock is 10 s later.
-    patience: new Patience({ pausesMs: [1], now: () => (now += 10_000) }),
+    retry: new RetryPolicy({ pausesMs: [1], now: () => (now += 10_000) }),
   })
   await expect(running).rejects.toMatchObject({
     code: 'network',

@@ -1,8 +1,8 @@
 /** `sandlot exec` as it is typed: output and stdin as they come, interrupts, lost connections. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { describeEnd, sayEnd } from '../../cli/exec/ending.ts'
-import { standing } from '../../cli/ui/words.ts'
+import { describeExit, noteExitStatus } from '../../cli/exec/exit-status.ts'
+import { describeStatus } from '../../cli/ui/describe.ts'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { callAs } from '../support/account.ts'
 import { inside } from '../support/inside.ts'
@@ -223,10 +223,10 @@ test.each([
 ])('a command that ends because its session has ended with %s says so', (reason, why) => {
   const said: string[] = []
   const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecEnd
-  sayEnd(end, (text) => said.push(text))
+  noteExitStatus(end, (text) => said.push(text))
   expect(said).toEqual([`sandlot: the session has ended (${why}), and the command with it.`])
-  expect(describeEnd(end)).toBe(`killed with its session (${why})`)
-  expect(standing(end).words).toBe(`killed with its session: ${why}`)
+  expect(describeExit(end)).toBe(`killed with its session (${why})`)
+  expect(describeStatus(end).words).toBe(`killed with its session: ${why}`)
 })
 
 test('a session in place of a command is pointed out, and the exit code stays 127', async () => {

@@ -4,7 +4,7 @@ import { quote } from '../../shared/contract/shell-words.ts'
 import { patient } from '../support/eventually.ts'
 
 /** Less than a test has, so that it can say what was on the screen. */
-const patienceMs = patient(30_000)
+const retryBudgetMs = patient(30_000)
 
 export interface Terminal {
   /** All that was shown so far. */
@@ -45,7 +45,7 @@ export function openTerminal(
     shows: (text) =>
       new Promise((resolve, reject) => {
         const fail = (why: string) => reject(new Error(`${why} without showing ${text}:\n${screen}`))
-        const timer = setTimeout(fail, patienceMs, `${patienceMs / 1000} s went by`)
+        const timer = setTimeout(fail, retryBudgetMs, `${retryBudgetMs / 1000} s went by`)
         look = () => {
           const at = screen.indexOf(text, seen)
           if (at < 0) return

@@ -2,8 +2,8 @@
 import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { commandSynonyms } from '../../cli/commands/command-synonyms.ts'
 import { type Branch, commands } from '../../cli/commands/index.ts'
-import { otherWords } from '../../cli/commands/other-words.ts'
 import { targets } from '../../cli/mcp/targets.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { clientPath, Home } from './client.ts'
@@ -18,7 +18,7 @@ const find = (words: string[], branch: Branch = commands): boolean => {
 }
 
 test('a word of another tool is no command here, and what is named in its place is one', () => {
-  for (const [theirs, ours] of Object.entries(otherWords)) {
+  for (const [theirs, ours] of Object.entries(commandSynonyms)) {
     expect(find(theirs.split(' ')), theirs).toBe(false)
     expect(find(ours.split(' ')), ours).toBe(true)
   }

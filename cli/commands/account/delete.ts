@@ -1,4 +1,3 @@
-/** `sandlot account delete`: ends the account and all that it has, for good. */
 import { defineCommand, type Invocation } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readCredentials } from '../../core/credentials.ts'
 import { CliError } from '../../core/errors.ts'
@@ -28,7 +27,7 @@ forgets the account's key.`,
     await settings.baseUrl()
     const credentials = await readCredentials(invocation)
     const { account, token } = await api.call('logIn', { body: credentials })
-    await mustBeMeant(invocation, account.email)
+    await confirmIntent(invocation, account.email)
     const isOwn = (await accountOfKey(invocation)) === account.id
     const deleted = await api.call('deleteAccount', {
       body: { current_password: credentials.password },
@@ -40,8 +39,7 @@ forgets the account's key.`,
   },
 })
 
-/** @throws {CliError} */
-async function mustBeMeant({ options, ask }: Invocation<Options>, email: string): Promise<void> {
+async function confirmIntent({ options, ask }: Invocation<Options>, email: string): Promise<void> {
   const question = `Delete the account ${email}, with its sessions, keys and secrets, for good?`
   const otherwise = 'Nothing was deleted.'
   await ask.confirm(question, otherwise)
@@ -49,7 +47,7 @@ async function mustBeMeant({ options, ask }: Invocation<Options>, email: string)
   if (typed.trim().toLowerCase() !== email) throw new CliError('failed', otherwise)
 }
 
-/** The account of the key that this client has saved, where that key is in use. */
+/** The account of the saved key, if that key is in use. */
 async function accountOfKey({ settings, api }: Invocation<Options>): Promise<string | undefined> {
   const key = await settings.findKey(await settings.baseUrl())
   if (key === undefined || key.value !== (await settings.saved()).api_key) return undefined

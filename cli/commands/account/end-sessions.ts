@@ -1,4 +1,3 @@
-/** `sandlot account end-sessions`: makes every session token of the account invalid. */
 import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 

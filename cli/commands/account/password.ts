@@ -1,4 +1,3 @@
-/** `sandlot account password`: sets a new password, which ends all other sessions. */
 import { defineCommand } from '../../core/command.ts'
 import {
   addCredentialOptions,
@@ -28,7 +27,7 @@ export const define = defineCommand<CredentialOptions>({
     const token = kept ?? (await api.call('logIn', { body: { email, password } })).token
     const body = { current_password: password, new_password: newPassword }
     const changed = await api.call('changePassword', { body, token })
-    // Not where somebody logged out meanwhile.
+    // Not after a logout in the meantime.
     if (kept !== undefined)
       await settings.save((saved) => (saved.token === kept ? savedLogin(changed) : undefined))
     const { account } = changed

@@ -1,4 +1,3 @@
-/** `sandlot allowlist check -- CMD…`: whether a command would be allowed. Exit 0 when it would, else 1. */
 import { defineCommand } from '../../core/command.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
 import { decisionFields } from '../../core/shapes.ts'

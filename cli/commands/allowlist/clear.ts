@@ -1,4 +1,3 @@
-/** `sandlot allowlist clear`: every command may run. */
 import { defineCommand } from '../../core/command.ts'
 
 export const define = defineCommand({

@@ -1,4 +1,3 @@
-/** `sandlot allowlist get`: prints the entries, one a line; nothing without an allowlist. */
 import { defineCommand } from '../../core/command.ts'
 import { allowlistFields } from '../../core/shapes.ts'
 import { showAllowlist } from './show.ts'

@@ -1,4 +1,3 @@
-/** `sandlot allowlist set CMD…`: replaces the list. Each argument is one entry, as it is. */
 import { defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, readInput, readLocalFile } from '../../core/input.ts'

@@ -1,7 +1,7 @@
 import type { Allowlist } from '../../../shared/contract/allowlist.ts'
 import type { Output } from '../../core/output.ts'
 
-/** Entries go to stdout, so that they can be saved and set again; warnings and counts go to stderr. */
+/** Prints only entries on stdout, so that they can be saved and set again. */
 export function showAllowlist(allowlist: Allowlist, output: Output): void {
   const { commands, warnings, refusals } = allowlist
   output.result(allowlist, (commands ?? []).map((entry) => `${entry}\n`).join(''))

@@ -1,4 +1,3 @@
-/** `sandlot config set-key [API_KEY]`: saves an API key. */
 import type { apiKeyPrefix } from '../../../shared/contract/api-keys.ts'
 import { readAddress } from '../../core/address.ts'
 import { defineCommand, type Invocation } from '../../core/command.ts'
@@ -25,7 +24,7 @@ only while none is saved.`,
   handle: async (invocation) => {
     const { settings, output } = invocation
     const api_key = readKey((await readArgument(invocation)).trim(), 'argument')
-    mustLookLikeKey(api_key)
+    requireKeyFormat(api_key)
     const addressBeside = (saved: SavedTable) => {
       const found = settings.addressForKey(saved)
       return { found, base_url: found && readAddress(found.value, found.source) }
@@ -53,8 +52,8 @@ only while none is saved.`,
   },
 })
 
-/** @throws {CliError} `usage`, without showing what was given: it may be another secret */
-function mustLookLikeKey(text: string): void {
+/** Does not print the argument, which may be another secret. @throws {CliError} `usage` */
+function requireKeyFormat(text: string): void {
   if (text.startsWith(prefix) && /^[0-9A-Za-z]{49}$/.test(text.slice(prefix.length))) return
   throw new CliError(
     'usage',

@@ -1,4 +1,3 @@
-/** `sandlot config set-url URL`: saves the base address. */
 import { readAddress } from '../../core/address.ts'
 import { defineCommand } from '../../core/command.ts'
 import { blankKey, isSameService, keyIn, type SavedKey, wordsOfProfile } from '../../core/saved-keys.ts'

@@ -1,7 +1,6 @@
-/** `sandlot config show`: each setting, and where it comes from. */
 import { readAddress } from '../../core/address.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
-import { addDetails, type CliError, describeError } from '../../core/errors.ts'
+import { type CliError, describeError } from '../../core/errors.ts'
 import { fields } from '../../core/output.ts'
 import { blankKey, destinationOf } from '../../core/saved-keys.ts'
 import { chosenSession } from '../../core/session.ts'
@@ -14,7 +13,7 @@ export const define = defineCommand({
   fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'],
   handle: async ({ settings, output }) => {
     const problems: CliError[] = []
-    /** Notes what is wrong with one setting, so that the others are shown all the same. */
+    /** Collects errors, so that the other settings are shown. */
     async function attempt<T>(look: () => T | Promise<T>): Promise<T | undefined> {
       try {
         return await look()
@@ -25,7 +24,7 @@ export const define = defineCommand({
     }
     const url = await attempt(() => settings.find('url'))
     const session = await chosenSession(settings)
-    // An address that no command would use must not look like one that works.
+    // An address that is not accepted must not look valid.
     const address = url && (await attempt(() => readAddress(url.value, url.source)))
     const api_key = blank(await attempt(() => settings.findKey(address)))
     const saved = (await attempt(() => settings.savedKeys())) ?? []
@@ -49,7 +48,7 @@ export const define = defineCommand({
         }),
       )
     }
-    if (problem) throw addDetails(problem, shown)
+    if (problem) throw problem.with({ details: { ...problem.details, ...shown } })
   },
 })
 

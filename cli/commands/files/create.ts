@@ -1,4 +1,3 @@
-/** `sandlot files create PATH`: writes a file, from an option, a local file or stdin. */
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { hasPipedInput } from '../../core/input.ts'
@@ -45,7 +44,7 @@ export const define = defineCommand<Options>({
   },
 })
 
-/** @returns the text, or the path of a local file; - is stdin */
+/** @returns the text or the path of a local file; - is stdin */
 function readSource({ content, fromFile, from: local = fromFile }: Options) {
   if (content !== undefined && local !== undefined) {
     throw new CliError('usage', '--content and --from do not go together.')
@@ -59,6 +58,5 @@ function readSource({ content, fromFile, from: local = fromFile }: Options) {
 
 function offerToOverwrite(error: unknown): never {
   if (!(error instanceof CliError) || error.code !== 'file_exists') throw error
-  const { code, message, details, exitCode } = error
-  throw new CliError(code, message, { hint: '--overwrite replaces it.', details, exitCode })
+  throw error.with({ hint: '--overwrite replaces it.' })
 }

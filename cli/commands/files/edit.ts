@@ -1,4 +1,3 @@
-/** `sandlot files edit PATH`: replaces exact text, or opens the file in an editor. */
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, readLocalFile } from '../../core/input.ts'

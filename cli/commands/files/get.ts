@@ -1,4 +1,3 @@
-/** `sandlot files get PATH [LOCAL]`: a file of any size, to this machine. */
 import { basename, join } from 'node:path'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { printFile, saveFile } from '../../files/download.ts'

@@ -1,8 +1,7 @@
-/** `sandlot files glob PATTERN`: paths that match. */
 import { longestSearchMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { globFields } from '../../core/shapes.ts'
-import { line, nameBytes, tellMore } from './names.ts'
+import { line, nameBytes, reportMore } from './names.ts'
 
 export const define = defineCommand<{ path?: string }>({
   declare: (command) =>
@@ -17,6 +16,6 @@ export const define = defineCommand<{ path?: string }>({
     const found = await api.call('globFiles', { params: { id }, query, timeoutMs: longestSearchMs })
     const lines = found.paths.map((path, index) => line(nameBytes(path, found.paths_base64?.[String(index)])))
     output.result(found, Buffer.concat(lines))
-    if (found.truncated) exitWith(tellMore(output, `${found.paths.length} paths`))
+    if (found.truncated) exitWith(reportMore(output, `${found.paths.length} paths`))
   },
 })

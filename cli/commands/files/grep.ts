@@ -1,9 +1,8 @@
-/** `sandlot files grep PATTERN [PATH]`: lines that match, as `path:line:text`. */
 import { longestSearchMs, type Reply } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
 import { matchFields } from '../../core/shapes.ts'
-import { line, nameBytes, tellMore, textBytes } from './names.ts'
+import { line, nameBytes, reportMore, textBytes } from './names.ts'
 
 export const define = defineCommand<{
   include?: string
@@ -47,7 +46,7 @@ Exits with 1 when nothing matches. Names binary files on stderr.`,
     )
     output.result(found, Buffer.concat(options.filesWithMatches ? onlyFiles(found) : lines))
     for (const path of found.skipped_binary) output.note(`sandlot: ${path}: binary file matches`)
-    if (found.truncated) exitWith(tellMore(output, `${found.matches.length} lines`))
+    if (found.truncated) exitWith(reportMore(output, `${found.matches.length} lines`))
     if (found.matches.length === 0 && found.skipped_binary.length === 0) exitWith(exitCodes.failed)
   },
 })

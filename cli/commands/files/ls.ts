@@ -1,10 +1,9 @@
-/** `sandlot files ls [PATH]`: what is in a folder. */
 import type { FileEntry } from '../../../shared/contract/files.ts'
 import { longestSearchMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fileEntryFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
-import { line, nameBytes, tellMore } from './names.ts'
+import { line, nameBytes, reportMore } from './names.ts'
 
 export const define = defineCommand<{ long?: boolean; all?: boolean }>({
   declare: (command) =>
@@ -32,7 +31,7 @@ bytes and times.`,
     output.result(listed, Buffer.concat(shown.map(show)))
     const left = entries.length - shown.length
     if (left > 0) output.aside(`${left} more with a dot in front: -a shows ${left === 1 ? 'it' : 'them'}.`)
-    if (listed.truncated) exitWith(tellMore(output, `${listed.entries.length} entries`))
+    if (listed.truncated) exitWith(reportMore(output, `${listed.entries.length} entries`))
   },
 })
 
@@ -65,7 +64,7 @@ async function longLine(entries: FileEntry[]) {
   }
 }
 
-/** `644` as `rw-r--r--`, with the letters of the special bits. */
+/** `644` as `rw-r--r--`, with setuid, setgid and sticky bits. */
 function permissions(mode: string): string {
   const bits = Number.parseInt(mode, 8)
   const special = ['s', 's', 't'].map((letter, index) => ((bits >> (11 - index)) & 1 ? letter : undefined))

@@ -1,22 +1,22 @@
-/** Names of files on stdout: the exact bytes for programs; on a terminal, each on its line. */
+/** Prints file names: exact bytes for programs, one line each on terminals. */
 import { exitCodes } from '../../core/errors.ts'
 import type { Output } from '../../core/output.ts'
 
-/** @param base64 given when the name is not UTF-8 */
+/** @param base64 set if the name is not UTF-8 */
 export function nameBytes(text: string, base64: string | undefined): Buffer {
   if (process.stdout.isTTY) return Buffer.from(text.replace(/[\n\t]/g, '\ufffd'))
   return textBytes(text, base64)
 }
 
-/** The exact bytes for programs; on a terminal the text. @param base64 given when it is not UTF-8 */
+/** @param base64 set if the text is not UTF-8 */
 export const textBytes = (text: string, base64: string | undefined): Buffer =>
   base64 === undefined || process.stdout.isTTY ? Buffer.from(text) : Buffer.from(base64, 'base64')
 
 export const line = (...parts: (Buffer | string)[]): Buffer =>
   Buffer.concat([...parts, '\n'].map((part) => Buffer.from(part as string)))
 
-/** Says that a list is not whole. @returns the exit code for that */
-export function tellMore({ note }: Output, what: string): number {
+/** Reports that a list is incomplete. @returns the exit code for that */
+export function reportMore({ note }: Output, what: string): number {
   note(`sandlot: there is more than the ${what} shown.`)
   return exitCodes.more
 }

@@ -1,4 +1,3 @@
-/** `sandlot files put LOCAL PATH`: a file of any size, from this machine. */
 import { basename } from 'node:path'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { createdFileFields } from '../../core/shapes.ts'

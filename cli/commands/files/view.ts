@@ -1,4 +1,3 @@
-/** `sandlot files view PATH`: a file's bytes on stdout. */
 import type { FileView } from '../../../shared/contract/files.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
@@ -35,7 +34,7 @@ with a whole line; it exits with 9 when there is more.`,
   },
 })
 
-/** Where its first line ends beyond the cut, all that there is. */
+/** Ends the content with a whole line, unless the first line is longer than the limit. */
 function endingWithLine(file: FileView): FileView {
   const bytes = Buffer.from(file.content, file.encoding)
   const end = bytes.lastIndexOf('\n') + 1

@@ -1,4 +1,3 @@
-/** `sandlot keys create`: creates another API key. Needs a login, since no key can create a key. */
 import { Option } from 'commander'
 import type { Scope } from '../../../shared/contract/endpoint.ts'
 import { defineCommand } from '../../core/command.ts'
@@ -41,7 +40,7 @@ export const define = defineCommand<Options>({
     const { options, settings, api, output } = invocation
     const { name, ttl, scope, save } = options
     const lifeMs = ttl === undefined ? undefined : readDuration(ttl, '--ttl')
-    // A settings file that cannot be written must be reported before the key exists.
+    // Fail before creating the key if the settings file cannot be read.
     if (save) await settings.saved()
     const base_url = await settings.baseUrl()
     const token = await logIn(invocation)

@@ -1,7 +1,6 @@
-/** `sandlot keys ls`: lists the account's API keys. Needs a login. */
 import { addPageOptions, defineCommand, type PageOptions, readPage } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
-import { findOwnKeyId } from '../../core/own-key.ts'
+import { findCurrentKeyId } from '../../core/find-key.ts'
 import { apiKeyFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
 
@@ -20,14 +19,14 @@ it was last used, then without its scope; --json prints all.`,
     const query = readPage(options)
     const token = await logIn(invocation)
     const page = await api.call('listApiKeys', { query, token })
-    // For people: the ids that programs read stay bare.
-    const own = process.stdout.isTTY && !output.quiet ? await findOwnKeyId(settings, api) : undefined
+    // Programs read the ids.
+    const own = process.stdout.isTTY && !output.quiet ? await findCurrentKeyId(settings, api) : undefined
     const mark = (text: string, isMarked = false) =>
       own === undefined ? text : `${isMarked ? '*' : ' '} ${text}`
     const rows = page.data.map((key) => [
       mark(key.id, key.id === own),
       key.name ?? '',
-      // An older service does not send it.
+      // Older services do not send it.
       key.scope ?? 'full',
       `…${key.last_four}`,
       showTime(key.created_at),

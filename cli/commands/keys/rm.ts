@@ -1,7 +1,6 @@
-/** `sandlot keys rm KEY`: revokes an API key. Needs a login. */
 import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
-import { findKeyId, findOwnKeyId } from '../../core/own-key.ts'
+import { findCurrentKeyId, findKeyId } from '../../core/find-key.ts'
 
 export const define = defineCommand<CredentialOptions>({
   declare: (command) =>
@@ -13,7 +12,7 @@ export const define = defineCommand<CredentialOptions>({
     const { args, settings, api, output, ask } = invocation
     const token = await logIn(invocation)
     const key_id = await findKeyId(args[0]!, api, token)
-    const isOwn = key_id === (await findOwnKeyId(settings, api))
+    const isOwn = key_id === (await findCurrentKeyId(settings, api))
     if (isOwn) {
       const question = `Revoke ${key_id}? It is the key that this client uses.`
       await ask.confirm(question, 'Nothing was revoked.')

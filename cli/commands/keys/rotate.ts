@@ -1,7 +1,6 @@
-/** `sandlot keys rotate KEY`: replaces an API key; the old one goes on for a while. Needs a login. */
 import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
-import { findKeyId } from '../../core/own-key.ts'
+import { findKeyId } from '../../core/find-key.ts'
 import { readWait } from '../../core/parse.ts'
 import { newApiKeyFields } from '../../core/shapes.ts'
 import { showSeconds } from '../../core/times.ts'
@@ -21,7 +20,7 @@ export const define = defineCommand<CredentialOptions & { overlap: string; save?
   handle: async (invocation) => {
     const { args, options, settings, api, output } = invocation
     const overlap_seconds = Math.ceil(readWait(options.overlap, '--overlap') / 1000)
-    // A settings file that cannot be written must be reported before the key exists.
+    // Fail before creating the key if the settings file cannot be read.
     if (options.save) await settings.saved()
     const base_url = await settings.baseUrl()
     const token = await logIn(invocation)

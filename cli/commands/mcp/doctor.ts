@@ -1,4 +1,3 @@
-/** `sandlot mcp doctor [TARGET]`: tries the server that an MCP client's settings name. */
 import { Argument, Option } from 'commander'
 import { startChecks } from '../../core/checks.ts'
 import { defineCommand, type Invocation } from '../../core/command.ts'
@@ -46,7 +45,7 @@ It starts what the settings name, and that can read your API key. So the setting
   },
 })
 
-/** The entries to try. @throws {CliError} when there is none */
+/** @throws {CliError} if there is no entry */
 async function chooseSpots({ args, options, settings, output }: Invocation<Options>) {
   const { scope, name } = options
   const [target] = args
@@ -73,7 +72,7 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
   })
 }
 
-/** Says which settings of this folder are left out, and how to try them. */
+/** Notes entries of this folder that are not tested. */
 async function nameProjects(spots: Spot[], { note }: Output): Promise<void> {
   for (const spot of spots.filter(({ scope }) => scope === 'project')) {
     const entry = await read(spot).catch(() => undefined)
@@ -100,19 +99,22 @@ async function examineOne(invocation: Invocation<Options>, spot: Spot, entry: un
 }
 
 async function open(invocation: Invocation<Options>, spot: Spot, entry: unknown): Promise<Peer> {
-  const { settings, trace } = invocation
+  const { settings, api } = invocation
   const launch = launchOf(entry)
   if ('url' in launch) {
     const own = await settings.baseUrl()
-    if (launch.url.startsWith(`${own}/`)) return reachPeer(connect(settings, trace))
+    if (launch.url.startsWith(`${own}/`)) return reachPeer(connect(api))
     throw new CliError('failed', `It points to ${launch.url}, and the saved address is ${own}.`)
   }
-  if (spot.scope === 'project') await mustBeAllowed(invocation, spot, entry, commandLine(launch))
+  if (spot.scope === 'project') await requirePermission(invocation, spot, entry, commandLine(launch))
   return startPeer(launch.program, launch.args, settings.environmentWith(launch.env))
 }
 
-/** A project may be anybody's, and what is started finds the API key. @throws {CliError} when it is not to be started */
-async function mustBeAllowed(
+/**
+ * A project may come from anyone, and its server can read the API key. @throws {CliError} unless it may be
+ * started
+ */
+async function requirePermission(
   { options, output, ask }: Invocation<Options>,
   { target }: Spot,
   entry: unknown,

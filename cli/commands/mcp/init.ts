@@ -1,4 +1,3 @@
-/** `sandlot mcp init [TARGET]`: writes our server into the settings of an MCP client, and touches nothing else there. */
 import { Argument, Option } from 'commander'
 import { routes } from '../../../shared/contract/routes.ts'
 import { readAddress } from '../../core/address.ts'
@@ -6,6 +5,7 @@ import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
 import type { Output } from '../../core/output.ts'
 import type { Settings } from '../../core/settings.ts'
+import { unifiedDiff } from '../../core/unified-diff.ts'
 import {
   edit,
   entryFor,
@@ -87,7 +87,7 @@ async function print(output: Output, { target, file, name }: Spot, entry: Server
   output.result(shown, `${text.trimEnd()}\n`)
 }
 
-/** @returns the exit code: whether it is there and current, or gone when there should be none */
+/** @returns the exit code: 0 if the entry is current, or missing when it should be */
 async function check(output: Output, spot: Spot, entry: ServerEntry | undefined): Promise<number> {
   const state = await stateOf(spot, entry)
   output.result({ ...spot, state }, `${spot.file}: ${state}\n`)
@@ -103,11 +103,7 @@ async function write(
   const { before, after } = await edit(spot, entry)
   const changed = entry === undefined ? after !== (before ?? '') : after !== before
   if (options.dryRun) {
-    const { createTwoFilesPatch, FILE_HEADERS_ONLY } = await import('diff')
-    const options = { headerOptions: FILE_HEADERS_ONLY }
-    const change = changed
-      ? createTwoFilesPatch(file, file, before ?? '', after, undefined, undefined, options)
-      : ''
+    const change = changed ? await unifiedDiff(file, file, before ?? '', after) : ''
     const text = changed ? change : `${file}: nothing would change\n`
     return output.result({ ...spot, changed, diff: change }, text)
   }
@@ -116,10 +112,11 @@ async function write(
   const done = entry === undefined ? 'removed from' : 'written to'
   output.result({ ...spot, changed, backup: backup ?? null }, `${name} ${done} ${file}\n`)
   if (backup !== undefined) output.note(`Its former text is in ${backup}.`)
-  if (entry !== undefined) await sayWhatIsMissing({ options, settings, output }, targets[spot.target]!.title)
+  if (entry !== undefined)
+    await noteMissingSettings({ options, settings, output }, targets[spot.target]!.title)
 }
 
-/** Names that every client takes. */
+/** Accepts names that every client supports. */
 function readName(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) return text
   throw new CliError('usage', `--name ${JSON.stringify(text)} is not a name of letters, digits, - and _.`)
@@ -130,8 +127,8 @@ async function chooseServer(settings: Settings, { http, portable }: Options): Pr
   return { url: `${await settings.baseUrl()}${routes.callMcp.path}` }
 }
 
-/** The client will start the server with an environment of its own. */
-async function sayWhatIsMissing(
+/** The client starts the server with its own environment. */
+async function noteMissingSettings(
   { options, settings, output }: Pick<Invocation<Options>, 'options' | 'settings' | 'output'>,
   title: string,
 ): Promise<void> {

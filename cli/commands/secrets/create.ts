@@ -1,4 +1,4 @@
-/** `sandlot secrets create NAME`: sets a secret. The value is never an argument: others could see it there. */
+/** The value is never an argument, which other users could see. */
 import { limits } from '../../../shared/contract/limits.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
@@ -20,7 +20,7 @@ export const define = defineCommand<Options>({
       .argument('<name>', 'the name of the environment variable')
       .option('--from-file <file>', 'a file of this machine that holds the value, byte for byte; - is stdin')
       .option('--short', `set it even if it has fewer than ${limits.blankedBytes} bytes`)
-    // A further word may be the value, and commander would print it.
+    // Commander would print a further word, which may be the value.
     command.allowExcessArguments().allowUnknownOption()
   },
   notes: `
@@ -35,11 +35,11 @@ terminal it is asked for, and elsewhere it needs --short.`,
   fields: secretFields,
   handle: async (invocation) => {
     const { args, options, settings, api, output } = invocation
-    mustBeNameAlone(args)
+    requireNameOnly(args)
     await settings.apiKey(await settings.baseUrl())
     const sandbox_id = await idOfGiven(options.session, api)
     const value = await readValue(invocation)
-    await mustBeMeant(value, invocation)
+    await confirmIntent(value, invocation)
     const body = { name: args[0]!, value, sandbox_id }
     const secret = await api.call('createSecret', { body })
     output.result(secret, `${secret.name}\n`)
@@ -47,8 +47,8 @@ terminal it is asked for, and elsewhere it needs --short.`,
   },
 })
 
-/** @throws {CliError} `usage`, without showing the further words */
-function mustBeNameAlone(args: string[]): void {
+/** Does not print further words. @throws {CliError} `usage` */
+function requireNameOnly(args: string[]): void {
   const [name = '', value] = args[0]!.split(/=(.*)/s)
   if (value !== undefined) {
     throw new CliError(
@@ -59,7 +59,7 @@ function mustBeNameAlone(args: string[]): void {
       },
     )
   }
-  // The value that would be asked for has to be typed once only.
+  // Checked before the value is typed.
   if (!isSecretName(name)) {
     throw new CliError('usage', `<name> ${shellWord(name)} must be a letter or _, then letters, digits or _`)
   }
@@ -69,18 +69,17 @@ function mustBeNameAlone(args: string[]): void {
   })
 }
 
-/** As the service has it. */
+/** Same rule as the service. */
 const isSecretName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
-/** @throws {CliError} for a value that output would show, unless that is wanted */
-async function mustBeMeant(value: string, { options, ask }: Invocation<Options>): Promise<void> {
+/** @throws {CliError} for a value that output would not redact, unless confirmed */
+async function confirmIntent(value: string, { options, ask }: Invocation<Options>): Promise<void> {
   const bytes = Buffer.byteLength(value)
-  // The service refuses an empty one.
+  // The service rejects an empty value.
   if (options.short || bytes === 0 || bytes >= limits.blankedBytes) return
   const words = `The value has fewer than ${limits.blankedBytes} bytes, so it is not blanked out of output.`
   if (!options.yes && !ask.isPossible())
     throw new CliError('usage', `${words} Nothing was set.`, { hint: '--short sets it all the same.' })
-  // Short enough for a line of a terminal.
   const question = `Under ${limits.blankedBytes} bytes it is not blanked out of output. Set it all the same?`
   await ask.confirm(question, 'Nothing was set.')
 }

@@ -1,4 +1,3 @@
-/** `sandlot secrets ls`: the names of secrets, never their values. */
 import {
   addPageOptions,
   addSessionOption,

@@ -1,4 +1,3 @@
-/** `sandlot secrets rm NAME`: deletes a secret of the account, or of one session. */
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { idOfGiven } from '../../core/session.ts'
 

@@ -1,4 +1,3 @@
-/** `sandlot session create`: creates a session and prints its id. With --rm the session is for one command. */
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../../shared/contract/limits.ts'
 import { shellLine, shellWord } from '../../../shared/contract/shell-words.ts'
@@ -60,7 +59,7 @@ command's own, or 125 when it never ran; 124, 126, 127, 128+n and 130 mean what 
   },
 })
 
-/** A name, to those who know other tools. */
+/** Other tools take a name as the argument. */
 function misplaced(args: string[]): CliError {
   const words = shellLine(...args)
   const [isOne, name] = [args.length === 1, shellWord(args[0]!)]
@@ -83,9 +82,9 @@ async function create(invocation: Invocation<Options>): Promise<void> {
 
 function prepareCreate({ options, api, output }: Invocation<Options>): Creation {
   const body = readBody(options)
-  // With a key, a create whose answer was lost can be repeated and makes one sandbox.
+  // The key makes it safe to repeat a request whose reply was lost.
   const key = options.idempotencyKey ?? randomUUID()
-  /** `unknown` while no answer has come: it may exist. */
+  /** `unknown` until a reply arrives: the session may exist. */
   let session: Reply<'createSandbox'> | 'unknown' | undefined
   async function request(async: boolean): Promise<Reply<'createSandbox'>> {
     const created = await api.call('createSandbox', {
@@ -116,7 +115,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   }
 }
 
-/** Whether the error says that no session exists: refused, not started, or service not reached. */
+/** Whether the error means that no session exists. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof ConnectionError) return !error.reached
   if (!(error instanceof CliError)) return false

@@ -1,4 +1,3 @@
-/** `sandlot session get [ID]`: one session. */
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fields } from '../../core/output.ts'
 import { sandboxFields } from '../../core/shapes.ts'

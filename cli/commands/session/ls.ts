@@ -1,4 +1,3 @@
-/** `sandlot session ls`: sessions, newest first. */
 import { Option } from 'commander'
 import type { ListedState } from '../../../shared/contract/sandboxes.ts'
 import { addPageOptions, defineCommand, type PageOptions, readPage } from '../../core/command.ts'
@@ -26,7 +25,7 @@ export const define = defineCommand<PageOptions & { all?: boolean; state: Listed
     const query = { state: options.all ? ('all' as const) : options.state, ...readPage(options) }
     const page = await api.call('listSandboxes', { query })
     const chosen = await chosenSession(settings)
-    // For people: the ids that programs read stay bare.
+    // Programs read the ids.
     const marks =
       process.stdout.isTTY && !output.quiet && page.data.some((one) => isChosen(one, chosen?.value))
     const mark = (text: string, isMarked = false) => (marks ? `${isMarked ? '*' : ' '} ${text}` : text)

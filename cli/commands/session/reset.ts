@@ -1,4 +1,3 @@
-/** `sandlot session reset [ID]`: ends all processes of a session. */
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { wordsOf } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'

@@ -1,4 +1,3 @@
-/** `sandlot session rm [ID…]`: destroys sessions. */
 import type { Reply } from '../../core/api.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, describeError } from '../../core/errors.ts'
@@ -56,12 +55,12 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
     if (options.all) output.note(ids.length === 0 ? 'No session is active.' : sum)
     return
   }
-  // What was destroyed is reported even so; with --json, in the error object.
+  // With --json, the error lists the destroyed sessions.
   if (!output.json) output.result(undefined, text)
   throw combine(failures, destroyed, isOne ? '' : `\n${sum}`)
 }
 
-/** Sessions, with their names as far as they are known. */
+/** Sessions with their names, if known. */
 async function choose({ args, options, session, api }: Invocation<Options>): Promise<Named[]> {
   if (!options.all) {
     const ids = args.length > 0 ? await idsOf(args, api) : [await session()]
@@ -73,7 +72,7 @@ async function choose({ args, options, session, api }: Invocation<Options>): Pro
   return await listActive(api)
 }
 
-/** Destroys one after the other, and goes on after a failure; waits out a rate limit. */
+/** Continues after failures, and waits for rate limits. */
 async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): Promise<Outcome> {
   const outcome: Outcome = { destroyed: [], failures: [] }
   using progress = output.progress('destroying')
@@ -89,15 +88,14 @@ async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): 
   return outcome
 }
 
-/** One error for all failures, with the code of the first. */
+/** Combines failures under the code of the first. */
 function combine(failures: Outcome['failures'], destroyed: unknown[], sum: string): CliError {
   const { error } = failures[0]!
   const lines = failures.map(({ id, error: { message } }) =>
     message.includes(id) ? message : `${id}: ${message}`,
   )
-  return new CliError(error.code, `${lines.join('\n')}${sum}`, {
-    hint: error.hint,
-    exitCode: error.exitCode,
+  return error.with({
+    message: `${lines.join('\n')}${sum}`,
     details: { ...error.details, failed: failures.map(({ id }) => id), destroyed },
   })
 }

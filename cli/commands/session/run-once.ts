@@ -1,31 +1,34 @@
-/** `sandlot session create --rm -- CMD…`: a session for one command, destroyed on every way out. */
+/** `sandlot session create --rm`: a session for one command, destroyed on every exit. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { shellLine } from '../../../shared/contract/shell-words.ts'
 import type { Api, Reply } from '../../core/api.ts'
 import type { Invocation } from '../../core/command.ts'
 import { CliError, describeError } from '../../core/errors.ts'
 import { hasPipedInput } from '../../core/input.ts'
-import { beforeLeaving } from '../../core/leaving.ts'
 import type { Output } from '../../core/output.ts'
-import { exitCodeOf, sayEnd } from '../../exec/ending.ts'
+import { onShutdown } from '../../core/shutdown.ts'
+import { exitCodeOf, noteExitStatus } from '../../exec/exit-status.ts'
 import { Input } from '../../exec/input.ts'
 import { print } from '../../exec/print.ts'
 import { createRemote } from '../../exec/remote.ts'
-import { patiently } from '../../exec/retry.ts'
+import { retrying } from '../../exec/retry.ts'
 import { noteSharedStdin } from '../../exec/shared-stdin.ts'
 import { runStreaming } from '../../exec/stream.ts'
 
 export interface Creation {
-  /** Creates the session; with --wait, once there is room. @throws {CliError} */
+  /** Creates the session; with --wait, waits for quota. @throws {CliError} */
   create(): Promise<Reply<'createSandbox'>>
   /**
-   * The session; undefined when there is none, as after a refusal. If the answer was lost it asks again: the same key
-   * creates no second one.
+   * Returns the session; undefined after a refusal. If the reply was lost, repeats the request with the same
+   * key.
    */
   find(): Promise<Reply<'createSandbox'> | undefined>
 }
 
-/** @returns the exit code. @throws {CliError} when the command never ran */
+/**
+ * @returns the exit code
+ * @throws {CliError} if the command did not run
+ */
 export async function runOnce(
   { api, output }: Pick<Invocation<object>, 'api' | 'output'>,
   creation: Creation,
@@ -33,7 +36,7 @@ export async function runOnce(
 ): Promise<number> {
   let destroying: Promise<void> | undefined
   const destroyOnce = () => (destroying ??= destroy(creation, api, output))
-  const lift = beforeLeaving(destroyOnce)
+  const lift = onShutdown(destroyOnce)
   try {
     const { id, ready_at } = await creation.create()
     if (ready_at === null) await untilReady(api, id, output)
@@ -47,7 +50,7 @@ export async function runOnce(
       note: output.note,
     })
     if (output.json) output.result({ sandbox_id: id, ...(await remote.get(ended.id)) }, '')
-    else sayEnd(ended, output.note)
+    else noteExitStatus(ended, output.note)
     if (input) {
       const advice = 'Use </dev/null to leave it to the shell, as in a `while read` loop.'
       noteSharedStdin(input, advice, output.note)
@@ -74,13 +77,13 @@ async function untilReady(api: Api, id: string, output: Output): Promise<void> {
   }
 }
 
-/** A failure here is reported, but does not change the command's exit code. */
+/** Failures are reported without changing the exit code. */
 async function destroy(creation: Creation, api: Api, output: Output): Promise<void> {
   let id: string | undefined
   try {
-    id = (await patiently(creation.find))?.id
+    id = (await retrying(creation.find))?.id
     if (id === undefined) return
-    await patiently(() => api.call('destroySandbox', { params: { id: id! } }))
+    await retrying(() => api.call('destroySandbox', { params: { id: id! } }))
   } catch (error) {
     const { code, message } = describeError(error)
     if (code === 'sandbox_destroyed' || code === 'sandbox_start_failed') return

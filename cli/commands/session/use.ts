@@ -1,4 +1,3 @@
-/** `sandlot session use ID`: makes a session the one that commands use without --session. */
 import { defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { useSession, wordsOf } from '../../core/session.ts'

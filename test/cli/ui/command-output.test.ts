@@ -157,7 +157,7 @@ test('where no shell can be opened, what is typed on is no key until Enter', asy
     press(ui, { key: 's', text: 's' })
     await eventually(async () => ui.store.get().dialog !== undefined, 10_000)
     for (const key of ['e', 'q']) press(ui, { key, text: key })
-    expect(ui.store.get().dialog).toEqual({ kind: 'told', text: 'web has ended: its time was up.' })
+    expect(ui.store.get().dialog).toEqual({ kind: 'message', text: 'web has ended: its time was up.' })
     press(ui, { key: 'return', text: '' })
     expect(ui.store.get()).toMatchObject({ dialog: undefined, pages: [{ at: 'session' }] })
     expect(quits).toEqual([])

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
 import { enter, leave } from '../../../cli/ui/files.ts'
-import { childOf, newFolder, parentOf, rowsOf } from '../../../cli/ui/folder.ts'
+import { newFolder, rowsOf } from '../../../cli/ui/folder.ts'
 import { findPage, openPage } from '../../../cli/ui/pages.ts'
 import type { FileEntry } from '../../../shared/contract/files.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -17,14 +17,13 @@ const entry = (name: string, type: FileEntry['type']): FileEntry => ({
   mode: '777',
   modified_at: '2026-11-21T12:00:00.000Z',
 })
-const workspace = { path: '/workspace' }
 
 async function openFiles(url: string, entries: FileEntry[]) {
   const settings = new Settings({ url, apiKey: 'sandlot_live_a' }, {})
   const ui = await createUi(settings, { leaveTo: (use) => use(), write() {}, quit() {} })
-  openPage(ui, sessionPage('sbx_1', { tab: 'files', folder: { ...newFolder(workspace), entries } }))
+  openPage(ui, sessionPage('sbx_1', { tab: 'files', folder: { ...newFolder('/workspace'), entries } }))
   const folder = () => findPage(ui.store.get(), 'session')!.folder
-  const shown = () => [folder().location.path, ...rowsOf(folder()).map(({ entry: { name } }) => name)]
+  const shown = () => [folder().path, ...rowsOf(folder()).map(({ entry: { name } }) => name)]
   return { ui, folder, shown }
 }
 
@@ -74,7 +73,7 @@ test('the entries of a folder that arrive late do not appear in another, which h
     release.resolve()
     await calls[0]
     expect(shown()).toEqual(['/workspace', 'early', 'late'])
-    expect(folder().selected).toBe('/workspace/late')
+    expect(folder().selected).toBe('late')
   } finally {
     ui.quit()
   }
@@ -95,11 +94,14 @@ test('a folder that cannot be read leaves the one before on the screen', async (
   }
 })
 
-test('the way up from a name that is not UTF-8 leads to the same folder', () => {
+test('refuses to open a name that is not UTF-8', async () => {
   const strange = { ...entry('caf\ufffd', 'directory'), name_base64: 'Y2Fm6Q==' }
-  const child = childOf(workspace, strange)
-  expect(parentOf(child)).toEqual(workspace)
-  const below = childOf(child, entry('b', 'directory'))
-  expect(parentOf(below)).toEqual(child)
-  expect([parentOf(workspace), parentOf({ path: '/' })]).toEqual([{ path: '/' }, { path: '/' }])
+  const { ui, shown } = await openFiles('http://127.0.0.1:9', [strange])
+  try {
+    enter(ui)
+    await eventually(async () => ui.store.get().notice?.text.includes('not UTF-8') === true, 5_000)
+    expect(shown()).toEqual(['/workspace', 'caf\ufffd'])
+  } finally {
+    ui.quit()
+  }
 })

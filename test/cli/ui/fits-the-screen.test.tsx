@@ -13,7 +13,7 @@ const gone = ended({ id: 'sbx_gone', name: nasty, destroy_reason: 'pod_failed', 
 const entry = (name: string, type: 'file' | 'directory') =>
   ({ name, type, size: 12345, mode: '644', modified_at: '2026-11-21T12:00:00.000Z', target: nasty }) as const
 const folder = {
-  ...newFolder({ path: `/workspace/${nasty}` }),
+  ...newFolder(`/workspace/${nasty}`),
   isCut: true,
   entries: [
     entry(nasty, 'directory'),
@@ -23,7 +23,7 @@ const folder = {
 
 const pages: Record<string, Page[]> = {
   list: [{ at: 'list', pageId: 0 }],
-  'first-run': [{ at: 'first-run', pageId: 1, step: 'way', address: `http://${nasty}`, way: 1 }],
+  'first-run': [{ at: 'first-run', pageId: 1, step: 'method', address: `http://${nasty}`, method: 1 }],
   commands: [
     sessionPage(web.id, {
       commands: Array.from({ length: 60 }, (_, n) => command({ id: `${n}`, command: nasty })),
@@ -45,7 +45,7 @@ const overlays: Record<string, Partial<State>> = {
   'on its own': {},
   'with a notice and trouble': {
     notice: { text: nasty, isError: true },
-    trouble: { isAway: true, since: 0, message: nasty },
+    trouble: { isUnavailable: true, since: 0, message: nasty },
   },
   'with a question': {
     dialog: { kind: 'confirm', question: `Destroy ${'x'.repeat(300)}?`, onYes: () => {} },

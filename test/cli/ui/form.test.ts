@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { editLine, insert, lineOf } from '../../../cli/ui/edit-line.ts'
-import { type Form, field, newForm, pastOf, pressInForm, valuesOf } from '../../../cli/ui/form.ts'
+import { type Form, field, historyOf, newForm, pressInForm, valuesOf } from '../../../cli/ui/form.ts'
 
 const typed = (text: string, ...keys: string[]) =>
   keys.reduce((line, key) => editLine(line, key) ?? insert(line, key), lineOf(text))
@@ -68,7 +68,7 @@ describe('a form', () => {
   })
 
   test('brings back earlier lines with the arrows, and then what was typed', () => {
-    const prompt = newForm('Run', [field('command', '$')], () => {}, { past: pastOf(['first', 'second']) })
+    const prompt = newForm('Run', [field('command', '$')], () => {}, { past: historyOf(['first', 'second']) })
     const shown = (...keys: string[]) => valuesOf(press(prompt, 'd', 'r', ...keys) as Form).command
     expect(shown('up')).toBe('second')
     expect(shown('up', 'up', 'up')).toBe('first')

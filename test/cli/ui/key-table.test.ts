@@ -82,7 +82,7 @@ test('a terminal that is still open is attached to', () => {
   expect(lines.find(({ key }) => key.keys.includes('return'))?.text).toBe(`sandlot attach -s ${id} exec_9`)
 })
 
-test('a file with a name that is not UTF-8 can be opened and has no command line', () => {
+test('a file with a name that is not UTF-8 has neither keys nor a command line', () => {
   const { id } = session()
   const entry = {
     name: 'caf\ufffd',
@@ -92,9 +92,10 @@ test('a file with a name that is not UTF-8 can be opened and has no command line
     mode: '0644',
     modified_at: '',
   }
-  const folder = { ...newFolder({ path: '/workspace' }), entries: [entry as FileEntry] }
+  const folder = { ...newFolder('/workspace'), entries: [entry as FileEntry] }
   const state = stateWith([session()], { pages: [sessionPage(id, { tab: 'files', folder })] })
-  expect(keysThatDo(state).map(({ shown }) => shown)).toEqual(expect.arrayContaining(['Enter v', 'e']))
+  expect(keysThatDo(state).map(({ shown }) => shown)).not.toContain('Enter v')
+  expect(keysThatDo(state).map(({ shown }) => shown)).not.toContain('e')
   expect(commandLines(state).find(({ text }) => text.includes('caf'))).toBeUndefined()
   expect(commandLines(state).map(({ text }) => text)).toContain(`sandlot files ls -s ${id} /workspace`)
 })

@@ -95,7 +95,7 @@ test('of a thousand sessions only those around the selected one are drawn, one f
 
 describe('when the service is away', () => {
   const state = stateWith([web], {
-    trouble: { isAway: true, since: now - 42_000, message: 'Nothing listens.' },
+    trouble: { isUnavailable: true, since: now - 42_000, message: 'Nothing listens.' },
   })
 
   test('the list says so, since when and why, and keeps the known sessions', () => {
@@ -117,10 +117,5 @@ describe('when the service is away', () => {
     const text = draw({ ...state, account: undefined, sessions: undefined })
     expect(text).not.toContain('loading')
     expect(text).toContain('The sessions are not known yet: the service does not answer.')
-  })
-
-  test('since when is told by our clock, whatever the service has', () => {
-    const other = { ...state, clockAhead: 3_600_000 }
-    expect(draw(other, now + 3_600_000)).toContain('(42s)')
   })
 })

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
-import { commandsMs } from '../../../cli/ui/known.ts'
+import { commandsMs } from '../../../cli/ui/load-sessions.ts'
 import { openPage } from '../../../cli/ui/pages.ts'
 import { press } from '../../../cli/ui/press.ts'
 import { eventually } from '../../support/eventually.ts'

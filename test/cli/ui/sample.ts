@@ -81,7 +81,7 @@ export const sessionPage = (id: string, change: Partial<SessionPage> = {}): Sess
   commands: undefined,
   askedAt: 0,
   selectedCommand: undefined,
-  folder: newFolder({ path: '/workspace' }),
+  folder: newFolder('/workspace'),
   ...change,
 })
 

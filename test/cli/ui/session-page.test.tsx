@@ -79,7 +79,7 @@ test('files are a list: folders first', () => {
   const entry = (name: string, type: 'file' | 'directory', size = 2048) =>
     ({ name, type, size, mode: '644', modified_at: new Date(start).toISOString() }) as const
   const entries = [entry('a.txt', 'file'), entry('src', 'directory'), entry('main.c', 'file', 7)]
-  const rows = drawRows(on({ tab: 'files', folder: { ...newFolder({ path: '/workspace' }), entries } }))
+  const rows = drawRows(on({ tab: 'files', folder: { ...newFolder('/workspace'), entries } }))
   expect(rows.slice(4, 9).map((row) => row.replace(/ {2,}(?=\d)/, ' '))).toEqual([
     ' Commands  [Files]',
     '/workspace',

@@ -1,5 +1,5 @@
-/** Words that people know from other tools, and the command that does it here. */
-export const otherWords: Record<string, string> = {
+/** Commands of other tools, with the equivalent here. */
+export const commandSynonyms: Record<string, string> = {
   sessions: 'session ls',
   sandboxes: 'session ls',
   create: 'session create',

@@ -1,30 +1,29 @@
-/** Tracks what a terminal has shown of a command, because each connection sends all kept output from the start. */
+/** Tracks the output shown so far, because each connection sends all kept output again. */
 import { eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { ByteCounts } from './print.ts'
 
 export class ShownOutput {
   private readonly seen: OutputOffset = { stdout: 0, stderr: 0 }
-  /** How far the present connection has told. */
+  /** Position of the current connection. */
   private told: OutputOffset = { stdout: 0, stderr: 0 }
 
-  /** Where events go on. */
+  /** Position to continue from. */
   get eventId(): string {
     return eventIdOf(this.seen)
   }
 
-  /** A new connection. */
   beginAgain(): void {
     this.told = { stdout: 0, stderr: 0 }
   }
 
-  /** @returns the end of the bytes that was not shown before */
+  /** Returns the bytes that were not shown before. */
   unseen(stream: keyof OutputOffset, bytes: Buffer): Buffer {
     const before = this.seen[stream] - this.told[stream]
     this.advance(stream, bytes.length)
     return bytes.subarray(Math.max(0, before))
   }
 
-  /** These bytes are no longer kept. */
+  /** Skips bytes that are no longer kept. */
   skip({ stdout_bytes, stderr_bytes }: ByteCounts): void {
     this.advance('stdout', stdout_bytes)
     this.advance('stderr', stderr_bytes)

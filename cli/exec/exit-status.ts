@@ -1,14 +1,14 @@
-/** How a command ended, as an exit code and in words. */
+/** Exit codes and descriptions of exit statuses. */
 import { constants } from 'node:os'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { clientLeft } from '../../shared/contract/exec-events.ts'
+import { destroyReasonOf } from '../core/destroy-reasons.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
 import type { Output } from '../core/output.ts'
-import { endOfItsSession } from '../core/session-end.ts'
 
-export function sayEnd(ended: ExecEnd, note: (text: string) => void): void {
+export function noteExitStatus(ended: ExecEnd, note: (text: string) => void): void {
   const { status, duration_ms, reason } = ended
-  const ofSession = endOfItsSession(ended)
+  const ofSession = destroyReasonOf(ended)
   if (ofSession !== undefined) {
     note(`sandlot: the session has ended (${ofSession}), and the command with it.`)
     return
@@ -25,17 +25,17 @@ export function sayEnd(ended: ExecEnd, note: (text: string) => void): void {
   if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
 }
 
-/** Tells the end of a command whose output was shown. @returns the exit code */
+/** Reports the exit status after the output. @returns the exit code */
 export function finish(ended: ExecEnd, output: Output): number {
   if (output.json) output.result(ended, '')
-  else sayEnd(ended, output.note)
+  else noteExitStatus(ended, output.note)
   return exitCodeOf(ended)
 }
 
-/** As a few words, for a list or a line. */
-export function describeEnd(ended: ExecEnd): string {
+/** A short description, for lists. */
+export function describeExit(ended: ExecEnd): string {
   const { status, exit_code, signal, reason } = ended
-  const ofSession = endOfItsSession(ended)
+  const ofSession = destroyReasonOf(ended)
   if (ofSession !== undefined) return `killed with its session (${ofSession})`
   if (status === 'running') return 'still running'
   const by = { exited: ` ${exit_code}`, signaled: ` ${signal}` }[status as string] ?? ''
@@ -43,7 +43,7 @@ export function describeEnd(ended: ExecEnd): string {
   return reason === null || reason === undefined ? words : `${words}: ${reason}`
 }
 
-/** Whether the sandbox is gone. The command's result can still be read then. */
+/** Whether the session has ended. The command's result is still available then. */
 export const isGone = (error: unknown): boolean =>
   error instanceof CliError && error.code === 'sandbox_destroyed'
 

@@ -1,10 +1,9 @@
-/** What a path of a session is. */
 import { CliError } from '../core/errors.ts'
 import type { RemotePath } from './download.ts'
 
 export type Kind = 'file' | 'folder' | 'missing'
 
-/** Asks for one byte of it. @throws {CliError} for all else that keeps it from being read */
+/** Requests the first byte. @throws {CliError} for other failures */
 export async function kindOf({ api, id, path }: RemotePath): Promise<Kind> {
   try {
     const headers = { range: 'bytes=0-0' }
@@ -21,8 +20,8 @@ export async function kindOf({ api, id, path }: RemotePath): Promise<Kind> {
 const kinds: Record<string, Kind> = {
   is_directory: 'folder',
   file_not_found: 'missing',
-  // It has no first byte.
+  // An empty file has no first byte.
   range_not_satisfiable: 'file',
-  // A pipe, a device or a socket. A path that is invalid is refused again by the write.
+  // A pipe, device or socket. The write will report an invalid path.
   invalid_request: 'file',
 }

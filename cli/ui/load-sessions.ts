@@ -1,44 +1,28 @@
-/** The known sessions, and how the service is asked for them. */
+/** Loads sessions and keeps them in the store. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { allPages } from '../core/api.ts'
 import { type CliError, describeError, exitCodes } from '../core/errors.ts'
+import { describeDestroyed } from './describe.ts'
+import { showNotice } from './notices.ts'
 import { changeOpen, changePage } from './pages.ts'
 import { nameOf, pageOf } from './state.ts'
-import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
-import { whyEnded } from './words.ts'
 
-/** How long an answer may take. */
+/** Request timeout. */
 export const answerMs = 20_000
-/** What two readings of the same clock may differ by. */
-const jitterMs = 500
-/** How often the commands of a session are asked for. */
+/** Interval of listing a session's commands. */
 export const commandsMs = 10_000
-/** How many sessions that ended at once are looked up in one refresh. */
-const mostEnded = 5
+/** Limit of requests per refresh for sessions that ended. */
+const maxLookUps = 5
 
-/** The service is not there, or not itself. */
-export const isAway = (error: CliError): boolean => error.exitCode === exitCodes.service
+/** Whether the service is unreachable or broken. */
+export const isUnavailable = (error: CliError): boolean => error.exitCode === exitCodes.service
 
-export function listActive({ api, store }: Ui): Promise<Sandbox[]> {
-  return allPages(async (page) => {
-    const asked = Date.now()
-    const query = { state: 'active', ...page } as const
-    const answer = await api.call('listSandboxes', { query, timeoutMs: answerMs })
-    if (page.cursor === undefined) setClock(answer.data, (asked + Date.now()) / 2)
-    return answer
-  })
-
-  /** The billed time tells the service's time: a wrong clock here must not end anything. */
-  function setClock(data: Sandbox[], at: number) {
-    const running = data.find(({ ready_at, billed_seconds }) => ready_at !== null && billed_seconds > 0)
-    if (!running) return
-    const there = Date.parse(running.ready_at!) + running.billed_seconds * 1000
-    if (there >= Date.parse(running.expires_at)) return
-    // Small differences are ignored, or the seconds would jump.
-    if (Math.abs(there - at - store.get().clockAhead) > jitterMs) store.set({ clockAhead: there - at })
-  }
+export function listActive({ api }: Ui): Promise<Sandbox[]> {
+  return allPages((page) =>
+    api.call('listSandboxes', { query: { state: 'active', ...page }, timeoutMs: answerMs }),
+  )
 }
 
 /** Stores the active sessions and looks up why missing ones ended. */
@@ -49,14 +33,14 @@ export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   const missing = [...(before?.values() ?? [])].filter(({ id, state }) => state === 'active' && !ids.has(id))
   putSessions(ui, active)
   if (store.get().showsDestroyed && store.get().destroyedFrom === undefined) await loadDestroyed(ui)
-  for (const { id } of missing.slice(0, mostEnded)) {
+  for (const { id } of missing.slice(0, maxLookUps)) {
     const ended = await lookAgain(ui, id)
     if (ended?.state === 'destroyed' && ended.destroy_reason !== 'requested')
-      tell(ui, `${nameOf(ended)} has ended: ${whyEnded(ended)}.`)
+      showNotice(ui, `${nameOf(ended)} has ended: ${describeDestroyed(ended)}.`)
   }
 }
 
-/** Merges an answer into the known sessions. An ended one stays ended: the answer may be older than that. */
+/** Merges a reply into the store. A destroyed session stays destroyed, because the reply may be older. */
 export function putSessions({ store }: Ui, fresh: Sandbox[]): void {
   const sessions = new Map(store.get().sessions)
   for (const session of fresh) {
@@ -94,9 +78,9 @@ export async function loadDestroyed(ui: Ui): Promise<void> {
 }
 
 /**
- * What the open session's page shows beside the session. That comes out of the rate limit of commands, so it is asked
- * for less often.
- * @param isAsked whether the user has done something
+ * Refreshes the open session's commands. They count against the rate limit of execs, so they are listed less
+ * often.
+ * @param isAsked whether the user requested the refresh
  */
 export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {
   const page = pageOf(ui.store.get())
@@ -109,13 +93,13 @@ export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {
   ui.store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(page.id, data[0] ?? null) }))
 }
 
-/** @returns undefined when a rate limit refuses it: the next refresh will do */
+/** @returns undefined if rate limited; the next refresh tries again */
 async function listCommands({ api }: Ui, id: string): Promise<ExecSummary[] | undefined> {
   try {
     const query = { limit: 100 }
     return (await api.call('listExecs', { params: { id }, query, timeoutMs: answerMs })).data
   } catch (error) {
-    if (isAway(describeError(error))) throw error
+    if (isUnavailable(describeError(error))) throw error
     return undefined
   }
 }

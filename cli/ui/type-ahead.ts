@@ -1,13 +1,12 @@
-/**
- * While a shell or a pager is being opened, what is typed is no key of the picker: it could quit. A shell gets it.
- */
+/** Keys typed while a shell or a pager opens must not act on the picker. A shell receives them as input. */
+
+import { showNotice } from './notices.ts'
 import type { Opening, State } from './state.ts'
-import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
 
 export interface Press {
   key: string
-  /** What it types; empty for keys that type nothing. */
+  /** Empty for keys without text. */
   text: string
 }
 
@@ -23,18 +22,18 @@ export function endOpening(ui: Ui, opening: Opening): void {
   if (isOpening(ui, opening)) ui.store.set({ opening: undefined })
 }
 
-/** Takes a key; Esc and Ctrl-C give up what is being opened, and what was typed with it. */
+/** Esc and Ctrl-C cancel, and discard the typed keys. */
 export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void {
   if (key !== 'escape' && key !== 'ctrl+c') {
     opening.typed += text === '' ? bytesOf(key) : text
     return
   }
   endOpening(ui, opening)
-  tell(ui, `No ${opening.program} is opened.`)
+  showNotice(ui, `No ${opening.program} is opened.`)
 }
 
-/** Resolves once the sessions are known, or will not be soon. */
-export function sessionsKnown({ store }: Ui, opening: Opening): Promise<void> {
+/** Resolves when sessions were loaded, loading failed, or the user cancelled. */
+export function untilSessionsLoaded({ store }: Ui, opening: Opening): Promise<void> {
   const isSettled = ({ sessions, trouble, opening: now }: State) =>
     sessions !== undefined || trouble !== undefined || now !== opening
   return new Promise((resolve) => {

@@ -1,24 +1,24 @@
-/** What the service says of the fields of a request, in the words of the command line. */
+/** Rewrites the service's field errors in terms of the command line's options. */
 import type { Command } from 'commander'
 import { shellWord } from '../../shared/contract/shell-words.ts'
-import { CliError } from './errors.ts'
+import type { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
 
-/** Fields that go by another name here, beside those with a unit, which the option's value has. */
+/** Fields whose option has another name, apart from units. */
 const otherNames: Record<string, string> = { expires_at: 'ttl', start_line: 'lines', end_line: 'lines' }
 const unit = /_(ms|seconds)$/
-/** A longer value does not help to find it. */
+/** Longer values are not repeated. */
 const shownCharacters = 60
 
-/** @returns a copy that names the command's options and arguments, where the error is about fields that come from them */
-export function inOwnWords(error: CliError, command: Command): CliError {
-  const { code, hint, details, exitCode } = error
-  const fields = Array.isArray(details.errors) ? (details.errors as { path: string; message: string }[]) : []
+/** @returns a copy that names options and arguments instead of fields */
+export function inTermsOfFlags(error: CliError, command: Command): CliError {
+  const { errors } = error.details
+  const fields = Array.isArray(errors) ? (errors as { path: string; message: string }[]) : []
   const message = fields.reduce(
     (text, { path, message }) => text.replace(`${path}: ${message}`, () => describe(path, message, command)),
     error.message,
   )
-  return new CliError(code, message, { hint, details, exitCode })
+  return error.with({ message })
 }
 
 function describe(path: string, message: string, command: Command): string {

@@ -1,10 +1,10 @@
-/** API keys as people name them, and which of them is the one that commands use here. */
+/** Finds API keys by name, and the key that this client uses. */
 import { type Api, allPages } from './api.ts'
 import { CliError, describeError, exitCodes } from './errors.ts'
 import type { Settings } from './settings.ts'
 
-/** @returns the id of the key that commands use; undefined where there is none, or it no longer works */
-export async function findOwnKeyId(settings: Settings, api: Api): Promise<string | undefined> {
+/** @returns undefined if no key is configured, or if it no longer works */
+export async function findCurrentKeyId(settings: Settings, api: Api): Promise<string | undefined> {
   if ((await settings.findKey(await settings.baseUrl())) === undefined) return undefined
   try {
     return (await api.call('getAccount', {})).api_key?.id
@@ -15,7 +15,7 @@ export async function findOwnKeyId(settings: Settings, api: Api): Promise<string
   }
 }
 
-/** Found by a name: the key that has it and no other. What begins with `key_` is an id, and nobody is asked. */
+/** Resolves a name to a key id. Words that begin with `key_` are ids and are not looked up. */
 export async function findKeyId(typed: string, api: Api, token: string): Promise<string> {
   if (typed.startsWith('key_')) return typed
   const keys = await allPages((query) => api.call('listApiKeys', { query, token }))

@@ -1,4 +1,4 @@
-/** Why sessions end, in words. */
+/** Describes why sessions end. */
 import type { DestroyReason, Sandbox } from '../../shared/contract/sandboxes.ts'
 
 const reasons: Record<DestroyReason, string> = {
@@ -9,12 +9,12 @@ const reasons: Record<DestroyReason, string> = {
   pod_failed: 'its machine failed',
 }
 
-/** Why a session ended; the word itself of a service that knows more of them. */
-export const endOf = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
+/** Unknown reasons are returned unchanged. */
+export const describeDestroyReason = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
   reason === null ? 'no reason is known' : (reasons[reason] ?? reason)
 
-/** Why the session ended that took a command along; undefined where something else has ended the command. */
-export const endOfItsSession = ({
+/** @returns undefined if the command did not end with its session */
+export const destroyReasonOf = ({
   status,
   reason = null,
 }: {

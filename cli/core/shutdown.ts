@@ -1,18 +1,18 @@
-/** Sudden ends, such as a signal or an output that fails: registered duties are done before the process exits. */
+/** Ends the process early, after the registered cleanups. */
 
 const duties = new Set<() => Promise<void>>()
 let begun = false
-/** A duty that hangs must not keep the process for ever. */
-const mostMs = 15_000
+/** Limit for cleanups that hang. */
+const maxMs = 15_000
 
-export const isLeaving = (): boolean => begun
+export const isShuttingDown = (): boolean => begun
 
-/** Ends the client when all duties are done. A second call changes nothing. */
+/** Further calls do nothing. */
 export async function leave(code: number): Promise<void> {
   if (begun) return
   begun = true
   if (duties.size === 0) process.exit(code)
-  setTimeout(() => process.exit(code), mostMs)
+  setTimeout(() => process.exit(code), maxMs)
   await Promise.allSettled([...duties].map((duty) => duty()))
   process.exit(code)
 }
@@ -23,10 +23,10 @@ const onSignal = {
 }
 
 /**
- * Makes sure that `duty` is done before the client ends, unless it is killed.
- * @returns what lifts it, once it is done
+ * Runs `duty` before the client exits on a signal or an output error.
+ * @returns a function that unregisters it
  */
-export function beforeLeaving(duty: () => Promise<void>): () => void {
+export function onShutdown(duty: () => Promise<void>): () => void {
   if (duties.size === 0) for (const [signal, handle] of Object.entries(onSignal)) process.on(signal, handle)
   duties.add(duty)
   return () => {

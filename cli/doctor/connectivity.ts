@@ -1,4 +1,4 @@
-/** Checks the way to the service step by step: name, connection, certificate. */
+/** Checks name, connection and certificate of the service. */
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
@@ -7,13 +7,17 @@ import type { Checks } from '../core/checks.ts'
 import { CliError } from '../core/errors.ts'
 import { explain } from '../core/http.ts'
 
-const patienceMs = 10_000
+const timeoutMs = 10_000
 
 /**
- * @param proxy if https:// goes through one, it does all of this itself
- * @returns whether one can go on from here
+ * @param proxy for https:// it replaces all these steps
+ * @returns whether the service can be reached
  */
-export async function checkWay({ check }: Checks, base: string, proxy: string | undefined): Promise<boolean> {
+export async function checkConnectivity(
+  { check }: Checks,
+  base: string,
+  proxy: string | undefined,
+): Promise<boolean> {
   const url = new URL(base)
   if (proxy !== undefined && url.protocol === 'https:') {
     return await check('proxy', () => describeProxy(new URL(proxy)))
@@ -30,18 +34,18 @@ export async function checkWay({ check }: Checks, base: string, proxy: string | 
     }))
   if (!isKnown) return false
   const isOpen = await check('connection', async () => {
-    using socket = await opened(connect({ host, port, timeout: patienceMs }), 'connect').catch(fail)
+    using socket = await opened(connect({ host, port, timeout: timeoutMs }), 'connect').catch(fail)
     return `${socket.remoteAddress} port ${socket.remotePort} answers`
   })
   if (!isOpen || url.protocol === 'http:') return isOpen
   return await check('certificate', async () => {
-    const options = { host, port, timeout: patienceMs, ...(isIP(host) === 0 ? { servername: host } : {}) }
+    const options = { host, port, timeout: timeoutMs, ...(isIP(host) === 0 ? { servername: host } : {}) }
     using socket = await opened(connectSecurely(options), 'secureConnect').catch(fail)
     return describeCertificate(socket)
   })
 }
 
-/** Node has the option since it knows the variable. */
+/** The option exists in the Node versions that support the variable. */
 function describeProxy({ host }: URL): string {
   if (process.allowedNodeEnvironmentFlags.has('--use-env-proxy'))
     return `${host}, except for the hosts in NO_PROXY`
@@ -55,7 +59,7 @@ function describeProxy({ host }: URL): string {
 }
 
 async function opened<S extends Socket>(socket: S, event: string): Promise<S & Disposable> {
-  socket.once('timeout', () => socket.destroy(new Error(`no answer within ${patienceMs / 1000} s`)))
+  socket.once('timeout', () => socket.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)))
   await once(socket, event)
   return Object.assign(socket, { [Symbol.dispose]: () => void socket.destroy() })
 }

@@ -1,28 +1,30 @@
-/** Notices the end of a session. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Api } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 
-/** Its end is seen so long after at the latest; sooner when a connection fails. */
+/** Polling interval; a failed connection polls immediately. */
 const lookMs = 5_000
 
-/** @param kick gets what makes it look at once. @throws {CliError} when the session has ended, or is not ours any more */
-export async function untilSessionEnds(
+/**
+ * @param kick receives a function that polls immediately
+ * @throws {CliError} when the session has ended or is not accessible
+ */
+export async function waitForSessionEnd(
   api: Api,
   id: string,
   kick: (look: () => void) => void,
 ): Promise<never> {
   for (;;) {
-    await mustLive(api, id)
+    await assertActive(api, id)
     const pause = new AbortController()
     kick(() => pause.abort())
     await sleep(lookMs, undefined, { signal: pause.signal }).catch(() => {})
   }
 }
 
-async function mustLive(api: Api, id: string): Promise<void> {
+async function assertActive(api: Api, id: string): Promise<void> {
   const session = await api.call('getSandbox', { params: { id } }).catch((error) => {
-    // A service that is away comes back.
+    // The service may become available again.
     if (error instanceof CliError && passing.has(error.code)) return undefined
     throw error
   })

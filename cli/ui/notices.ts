@@ -1,14 +1,15 @@
-/** The line at the bottom that says what happened. */
+/** Notices on the bottom line. */
 import { describeError } from '../core/errors.ts'
 import type { Ui } from './ui.ts'
 
-export const tell = ({ store }: Ui, text: string): void => store.set({ notice: { text, isError: false } })
+export const showNotice = ({ store }: Ui, text: string): void =>
+  store.set({ notice: { text, isError: false } })
 
-export function tellError({ store }: Ui, error: unknown): void {
+export function showError({ store }: Ui, error: unknown): void {
   store.set({ notice: { text: errorText(error), isError: true } })
 }
 
-/** What happened, what to do, and the id to ask the operator about. */
+/** Message, hint and request id. */
 export function errorText(error: unknown): string {
   const { message, hint, details } = describeError(error)
   const request = typeof details.request_id === 'string' ? `(request ${details.request_id})` : undefined
@@ -16,5 +17,5 @@ export function errorText(error: unknown): string {
 }
 
 export function attempt(ui: Ui, action: () => Promise<void>): void {
-  action().catch((error) => tellError(ui, error))
+  action().catch((error) => showError(ui, error))
 }
