@@ -194,20 +194,6 @@ test('an MCP stream that is taken up many times is one command, and holds nothin
   await expect(alice.open('resumeMcp', { headers: long })).rejects.toMatchObject({ status: 400 })
 })
 
-test('a client of MCP that reads gets all progress', async () => {
-  const message = {
-    params: {
-      name: 'exec',
-      arguments: { session_id: params.id, command: 'sleep 4' },
-      _meta: { progressToken: 'p' },
-    },
-  }
-  const text = await (await call(alice, message)).text()
-  const told = [...text.matchAll(/"progress":(\d+)/g)].map(([, seconds]) => Number(seconds))
-  expect(told.slice(0, 2)).toEqual([1, 2])
-  expect(text).toContain('"exit_code":0')
-})
-
 test('progress waits for a reader: an outbox knows whether all that was sent is taken', async () => {
   let sdk!: ReadableStreamDefaultController<Uint8Array>
   const body = new ReadableStream<Uint8Array>({
