@@ -88,12 +88,6 @@ test('a refusal names the command, what it may do instead, and no argument', () 
   expect(decide(['ls'], ['rm -rf'])).not.toHaveProperty('needs')
 })
 
-test('there are at least 148 ways to try', () => {
-  const tried = [...waysAround, ...notHeld].map((way) => JSON.stringify(way.slice(1)))
-  expect(tried.length).toBeGreaterThanOrEqual(148)
-  expect(new Set(tried).size).toBe(tried.length)
-})
-
 test.each(waysAround)('%s is no way around', (_, command, env) => {
   expect(decide(waysAroundList, command, env).allowed).toBe(false)
 })

@@ -4,21 +4,13 @@ import { newSandboxId } from '../../shared/data/ids.ts'
 import { waysAround, waysAroundList } from '../allowlist-ways-around.ts'
 import type { Account, Refusal } from '../support/account.ts'
 import { toolCall } from '../support/mcp.ts'
+import { insertSandbox } from '../support/rows.ts'
 import { shareWorld } from '../support/shared.ts'
 
 /** Nothing runs here: what is allowed fails for want of a worker, which is another code. */
 const world = shareWorld({ workers: 0, apis: 2 })
 
-/** A sandbox that looks as if it ran. */
-async function sandboxOf({ id }: Account): Promise<{ id: string }> {
-  const sandboxId = newSandboxId()
-  await world.db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at)
-     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now(), sandlot_now() + interval '1 hour')`,
-    [sandboxId, id],
-  )
-  return { id: sandboxId }
-}
+const sandboxOf = async (account: Account) => ({ id: await insertSandbox(world, account) })
 
 /** An account that has had this list from the start, so that no process remembers another. */
 async function accountWith(commands: string[]): Promise<Account> {

@@ -136,11 +136,6 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await sh(`kill -0 ${stdout.trim()} && kill ${stdout.trim()}`)).exit_code).toBe(0)
   })
 
-  test('files of one command are there for the next', async () => {
-    await sh('echo kept > note')
-    expect((await exec({ command: ['cat', 'note'] })).stdout).toBe('kept\n')
-  })
-
   test('output beyond the limit keeps head and tail, says how much is missing, and counts all', async () => {
     const result = await sh('echo first; head -c 3000000 /dev/zero | tr "\\0" x; echo; echo last')
     expect(result.stdout_bytes).toBe(3_000_012)
@@ -157,12 +152,6 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(results.map(({ stdout, exit_code }) => [stdout, exit_code])).toEqual(
       numbers.map((n) => [`${n}\n`, n]),
     )
-  })
-
-  test('processes are found by what they are', async () => {
-    await sh('sleep 55 & sleep 55 &')
-    expect(await countOf('sleep 5[5]')).toBe(2)
-    expect(await countOf('sleep 5[6]')).toBe(0)
   })
 
   test('a client that leaves takes its command with it', async () => {

@@ -57,16 +57,6 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     expect([response.status, await response.text()]).toEqual([200, ''])
   })
 
-  test('a file is replaced only when it is the one that is meant, and keeps its mode', async () => {
-    await put({ path: 'meant', mode: '750' }, Buffer.from('old'))
-    const refused = await put({ path: 'meant' }, Buffer.from('x'), { 'if-match': `"${sha256('other')}"` })
-    expect(refused).toMatchObject({ status: 412, body: { code: 'file_changed' } })
-    const taken = await put({ path: 'meant', overwrite: 'false' }, Buffer.from('x'))
-    expect(taken).toMatchObject({ status: 409, body: { code: 'file_exists' } })
-    await put({ path: 'meant' }, Buffer.from('new'), { 'if-match': `"${sha256('old')}"` })
-    expect(await sh('cat meant; stat -c %a meant')).toBe('new750\n')
-  })
-
   test('what cannot be read or written is told apart', async () => {
     await sh('mkdir -p folder')
     expect((await get('nowhere')).status).toBe(404)

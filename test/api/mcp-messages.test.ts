@@ -35,18 +35,6 @@ describe('a long command', () => {
   /** A command that shows by its name that it runs. */
   const sleeper = (word: string) => ({ session_id, command: `exec sh -c 'sleep 600; : ${word}'` })
 
-  test('is told of every second, to a client that wants to know', async () => {
-    const seen: number[] = []
-    const result = await callTool(
-      client,
-      'exec',
-      { session_id, command: 'sleep 3.5; echo done' },
-      { onprogress: ({ progress }: { progress: number }) => seen.push(progress) },
-    )
-    expect(result.structuredContent).toMatchObject({ stdout: 'done\n' })
-    expect(seen.slice(0, 3)).toEqual([1, 2, 3])
-  })
-
   test('is stopped by a cancellation that arrives at another API process', async () => {
     const other = await connectMcp(world, alice, 'each')
     const leave = new AbortController()

@@ -115,13 +115,6 @@ describe('tools/list', () => {
     const [create] = toolsFor(settings, 90)
     expect(create!.inputSchema.properties.ttl_seconds).toMatchObject({ maximum: 90, default: 90 })
   })
-
-  test('tells agents how to go about it', async () => {
-    const client = await connectMcp(world, alice)
-    expect(client.getInstructions()).toContain('session_create')
-    expect(client.getServerCapabilities()).toEqual({ tools: {} })
-    await client.close()
-  })
 })
 
 describe('errors', () => {

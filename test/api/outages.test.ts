@@ -4,7 +4,7 @@ import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
-import type { Account, Refusal } from '../support/account.ts'
+import { type Account, expectRefusal, type Refusal } from '../support/account.ts'
 import { describeBeside } from '../support/beside.ts'
 import { readEvents } from '../support/events.ts'
 import { expectWithin } from '../support/eventually.ts'
@@ -29,10 +29,7 @@ async function readiness(api: Process): Promise<Readiness> {
 /** What a request is refused with, and how long that took. */
 async function refused(call: Promise<unknown>): Promise<Refusal & { ms: number }> {
   const start = performance.now()
-  const refusal: Refusal = await call.then(
-    () => expect.unreachable('it was let through'),
-    (error) => error,
-  )
+  const refusal = await expectRefusal(call)
   return Object.assign(refusal, { ms: performance.now() - start })
 }
 

@@ -213,38 +213,6 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
       expect(places.Kubernetes!.some((text) => text.includes(podName(params.id)))).toBe(true)
   })
 
-  // The last one: it leaves the world with another key.
-  test.skipIf(driver === 'kubernetes')(
-    'a value that was sealed under an old key is read while that is listed, and said to be lost after',
-    async () => {
-      const { alice, params, run, set } = await newOwner()
-      await set('OLD', 'sealed before')
-      const [old] = world.settings.secretsKeys
-      const rotated = `${randomBytes(32).toString('hex')},${old}`
-      // As an operator does: the key of before stays listed while both kinds of process change.
-      await Promise.all([...world.apis, ...world.workers].map((process) => process.stop()))
-      world.apis.length = world.workers.length = 0
-      await Promise.all([
-        world.startApi({ SECRETS_KEY: rotated }),
-        world.startWorker({ SECRETS_KEY: rotated }),
-      ])
-      await set('NEW', 'sealed after')
-      expect(await run('echo "$OLD $NEW"', { reveal: true })).toBe('sealed before sealed after\n')
-
-      await Promise.all([...world.apis, ...world.workers].map((process) => process.stop()))
-      world.apis.length = world.workers.length = 0
-      const fresh = rotated.split(',')[0]!
-      await Promise.all([world.startApi({ SECRETS_KEY: fresh }), world.startWorker({ SECRETS_KEY: fresh })])
-      const refused = alice.call('execCommand', { params, body: { command: 'true' } })
-      await expect(refused).rejects.toMatchObject({
-        code: 'internal_error',
-        message: expect.stringContaining('secret OLD'),
-      })
-      await set('OLD', 'sealed anew')
-      expect(await run('echo "$OLD"', { reveal: true })).toBe('sealed anew\n')
-    },
-  )
-
   /** Every row of every table as text, bytes as hex and as characters. */
   async function everythingInPostgres(): Promise<string[]> {
     const tables = await world.db.query<{ name: string }>(
