@@ -39,15 +39,6 @@ describeInSandboxes('terminals', (open) => {
   })
   afterAll(() => sandbox?.close())
 
-  test('nothing of the command is shown, and what is typed is echoed once', async () => {
-    const { terminal, screen } = await start({ argv: ['cat'], env: { CANARY: canary } })
-    terminal.stdin.write('typed\r')
-    await screen.shows('typed\r\ntyped\r\n')
-    terminal.stdin.write('\x04')
-    expect(await terminal.ended).toEqual({ kind: 'exited', code: 0 })
-    expect(await screen.all).toBe('typed\r\ntyped\r\n')
-  })
-
   test('directory, environment and arguments arrive as they are', async () => {
     const words = ["it's", '$HOME', 'a  b', '*', 'ü€', '', 'two\nlines']
     const { terminal, screen } = await start({
@@ -126,24 +117,6 @@ describeInSandboxes('terminals', (open) => {
     expect(await terminal.ended).toEqual({ kind: 'exited', code: 143 })
   })
 
-  test('a shell on it is interactive, stops and ends jobs, and hears of a new size', async () => {
-    const { terminal, screen } = await start({ argv: ['/bin/sh', '-i'], env: { PS1: '% ' } })
-    await screen.shows('% ')
-    terminal.stdin.write("sh -c 'printf run%s ning; exec sleep 600'\r")
-    await screen.shows('running')
-    terminal.stdin.write('\x1a')
-    await screen.shows('Stopped')
-    await terminal.resize({ rows: 50, columns: 132 })
-    // A new size is sent and not answered: it is there soon. `fg` waits for the job's end, as `wait` does not for one
-    // that stands still: a shell that has not seen it warns at the exit, and stays.
-    terminal.stdin.write(
-      'kill -KILL %1; fg; until [ "$(stty size)" = "50 132" ]; do sleep 0.1; done; stty size\r',
-    )
-    await screen.shows('50 132\r\n')
-    terminal.stdin.write('exit 3\r')
-    expect(await terminal.ended).toEqual({ kind: 'exited', code: 3 })
-  })
-
   test('a waiting slot carries the command', async () => {
     const slot = await openSlot(driver, pod)
     const carried = ways(async () => slot)
@@ -151,16 +124,5 @@ describeInSandboxes('terminals', (open) => {
     terminal.stdout.setEncoding('utf8')
     expect(await readScreen(terminal.stdout).all).toBe('24 80\r\n')
     await slot.closed
-  })
-
-  test('a keystroke is echoed before the next one comes', async () => {
-    const { terminal, screen } = await start({ argv: ['cat'] })
-    // How soon: bench/keys.ts.
-    for (let round = 1; round <= 10; round++) {
-      terminal.stdin.write('k')
-      await screen.shows('k'.repeat(round))
-    }
-    terminal.stdin.write('\x03')
-    await terminal.ended
   })
 })

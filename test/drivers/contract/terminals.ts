@@ -91,18 +91,6 @@ export function describeTerminals(contract: Contract): void {
       expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
     })
 
-    test('Ctrl-C interrupts what runs in the foreground, and the shell lives on', async () => {
-      const { process, screen } = await startOn(
-        `trap : INT; sh -c 'echo ready; exec sleep 600'; echo "sleep: $?"; read line; echo "then $line"`,
-      )
-      await screen.shows('ready\r\n')
-      process.stdin.write('\x03')
-      await screen.shows('sleep: 130\r\n')
-      process.stdin.write('on\r')
-      await screen.shows('then on\r\n')
-      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
-    })
-
     test('a new size is told to the process, and it is the last one that stays', async () => {
       const { process, screen } = await startOn(
         "trap 'stty size' WINCH; echo ready; while :; do read line && break; done; stty size",
