@@ -131,14 +131,6 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
     await workers.delete(pod)
   })
 
-  test('a command’s environment tells nothing of the cluster', async () => {
-    const pod = await createReady(workers)
-    const { stdout } = await run(workers, pod, ['env'])
-    expect(stdout).toContain('HOME=/workspace')
-    expect(stdout).not.toContain('KUBERNETES')
-    await workers.delete(pod)
-  })
-
   test('npm run cluster can be run again, and closes the way out when told to', async () => {
     const prepare = (egress: Egress) =>
       installCluster({ kubeconfig: adminKubeconfig!, namespace: world.namespace, egress })
@@ -189,21 +181,11 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
     })
 
     test.each([
-      { verb: 'get', resource: 'secrets' },
-      { verb: 'list', resource: 'configmaps' },
-      { verb: 'update', resource: 'pods' },
-      { verb: 'create', resource: 'events' },
-      { verb: 'patch', resource: 'pods', subresource: 'status' },
-      { verb: 'update', resource: 'pods', subresource: 'ephemeralcontainers' },
-      { verb: 'create', resource: 'pods', subresource: 'proxy' },
-      { verb: 'create', resource: 'serviceaccounts', subresource: 'token' },
-      { verb: 'delete', resource: 'networkpolicies', group: 'networking.k8s.io' },
       { verb: 'list', resource: 'pods', namespace: 'kube-system' },
       { verb: 'list', resource: 'pods', namespace: '' },
       { verb: 'list', resource: 'nodes', namespace: '' },
       { verb: 'list', resource: 'namespaces', namespace: '' },
-    ])('can not $verb $resource $subresource', async (attributes) => {
-      const resourceAttributes = { namespace: world.namespace, ...attributes }
+    ])('can not $verb $resource in namespace "$namespace"', async (resourceAttributes) => {
       const api = worker(world, AuthorizationV1Api)
       const { status } = await api.createSelfSubjectAccessReview({ body: { spec: { resourceAttributes } } })
       expect(status!.allowed).toBe(false)
