@@ -172,13 +172,8 @@ describe('list', () => {
   })
 
   test.each([
-    ['limit=0', 'limit'],
-    ['limit=101', 'limit'],
-    ['limit=x', 'limit'],
     ['limit=1&limit=2', 'limit'],
-    ['state=gone', 'state'],
     ['cursor=nonsense', 'cursor'],
-    ['cursor=', 'cursor'],
     ['colour=red', 'colour'],
   ])('refuses ?%s', async (query, path) => {
     const alice = await world.account()
