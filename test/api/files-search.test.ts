@@ -1,4 +1,4 @@
-/** Changing, listing and searching files, wherever sandboxes run and whatever image they have. */
+/** Editing, listing and searching files, on every driver and image. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
@@ -133,7 +133,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     expect(await sh('readlink link; cat linked/real')).toBe('linked/real\nnew')
   })
 
-  test('an edit of what is no file to edit is told apart', async () => {
+  test('each kind of path that cannot be edited has its own error', async () => {
     await sh('mkdir -p dir; rm -f pipe; mkfifo pipe')
     const body = { old: 'x', new: 'y' }
     const refusals = [
@@ -285,7 +285,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     expect((await grep({ path: 'dialects', pattern: '\\d', fixed: 'true' })).matches).toEqual([])
   })
 
-  test('what is listed is cut at the bound, in order, and says so', async () => {
+  test('results are sorted, cut at the limit, and flagged as truncated', async () => {
     const { entries: most, matches: mostMatches } = limits.listed
     await sh(
       `mkdir -p many && cd many && seq ${most + 5} | xargs touch; seq ${mostMatches + 5} > 1; seq 2000 | tr -d '\\n' > 9`,

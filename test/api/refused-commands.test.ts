@@ -47,7 +47,7 @@ const run = (key?: string) =>
 
 const countRows = async () => (await world.db.query('select id from exec')).length
 
-/** The key runs its command now, once; it is not told the end of a command that never ran. */
+/** The key now runs its command once, and reports no exit status of a command that never ran. */
 async function mustRun(key: string) {
   const { body } = await world.eventually(() => run(key), 10_000)
   expect(body).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'ran\n' })
@@ -57,7 +57,7 @@ async function mustRun(key: string) {
 test.each([
   ['with a key', 'lost'],
   ['without one', undefined],
-])('the answer to the insert was lost, and PostgreSQL is away for a while, %s', async (_, key) => {
+])('the answer to the insert is lost, and PostgreSQL is unavailable for a while, %s', async (_, key) => {
   const before = await countRows()
   // One command at a time: what another one asks before its insert would be lost too.
   onInsert = () => wire.loseAnswers()
@@ -85,7 +85,7 @@ test('a table is locked for longer than a command waits', async () => {
   release.resolve()
   await lock
   for (const refusal of refusals) expect(refusal).toMatchObject({ status: 503 })
-  // Its insert comes after all that wait.
+  // Its insert follows all waiting ones.
   await mustRun('locked')
   expect(await countRows()).toBe(before + 1)
 })

@@ -139,7 +139,7 @@ test('a value of exactly 32 KiB is taken', async () => {
   expect((await create(alice, 'A', 'x'.repeat(32 * 1024))).status).toBe(201)
 })
 
-test("an account's secrets have at most 64 KiB together, also when they are set at once", async () => {
+test("an account's secrets have at most 64 KiB in total, also when set concurrently", async () => {
   const alice = await world.account()
   const sandboxId = await insertSandbox(world, alice)
   const value = 'x'.repeat(8 * 1024)
@@ -156,12 +156,12 @@ test("an account's secrets have at most 64 KiB together, also when they are set 
     alice.id,
   ])
   expect(Number(row!.bytes)).toBeLessThanOrEqual(limits.secretsBytes)
-  // A value that takes the place of another needs no room beside it.
+  // A replacement needs no room for the previous value.
   const [taken] = (await alice.call('listSecrets')).body.data
   expect((await create(alice, taken!.name, value, taken!.sandbox_id ?? undefined)).status).toBe(201)
 })
 
-test('lists come in pages, newest first', async () => {
+test('lists secrets in pages, newest first', async () => {
   const alice = await world.account()
   for (const name of ['A', 'B', 'C']) await create(alice, name, 'value')
   const first = await alice.call('listSecrets', { query: { limit: 2 } })

@@ -104,7 +104,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     await eventually(() => isWell(driver), 20_000)
   })
 
-  test('a policy that somebody adds is told of until it goes, or is allowed by name', async () => {
+  test('reports an additional policy until it is deleted or allowed by name', async () => {
     const network = world.admin.makeApiClient(NetworkingV1Api)
     const name = 'open'
     const body = { metadata: { name }, spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{}] } }
@@ -120,7 +120,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     await driver.delete(await driver.create(request()))
   })
 
-  test('a runtime class that is not there is told of', async () => {
+  test('reports a missing runtime class', async () => {
     const classy = world.open({ SANDBOX_RUNTIME_CLASS: 'no-such-class' })
     const words = /RuntimeClass "no-such-class" not found\. Make it, or change SANDBOX_RUNTIME_CLASS/
     await expect(classy.ping()).rejects.toThrow(words)

@@ -39,7 +39,7 @@ describeInSandboxes('terminals', (open) => {
   })
   afterAll(() => sandbox?.close())
 
-  test('directory, environment and arguments arrive as they are', async () => {
+  test('directory, environment and arguments arrive unchanged', async () => {
     const words = ["it's", '$HOME', 'a  b', '*', 'ü€', '', 'two\nlines']
     const { terminal, screen } = await start({
       argv: ['/bin/sh', '-c', 'pwd; printf "[%s]" "$WORD" "$@"', 'sh', ...words],
@@ -51,7 +51,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await screen.all).toBe(`/tmp\r\n${shown.replaceAll('\n', '\r\n')}`)
   })
 
-  test('a command that is too long for an argv of the cluster runs all the same', async () => {
+  test('a command that is too long for an argv of the cluster runs', async () => {
     const text = 'x'.repeat(100_000)
     const { terminal, screen } = await start({
       argv: ['/bin/sh', '-c', 'printf "%s%s" "$1" "$LONG" | wc -c', 'sh', text],
@@ -61,7 +61,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await screen.all).toBe('200000\r\n')
   })
 
-  test('its exit code is the command’s own, also where it does not exist', async () => {
+  test('reports the exit code of the command, also of a missing one', async () => {
     for (const [argv, code] of [
       [['/bin/sh', '-c', 'exit 77'], 77],
       [['no-such-command'], 127],
@@ -73,7 +73,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await terminal.ended).toMatchObject({ code: 126 })
   })
 
-  test('no argv that the cluster sees holds anything of the command', async () => {
+  test('no argv sent to the cluster contains a part of the command', async () => {
     const seen: string[] = []
     const watched = changed(driver, {
       start: (where, argv, options) => {
@@ -90,14 +90,14 @@ describeInSandboxes('terminals', (open) => {
     expect(seen.filter((argv) => argv.includes(canary) || argv.includes('/tmp"'))).toEqual([])
   })
 
-  test('the file that carried the command is gone when it runs', async () => {
+  test('the file that carried the command is deleted before it runs', async () => {
     const { terminal, screen } = await start({ argv: ['/bin/sh', '-c', 'ls -A /tmp; echo end'] })
     await terminal.ended
     expect(await screen.all).toBe('end\r\n')
   })
 
-  test('nobody but its owner can read the file that carries the command', async () => {
-    // A driver that starts everything but the shell on the terminal: the file stays to be looked at.
+  test('only its owner can read the file that carries the command', async () => {
+    // This driver starts no shell on the terminal, so the file remains for inspection.
     const halfway = changed(driver, {
       start: async (where, argv, options) => {
         if (!options?.tty) return driver.start(where, argv, options)
@@ -111,7 +111,7 @@ describeInSandboxes('terminals', (open) => {
     await eventually(async () => (await run(driver, pod, ['ls', '-A', '/tmp'])).stdout === '', 10_000)
   })
 
-  test('its pid leads what runs on it: a signal to the group ends it', async () => {
+  test('a signal to the process group of its pid ends it', async () => {
     const { terminal } = await start({ argv: ['/bin/sh', '-c', 'sleep 600; true'] })
     await run(driver, pod, shell(`kill -TERM -${terminal.pid}`))
     expect(await terminal.ended).toEqual({ kind: 'exited', code: 143 })

@@ -1,4 +1,4 @@
-/** What a driver promises of processes in a pod: their argv, their streams, their end. */
+/** The contract of drivers for processes in a pod: argv, streams and exit status. */
 import { createHash, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -25,7 +25,7 @@ export function describeProcesses(contract: Contract): void {
       expect(await run(driver, pod, shell(script))).toMatchObject({ code })
     })
 
-    test('passes its argv as it is', async () => {
+    test('passes its argv unchanged', async () => {
       const words = ['a b', "it's", '$HOME', '*', '', 'ü€', '-n', '"', '\\n', 'line\nline']
       const result = await run(driver, pod, ['/bin/sh', '-c', 'printf "[%s]" "$@"', 'sh', ...words])
       expect(result.stdout).toBe(words.map((word) => `[${word}]`).join(''))
@@ -69,7 +69,7 @@ export function describeProcesses(contract: Contract): void {
       const pid = await firstLine(process.stdout)
       process.stdout.pause()
       const before = memory()
-      // Until no more comes.
+      // Until no more arrives.
       for (let last = -1; last !== process.stdout.readableLength; await sleep(1_000))
         last = process.stdout.readableLength
       expect(memory() - before).toBeLessThan(32 * 1024 * 1024)
@@ -101,7 +101,7 @@ export function describeProcesses(contract: Contract): void {
       for (let last = -1; last !== accepted; await sleep(1_000)) last = accepted
       expect(accepted).toBeLessThan(most)
       await run(driver, pod, shell(`kill -KILL ${pid}`))
-      // Not every cluster tells the end of a process whose input is stuck: `kubectl exec` hangs alike.
+      // Some clusters never report the exit of a process with blocked input: `kubectl exec` hangs too.
       if (driver.kind === 'kubernetes') process.close()
       expect(await process.ended).toMatchObject(
         driver.kind === 'kubernetes' ? { kind: 'lost' } : { kind: 'exited', code: 137 },
@@ -134,7 +134,7 @@ export function describeProcesses(contract: Contract): void {
       await run(driver, pod, shell(`kill -KILL ${pid} 2>/dev/null`))
     })
 
-    test('a write to a process that has ended hurts nobody', async () => {
+    test('a write to an ended process has no effect', async () => {
       const process = await driver.start(pod, ['true'])
       process.stdout.resume()
       await process.ended
@@ -154,7 +154,7 @@ const otherEnds = [
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-/** What this process holds, in bytes: buffers that wait for a reader are in here. */
+/** Memory of this process in bytes, including unread buffers. */
 function memory(): number {
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external
