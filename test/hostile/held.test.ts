@@ -12,7 +12,7 @@ import { shareSandbox } from '../support/shared.ts'
 import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
 const mebibyte = 1024 * 1024
-const { world, alice, params, sh } = shareSandbox({ env: { MEMORY_PER_ACCOUNT_MIB: '32' } })
+const { world, alice, params, sh, waitForExit } = shareSandbox({ env: { MEMORY_PER_ACCOUNT_MIB: '32' } })
 
 /** Bytes that the worker and the API hold. */
 const heldIn = async (kind: HeldKind) =>
@@ -94,8 +94,7 @@ test('a download gives the bytes that are kept, whole and by ranges, and holds n
   const printed = { command: 'head -c 4000000 /dev/zero | tr "\\0" x; echo end', background: true }
   const { id: exec_id } = (await alice.call('execCommand', { params, body: printed })).body
   const of = { ...params, exec_id }
-  const hasEnded = async () => (await alice.call('getExec', { params: of })).body.status === 'exited'
-  await world.eventually(hasEnded, 10_000)
+  await waitForExit(exec_id)
   const download = async (range?: string) => {
     const headers = { headers: range === undefined ? {} : { range } }
     return await (
