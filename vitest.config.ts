@@ -21,8 +21,11 @@ const watchful = [
   'test/workers/{output,output-log,parsers,redactor}.test.ts',
 ]
 
+/** Files that count all that a process says: beside nothing else. */
+const alone = ['test/api/round-trips.test.ts']
+
 /** Most files mostly wait, for processes, pods and time: two cores have room for four. */
-const beside = { maxWorkers: 4 }
+const beside = { maxWorkers: 4, sequence: { groupOrder: 1 } }
 
 /** Draws the pictures of the pages, and tests nothing. */
 const pictures = process.env.SANDLOT_SCREENSHOTS ? [] : ['test/cli/screenshots.test.ts']
@@ -50,10 +53,14 @@ export default defineConfig({
         test: {
           name: 'together',
           include: [all],
-          exclude: [...watchful, ...pictures],
+          exclude: [...watchful, ...alone, ...pictures],
           ...beside,
           isolate: false,
         },
+      },
+      {
+        extends: true,
+        test: { name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } },
       },
     ],
   },

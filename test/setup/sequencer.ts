@@ -69,7 +69,7 @@ const longOnes = [
 ]
 
 /** The last files of `together` are short, so at the end no process works on by itself. */
-const projects = ['watchful', 'together']
+const projects = ['watchful', 'together', 'alone']
 
 export default class LongOnesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
