@@ -5,7 +5,7 @@ import { decide, refuseVariables, warningOf } from '../shared/allowlist/decide.t
 import { steers } from '../shared/allowlist/steering.ts'
 import { harmlessVariables, notHeld, waysAround, waysAroundList } from './allowlist-ways-around.ts'
 
-describe('what an entry matches', () => {
+describe('an entry', () => {
   test.each<[string, string[], boolean]>([
     ['ls', ['ls'], true],
     ['ls', ['ls', '-la', '/'], true],
@@ -31,7 +31,7 @@ describe('what an entry matches', () => {
     ['sh', ['sh', '-c', 'anything'], true],
     ['bash build.sh', ['bash', 'build.sh', 'x'], true],
     ['bash build.sh', ['bash', '-c', 'build.sh'], false],
-  ])('%j and %j: %s', (entry, argv, allowed) => {
+  ])('%j allows %j: %s', (entry, argv, allowed) => {
     expect(decide([entry], argv).allowed).toBe(allowed)
   })
 })
@@ -73,7 +73,7 @@ test('the first entry that allows a command is named', () => {
   expect(decide(['ls', 'git *', 'git status'], ['git', 'status'])).toEqual({ allowed: true, entry: 'git *' })
 })
 
-test('a refusal names the command, what it may do instead, and no argument', () => {
+test('a refusal names the command and the allowed arguments, never the given ones', () => {
   expect(decide(['git status', 'git log'], ['git', 'push', 'hunter2'])).toEqual({
     allowed: false,
     reason: `"git" is allowed only with these arguments: "git status", "git log".`,
@@ -88,12 +88,6 @@ test('a refusal names the command, what it may do instead, and no argument', () 
   expect(decide(['ls'], ['rm -rf'])).not.toHaveProperty('needs')
 })
 
-test('there are at least 148 ways to try', () => {
-  const tried = [...waysAround, ...notHeld].map((way) => JSON.stringify(way.slice(1)))
-  expect(tried.length).toBeGreaterThanOrEqual(148)
-  expect(new Set(tried).size).toBe(tried.length)
-})
-
 test.each(waysAround)('%s is no way around', (_, command, env) => {
   expect(decide(waysAroundList, command, env).allowed).toBe(false)
 })
@@ -101,7 +95,7 @@ test.each(waysAround)('%s is no way around', (_, command, env) => {
 describe('variables that steer programs', () => {
   const ways = waysAround.flatMap(([name, command, env]) => (env ? [{ name, command, env }] : []))
 
-  test.each(ways)('$name is what is refused, and only while there is a list', ({ command, env }) => {
+  test.each(ways)('$name is refused while there is a list', ({ command, env }) => {
     const [variable] = Object.keys(env)
     expect(decide(waysAroundList, command, env)).toEqual({
       allowed: false,
@@ -125,7 +119,7 @@ describe('variables that steer programs', () => {
     expect(steers(name)).toBe(false)
   })
 
-  test('a secret and the environment of a sandbox are refused in words of their own', () => {
+  test('a secret and the environment of a sandbox have their own refusal messages', () => {
     expect(refuseVariables('secret', { A: 1, LD_PRELOAD: 1 })?.reason).toMatch(
       /^The secret LD_PRELOAD .* name\.$/,
     )

@@ -1,4 +1,4 @@
-/** What the connections to PostgreSQL promise. */
+/** Connections to PostgreSQL: timeouts, read-only servers and shares of an account. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,12 +25,6 @@ test('an idle transaction gives its locks back, and fails', async () => {
   })
   await expect(still).rejects.toThrow()
   expect(await db.query('select 1 as one')).toEqual([{ one: 1 }])
-})
-
-test('ten seconds are long enough to stand still', async () => {
-  expect(await db.query('show idle_in_transaction_session_timeout')).toEqual([
-    { idle_in_transaction_session_timeout: '10s' },
-  ])
 })
 
 describe('a transaction', () => {

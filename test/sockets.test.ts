@@ -29,23 +29,6 @@ test('a connection that is kept gathers no listeners, however many requests it h
   await new Promise((resolve) => server.close(resolve))
 })
 
-test('the parser stops at the ninth unanswered request of a connection', async () => {
-  let [seen, served] = [0, 0]
-  const server = createServer((request, response) => {
-    seen++
-    if (limitRequest(request, response)) served++
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const raw = openRaw(
-    `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    headOf('GET', '/').repeat(1_000),
-  )
-  await raw.closed
-  expect({ seen, served }).toEqual({ seen: 9, served: 8 })
-  raw.socket.destroy()
-  await new Promise((resolve) => server.close(resolve))
-})
-
 test('an account is not charged for requests whose client left during authentication', async () => {
   const responses: ServerResponse[] = []
   let closed = 0

@@ -41,7 +41,7 @@ const importsOf = new Map(files.map((file) => [file, imports.filter(({ from }) =
 
 const folderOf = (file: string) => file.split('/')[0]!
 
-/** What the files of each folder may import of ours. */
+/** The folders that the files of each folder may import. */
 const mayImport: Record<string, string[]> = {
   shared: [],
   migrations: ['shared'],
@@ -85,95 +85,42 @@ test('imports point one way', () => {
   expect(wrong).toEqual([])
 })
 
-/**
- * What the files of each room may import of the other rooms of its folder, from the top down. What lies beside the
- * rooms puts them together.
- */
-const rooms: Record<string, Record<string, string[]>> = {
-  shared: {
-    rpc: ['platform', 'data', 'contract', 'lib'],
-    platform: ['data', 'contract', 'lib'],
-    data: ['contract', 'lib'],
-    allowlist: [],
-    contract: ['lib'],
-    lib: [],
-  },
-  api: {
-    routes: ['mcp', 'exec', 'sandboxes', 'http', 'auth', 'limits', 'worker-client', 'errors'],
-    mcp: ['exec', 'http', 'auth', 'errors'],
-    exec: ['sandboxes', 'http', 'auth', 'worker-client'],
-    sandboxes: ['errors'],
-    http: ['auth', 'limits', 'errors'],
-    auth: ['limits', 'errors'],
-    limits: [],
-    'worker-client': [],
-    admin: [],
-    errors: [],
-  },
-  workers: {
-    sweep: ['exec', 'pool', 'pods', 'drivers'],
-    exec: ['sandbox', 'shell', 'secrets', 'rpc', 'drivers', 'faults'],
-    files: ['sandbox', 'shell', 'secrets', 'rpc', 'drivers'],
-    sandbox: ['pods', 'shell', 'rpc', 'drivers'],
-    jobs: ['pods'],
-    pool: ['pods', 'drivers'],
-    pods: ['shell', 'drivers', 'faults'],
-    shell: ['drivers'],
-    secrets: [],
-    rpc: [],
-    drivers: [],
-    faults: [],
-  },
-  cli: {
-    ui: ['files', 'exec', 'core'],
-    commands: ['completion', 'doctor', 'files', 'forward', 'mcp', 'exec', 'core'],
-    completion: ['core'],
-    doctor: ['exec', 'core'],
-    files: ['exec', 'core'],
-    forward: ['core'],
-    mcp: ['core'],
-    exec: ['core'],
-    core: [],
-  },
-}
+/** The table of ARCHITECTURE.md: the rooms of each folder from the top down, and the rooms that each may import. */
+const rooms = new Map(
+  [
+    ...readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').matchAll(
+      /^\| `(\w+)\/([\w-]+)\/` \| .* \| (.*) \|$/gm,
+    ),
+  ].map(([, folder, room, siblings]) => [
+    `${folder}/${room}`,
+    siblings === 'nothing' ? [] : siblings!.split(', ').map((sibling) => `${folder}/${sibling}`),
+  ]),
+)
+const foldersWithRooms = ['api', 'cli', 'shared', 'workers']
 
 test('imports point one way from room to room', () => {
+  const roomOf = (file: string) => file.split('/').slice(0, 2).join('/')
   const wrong = imports.filter(({ from, to }) => {
-    const [folder, room, inRoom] = from.split('/')
-    const [otherFolder, other, inOther] = to.split('/')
-    if (folder !== otherFolder || !inRoom || !inOther || !(folder! in rooms) || room === other) return false
-    return !rooms[folder!]![room!]?.includes(other!)
+    const [room, other] = [roomOf(from), roomOf(to)]
+    if (room === other || folderOf(room) !== folderOf(other) || !rooms.has(room) || !rooms.has(other))
+      return false
+    return !rooms.get(room)!.includes(other)
   })
   expect(wrong).toEqual([])
 })
 
-test('ARCHITECTURE.md lists the rooms from the top down, and what each may import', () => {
-  const page = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
-  const lines = [...page.matchAll(/^\| `(\w+)\/([\w-]+)\/` \| .* \| (.*) \|$/gm)]
-  const inFolder = (folder: string, others: string[]) => others.map((other) => `${folder}/${other}`)
-  const listed = new Map(
-    lines.map(([, folder, room, others]) => [
-      `${folder}/${room}`,
-      others === 'nothing' ? [] : inFolder(folder!, others!.split(', ')),
-    ]),
-  )
-  const held = Object.entries(rooms).flatMap(([folder, ofFolder]) =>
-    Object.entries(ofFolder).map(
-      ([room, others]) => [`${folder}/${room}`, inFolder(folder, others)] as const,
-    ),
-  )
-  expect(listed).toEqual(new Map(held))
-  const order = [...listed.keys()]
-  const upwards = [...listed].filter(([room, others]) =>
+test('ARCHITECTURE.md lists rooms from the top down', () => {
+  const order = [...rooms.keys()]
+  const upwards = [...rooms].filter(([room, others]) =>
     others.some((other) => order.indexOf(other) < order.indexOf(room)),
   )
   expect(upwards).toEqual([])
 })
 
-test('every file of a folder with rooms is in one, except those that put the rooms together', () => {
+test('every file of a folder with rooms is in one, except those that connect the rooms', () => {
   const loose = files.filter((file) => {
     const [folder, room, inRoom] = file.split('/')
-    return folder! in rooms && !(inRoom && room! in rooms[folder!]!)
+    return foldersWithRooms.includes(folder!) && !(inRoom && rooms.has(`${folder}/${room}`))
   })
   expect(loose.sort()).toEqual([
     'api/app.ts',
@@ -202,7 +149,7 @@ test('no file imports itself by way of others, not even later by `import(…)`',
 })
 
 test('the contract does no I/O, and the client takes nothing but the contract and shared/lib', () => {
-  // What is imported for its type alone is handed in by others.
+  // Callers pass the values whose types are imported.
   const inContract = imports.filter(({ from, typeOnly }) => from.startsWith('shared/contract/') && !typeOnly)
   const withoutIo = ['zod', 'eventsource-parser']
   expect(
@@ -230,7 +177,7 @@ test('only the place that opens a driver knows which drivers there are', () => {
   expect(fromOurs.map(({ from }) => from)).toEqual(['workers/drivers/open.ts', 'workers/drivers/open.ts'])
 })
 
-test('one place deletes pods, and asks whose they are', () => {
+test('one module deletes pods, and checks their owner', () => {
   const deleting = [...sources].filter(
     ([file, text]) =>
       file.startsWith('workers/') && !file.startsWith('workers/drivers/') && /driver\.delete\(/.test(text),
@@ -238,7 +185,7 @@ test('one place deletes pods, and asks whose they are', () => {
   expect(deleting.map(([file]) => file)).toEqual(['workers/pods/remove-pod.ts'])
 })
 
-test('what files of tests share sets up no file by being imported: a process imports it once for many', () => {
+test('shared test modules register no hooks: a process imports them once for many files', () => {
   const shared = [...sources].filter(
     ([file]) => file.startsWith('test/') && !/\.(test|soak)\.tsx?$/.test(file),
   )
@@ -263,11 +210,11 @@ test('the environment is read where a process begins, and by the settings', () =
   ])
 })
 
-test('statements are typed, and those of a table stand where it is kept', () => {
+test('statements are typed, and defined in shared/data', () => {
   const ours = [...sources].filter(([file]) =>
     ['api', 'workers', 'shared', 'scripts', 'migrations'].includes(folderOf(file)),
   )
-  // Plain SQL gives rows whose type is what the caller claims.
+  // Plain SQL returns rows of an unchecked type.
   expect(ours.filter(([, text]) => /\.query[<(]/.test(text)).map(([file]) => file)).toEqual([
     'shared/data/database.ts',
   ])
@@ -321,10 +268,10 @@ test('no file outgrows 400 lines', () => {
   expect(long.map(([file]) => file)).toEqual([])
 })
 
-test('a listener for an abort learns of an earlier one', () => {
+test('a listener for an abort also handles an earlier one', () => {
   const listening = [...sources].filter(([file, text]) => {
     return ['api', 'workers', 'shared'].includes(folderOf(file)) && /addEventListener\(\s*'abort'/.test(text)
   })
-  // `addAbortListener` of node:events looks first; the event itself is gone by then.
+  // `addAbortListener` of node:events handles an earlier abort, whose event a listener misses.
   expect(listening.map(([file]) => file)).toEqual([])
 })

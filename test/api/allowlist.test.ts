@@ -4,21 +4,13 @@ import { newSandboxId } from '../../shared/data/ids.ts'
 import { waysAround, waysAroundList } from '../allowlist-ways-around.ts'
 import type { Account, Refusal } from '../support/account.ts'
 import { toolCall } from '../support/mcp.ts'
+import { insertSandbox } from '../support/rows.ts'
 import { shareWorld } from '../support/shared.ts'
 
-/** Nothing runs here: what is allowed fails for want of a worker, which is another code. */
+/** There is no worker, so an allowed command fails with another code. */
 const world = shareWorld({ workers: 0, apis: 2 })
 
-/** A sandbox that looks as if it ran. */
-async function sandboxOf({ id }: Account): Promise<{ id: string }> {
-  const sandboxId = newSandboxId()
-  await world.db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at)
-     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now(), sandlot_now() + interval '1 hour')`,
-    [sandboxId, id],
-  )
-  return { id: sandboxId }
-}
+const sandboxOf = async (account: Account) => ({ id: await insertSandbox(world, account) })
 
 /** An account that has had this list from the start, so that no process remembers another. */
 async function accountWith(commands: string[]): Promise<Account> {
@@ -69,7 +61,7 @@ test.each([
   ['ls\nid', 'one line'],
   ['ls\u200b', 'one line'],
   ['x'.repeat(201), '200'],
-])('the entry %j is refused in words', async (entry, words) => {
+])('the entry %j is refused with a reason', async (entry, words) => {
   const alice = await world.account()
   await expect(alice.call('setAllowlist', { body: { commands: ['ls', entry] } })).rejects.toMatchObject({
     code: 'invalid_request',
@@ -78,7 +70,7 @@ test.each([
   expect((await alice.call('getAllowlist')).body.commands).toBeNull()
 })
 
-test('a check tells the entry that decides, runs nothing and counts nothing', async () => {
+test('a check returns the deciding entry, and runs and counts nothing', async () => {
   const alice = await accountWith(['ls', 'git status'])
   const check = async (command: string | string[]) =>
     (await alice.call('checkAllowlist', { body: { command } })).body
@@ -126,7 +118,7 @@ describe('in the foreground, as events, in the background and with a terminal', 
     expect(body.refusals.reduce((sum, { count }) => sum + count, 0)).toBe(count)
   })
 
-  test('what is on the list passes', async () => {
+  test('allows a command on the list', async () => {
     const alice = await accountWith(['ls', 'git status'])
     const params = await sandboxOf(alice)
     for (const { body, headers } of kinds) {
@@ -152,12 +144,12 @@ test('a command of an agent is refused by the same rule', async () => {
   expect(text).toContain("is not on the account's command allowlist")
 })
 
-test('once a list was set, no API process obeys the one of before', async () => {
+test('every API process uses a new list as soon as it has been set', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const run = (api: number) => codeOf(alice.call('execCommand', { params, body: { command: ['id'] }, api }))
   for (const commands of [['ls'], ['id']]) {
-    // Both remember the list of before.
+    // Both have cached the previous list.
     await Promise.all([run(0), run(1)])
     await alice.call('setAllowlist', { body: { commands } })
     const expected = commands.includes('id') ? 'unavailable' : 'command_not_allowed'
@@ -167,7 +159,7 @@ test('once a list was set, no API process obeys the one of before', async () => 
   expect(await Promise.all([run(0), run(1)])).toEqual(['unavailable', 'unavailable'])
 })
 
-test('a command that waited for its sandbox obeys the list that was set meanwhile', async () => {
+test('a command that waited for its sandbox obeys a list that was set during the wait', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const setReady = (ready: string) =>

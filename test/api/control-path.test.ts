@@ -4,7 +4,7 @@ import { describeOnBothDrivers } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
-  const { world, alice, params, sh, exec } = shareSandbox({ driver })
+  const { alice, params, sh, exec, waitForExit } = shareSandbox({ driver })
   const view = (path: string) => alice.call('viewFile', { params, query: { path } })
   const reset = () => alice.call('resetSandbox', { params })
 
@@ -64,11 +64,7 @@ describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
     })
     const isClosed = (await exec({ command: 'cd /workspace', cwd: '/' })).exit_code !== 0
     const { body } = await alice.call('execCommand', { params, body: { command: 'pwd', tty: true } })
-    const ended = await world.eventually(async () => {
-      const one = await alice.call('getExec', { params: { ...params, exec_id: body.id } })
-      return one.body.status === 'running' ? undefined : one.body
-    }, 10_000)
-    expect(ended).toMatchObject({
+    expect(await waitForExit(body.id)).toMatchObject({
       ...{ status: 'exited', stdout: isClosed ? '/\r\n' : '/workspace\r\n' },
       reason: isClosed ? expect.stringContaining('/workspace could not be entered') : null,
     })

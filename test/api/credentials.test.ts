@@ -5,11 +5,12 @@ import { Tokens } from '../../api/auth/tokens.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import { type CallOptions, callAs } from '../support/account.ts'
+import { insertSandbox } from '../support/rows.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 
-/** What else a route needs, so that nothing but the id can be what is wrong. */
+/** Valid inputs of each route, so that only the id is invalid. */
 const inputs: { [N in EndpointName]?: CallOptions<N> } = {
   createApiKey: { body: {} },
   execCommand: { body: { command: 'true' } },
@@ -30,7 +31,7 @@ const withId = guarded.filter((name) => 'params' in endpoints[name])
 const attempt = (name: EndpointName, credentials: { token?: string; key?: string }, params = {}) =>
   callAs(world, credentials, name, { ...inputs[name], params } as never)
 
-/** A credential of this text where the route looks for its own. */
+/** Sends this text as either kind of credential. */
 const instead = (text: string) => ({ token: text, key: text })
 
 describe.each(guarded)('%s', (name) => {
@@ -42,13 +43,13 @@ describe.each(guarded)('%s', (name) => {
   })
 
   test.each([
-    ['a key that nobody has', makeApiKey().raw],
+    ['an unknown key', makeApiKey().raw],
     ['a key with a typing error', `${makeApiKey().raw.slice(0, -1)}!`],
-    ['a token of somebody else', new Tokens(['x'.repeat(64)]).issue({ accountId: 'acc_1', generation: 0 })],
+    ['a token of another issuer', new Tokens(['x'.repeat(64)]).issue({ accountId: 'acc_1', generation: 0 })],
     ['nonsense', 'nonsense'],
   ])('refuses %s', async (_, text) => {
     const refusal = await attempt(name, instead(text)).catch((error) => error)
-    // By its shape alone, one of them is of the wrong kind.
+    // The prefix of a text identifies the wrong kind of credential.
     const wrongKind = text.startsWith('sandlot_live_')
       ? credential === 'token'
       : text.includes('.') && credential === 'key'
@@ -60,7 +61,7 @@ describe.each(guarded)('%s', (name) => {
     if (!wrongKind) expect(refusal.headers.get('www-authenticate')).toBe('Bearer')
   })
 
-  test(`refuses a good ${other}, and says what it needs`, async () => {
+  test(`refuses a valid ${other}, and names the required credential`, async () => {
     const alice = await world.account()
     await expect(attempt(name, instead(alice[other]))).rejects.toMatchObject({
       status: 403,
@@ -81,12 +82,7 @@ test('there are routes with ids to try', () => {
 test.each(withId)("%s answers the same for another account's id as for one that never was", async (name) => {
   const alice = await world.account()
   const bob = await world.account()
-  const sandboxId = newSandboxId()
-  await world.db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at)
-     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now() + interval '1 hour')`,
-    [sandboxId, bob.id],
-  )
+  const sandboxId = await insertSandbox(world, bob)
   const of = (id: string, key_id: string) => attempt(name, alice, { id, key_id }).catch((error) => error)
   const bobs = await of(sandboxId, bob.keyId)
   const nobodys = await of(newSandboxId(), `key_${sandboxId.slice(4)}`)
@@ -113,11 +109,7 @@ test.each(['', ' ', 'x', '%00', '..', 'sbx_', "sbx_' or true --"])('the id %j is
 test('lists show only what belongs to the account', async () => {
   const alice = await world.account()
   const bob = await world.account()
-  await world.db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at)
-     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now() + interval '1 hour')`,
-    [newSandboxId(), bob.id],
-  )
+  await insertSandbox(world, bob)
   expect((await alice.call('listSandboxes')).body.data).toEqual([])
   expect((await bob.call('listSandboxes')).body.data).toHaveLength(1)
   expect((await alice.call('listApiKeys')).body.data.map(({ id }) => id)).toEqual([alice.keyId])

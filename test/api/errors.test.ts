@@ -8,7 +8,7 @@ import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { newExecId, newSandboxId } from '../../shared/data/ids.ts'
-import { type Account, type CallOptions, callAs, Refusal } from '../support/account.ts'
+import { type Account, type CallOptions, callAs, expectRefusal, Refusal } from '../support/account.ts'
 import { type RawRequest, send } from '../support/http.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { takeAllProcesses } from '../support/inside.ts'
@@ -169,7 +169,7 @@ const meetings: Record<ErrorCode, Meeting> = {
   },
 }
 
-/** Begun before all the others, beside which they take their time. */
+/** Requests that take long, started before all others. */
 let begun: { slow: Promise<unknown>; starting: Promise<unknown> } | undefined
 beforeAll(async () => {
   const alice = await world.account()
@@ -194,13 +194,10 @@ const codes = [
   ...longOnes,
 ]
 
-test.each(codes)('%s is answered, as a problem that says what it is', async (code) => {
+test.each(codes)('%s is answered as a problem', async (code) => {
   const alice = await world.account()
   const { name, call } = await meetings[code](alice)
-  const refusal = await call.then(
-    () => expect.unreachable('it went well'),
-    (error) => error as Refusal,
-  )
+  const refusal = await expectRefusal(call)
   const { status, title } = errors[code]
   if (!(refusal instanceof Error && 'problem' in refusal)) throw refusal
   expect(refusal.problem).toMatchObject({ type: 'about:blank', title, status, code })
@@ -212,17 +209,14 @@ test.each(codes)('%s is answered, as a problem that says what it is', async (cod
   const waits = status === 429 || status === 503 || code === 'sandbox_starting'
   expect(Number.isInteger(refusal.retryAfter)).toBe(waits)
   if (waits) expect(refusal.retryAfter).toBeGreaterThan(0)
-  // What is met is described; that a method is not allowed belongs to no route.
+  // method_not_allowed belongs to no route.
   if (code !== 'method_not_allowed') expect(codesOf(endpoints[name])).toContain(code)
 })
 
-test('an error inside says nothing of the inside, and is found in the log by its request id', async () => {
+test('an internal error reveals no detail, and is logged with its request id', async () => {
   const alice = await world.account()
   const { call } = await meetings.internal_error(alice)
-  const refusal: Refusal = await call.then(
-    () => expect.unreachable(),
-    (error) => error,
-  )
+  const refusal = await expectRefusal(call)
   expect(JSON.stringify(refusal.problem)).not.toMatch(/column|sql|account|at /i)
   const id = refusal.problem.request_id
   const line = await world.eventually(
@@ -232,14 +226,11 @@ test('an error inside says nothing of the inside, and is found in the log by its
   expect(JSON.stringify(line)).toContain('column')
 })
 
-test('a sandbox that did not start says why, is not billed and holds no place', async () => {
+test('a sandbox that failed to start reports the reason, is not billed and frees its quota', async () => {
   await using broken = await startBroken()
   const alice = await broken.account()
-  const refusal: Refusal = await alice.call('createSandbox').then(
-    () => expect.unreachable(),
-    (error) => error,
-  )
-  expect(refusal.problem.detail).toContain('no walls today')
+  const refusal = await expectRefusal(alice.call('createSandbox'))
+  expect(refusal.problem.detail).toContain('no isolation today')
   const { body } = await alice.call('getSandbox', { params: { id: String(refusal.problem.sandbox_id) } })
   expect(body).toMatchObject({
     state: 'destroyed',
@@ -247,19 +238,11 @@ test('a sandbox that did not start says why, is not billed and holds no place', 
     ready_at: null,
     billed_seconds: 0,
   })
-  expect(body.destroy_detail).toContain('no walls today')
+  expect(body.destroy_detail).toContain('no isolation today')
   expect((await alice.call('getAccount')).body).toMatchObject({
     usage: { milliseconds: 0 },
     concurrent: { active: 0 },
   })
-})
-
-test('a call fails when its route answers what its document does not name', async () => {
-  const alice = await world.account()
-  // A DELETE, where there are only other methods.
-  const elsewhere = { url: () => `${world.url()}/v1/openapi.json?` }
-  const call = callAs(elsewhere, alice, 'revokeApiKey', { params: { key_id: alice.keyId } })
-  await expect(call).rejects.toThrow(/^revokeApiKey answered what its document does not name: 405 /)
 })
 
 /** What `call` does not send. */
@@ -305,6 +288,6 @@ async function startBroken(): Promise<World> {
   copyFileSync(inject('services').bwrap!, bwrap)
   chmodSync(bwrap, 0o755)
   await broken.startWorker({ SANDBOX_LOCAL_BWRAP: bwrap })
-  writeFileSync(bwrap, '#!/bin/sh\necho no walls today >&2\nexit 1\n')
+  writeFileSync(bwrap, '#!/bin/sh\necho no isolation today >&2\nexit 1\n')
   return broken
 }

@@ -12,7 +12,7 @@ import { shareSandbox } from '../support/shared.ts'
 import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
 describeOnBothDrivers('attaching to a command', (driver) => {
-  const { world, alice, params, sh, countOf } = shareSandbox({ driver })
+  const { world, alice, params, sh, countOf, waitForExit } = shareSandbox({ driver })
 
   const start = async (body: ExecRequest) => {
     const answer = await alice.call('execCommand', { params, body })
@@ -105,9 +105,10 @@ describeOnBothDrivers('attaching to a command', (driver) => {
 
   test('stdin that comes with the request is typed', async () => {
     const exec_id = await start({ command: 'read word; echo "got-$word"', tty: true, stdin: 'it\n' })
-    const result = async () => (await alice.call('getExec', { params: { ...params, exec_id } })).body
-    await world.eventually(async () => (await result()).status !== 'running', 10_000)
-    expect(await result()).toMatchObject({ exit_code: 0, stdout: expect.stringContaining('got-it') })
+    expect(await waitForExit(exec_id)).toMatchObject({
+      exit_code: 0,
+      stdout: expect.stringContaining('got-it'),
+    })
   })
 
   test('without a terminal the streams are apart, and eof is told', async () => {

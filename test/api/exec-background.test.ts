@@ -9,7 +9,7 @@ import { shareSandbox } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
 describeOnBothDrivers('a command in the background', (driver) => {
-  const { world, alice, params: sandbox } = shareSandbox({ driver })
+  const { world, alice, params: sandbox, waitForExit } = shareSandbox({ driver })
 
   const start = async (body: ExecRequest) => {
     const answer = await alice.call('execCommand', { params: sandbox, body: { background: true, ...body } })
@@ -20,11 +20,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
   }
   type Params = Awaited<ReturnType<typeof start>>
   const get = async (params: Params) => (await alice.call('getExec', { params })).body
-  const ended = (params: Params) =>
-    world.eventually(async () => {
-      const result = await get(params)
-      return result.status === 'running' ? undefined : result
-    }, 10_000)
+  const ended = ({ exec_id }: Params) => waitForExit(exec_id)
   const write = (params: Params, text: string, query: { offset?: number; eof?: 'true' } = {}) =>
     alice.call('writeExecStdin', { params, query, bytes: Buffer.from(text) })
   const output = async (params: Params, range?: string, stream: 'stdout' | 'stderr' = 'stdout') => {

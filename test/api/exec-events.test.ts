@@ -12,7 +12,7 @@ import { send } from '../support/http.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 describeOnBothDrivers('the events of a command', (driver) => {
-  const { world, alice, params, sh, countOf } = shareSandbox({ driver })
+  const { world, alice, params, sh, countOf, waitForExit } = shareSandbox({ driver })
 
   const open = async (body: ExecRequest, more: object = {}): Promise<EventReader> => {
     const headers = { accept: 'text/event-stream' }
@@ -145,8 +145,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
       '',
     ])
     await alice.call('writeExecStdin', { params: one, bytes: Buffer.from('go\n') })
-    const ended = async () => (await alice.call('getExec', { params: one })).body.status === 'exited'
-    await world.eventually(ended, 20_000)
+    await waitForExit(body.id)
   })
 
   test.concurrent('a client that does not come back takes the whole group with it', async () => {
@@ -185,11 +184,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
       params,
       body: { command: 'head -c 20000000 /dev/zero | tr "\\0" x; echo end', background: true },
     })
-    const exec = { ...params, exec_id: body.id }
-    await world.eventually(
-      async () => (await alice.call('getExec', { params: exec })).body.status === 'exited',
-      20_000,
-    )
+    await waitForExit(body.id)
     const events = await (await comeBack(body.id, '7-0')).rest()
     expect(events[0]!.event).toBe('gap')
     const kept = bytesOf(events, 'stdout')

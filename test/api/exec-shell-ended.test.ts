@@ -6,11 +6,9 @@ import { inside } from '../support/inside.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 describeOnBothDrivers('a command that signals the shell of its slot', (driver) => {
-  const { world, alice, params, exec, sh, countOf } = shareSandbox({ driver })
+  const { world, alice, params, exec, sh, countOf, waitForExit } = shareSandbox({ driver })
 
   const lost = { status: 'lost', exit_code: null, signal: null, truncated: true }
-  const get = async (exec_id: string) =>
-    (await alice.call('getExec', { params: { ...params, exec_id } })).body
   const inRow = async (id: string) =>
     (await alice.call('listExecs', { params })).body.data.find((one) => one.id === id)
 
@@ -18,10 +16,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
   async function inBackground(body: ExecRequest, onStart: (exec_id: string) => unknown = () => {}) {
     const { id } = (await alice.call('execCommand', { params, body: { ...body, background: true } })).body
     await onStart(id)
-    return await world.eventually(async () => {
-      const result = await get(id)
-      return result.status === 'running' ? undefined : result
-    }, 30_000)
+    return await waitForExit(id)
   }
 
   // A runtime may report the end of the shell only once the command has closed the streams of that.

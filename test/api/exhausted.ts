@@ -11,7 +11,10 @@ import { callTool, connectMcp, useTool } from '../support/mcp.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 export function testExhausted({ driver, env }: { driver: DriverName; env: Record<string, string> }): void {
-  const { world, alice, params, sh, countOf } = shareSandbox({ driver, env: { ...env, SANDBOX_PIDS: '64' } })
+  const { world, alice, params, sh, countOf, waitForExit } = shareSandbox({
+    driver,
+    env: { ...env, SANDBOX_PIDS: '64' },
+  })
 
   /** Asks until it is refused: a slot that closes makes room for one command. @returns how often it was not */
   async function untilRefused(name: string, ask: () => Promise<unknown>): Promise<number> {
@@ -81,11 +84,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     await alice.call('resetSandbox', { params })
     expect(await sh('true')).toMatchObject({ status: 'exited', exit_code: 0 })
     expect(await countOf('bom[b]')).toBe(0)
-    const status = await world.eventually(async () => {
-      const one = await alice.call('getExec', { params: { ...params, exec_id: body.id } })
-      return one.body.status === 'running' ? undefined : one.body.status
-    }, 30_000)
-    expect(status).toMatch(/^(signaled|lost)$/)
+    expect((await waitForExit(body.id)).status).toMatch(/^(signaled|lost)$/)
   })
 
   test('is reset by an agent, which is told to do that', async () => {

@@ -1,4 +1,4 @@
-/** Two operations on one file at the same moment: some order of the two explains what comes of them. */
+/** Writes that meet another write or a command halfway. file-pairs.ts tests every two concurrent operations. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
@@ -7,50 +7,20 @@ import { rawFiles } from '../support/raw-files.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
-const large = 32 * 1024 * 1024
 
 describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
   const { world, alice, params, sh, countOf } = shareSandbox({ driver, env })
   const { put } = rawFiles({ world, alice, params })
   const printed = async (line: string) => (await sh(line)).stdout
 
-  test('of two writes that mean the same file, one is refused', async () => {
-    const meant = { 'if-match': `"${sha256(Buffer.alloc(large))}"` }
-    for (const names of [
-      ['meant', 'meant'],
-      ['meant', 'link'],
-      ['meant', 'folder/../alias/meant'],
-    ]) {
-      // So large that both look at it for some time.
-      await sh(`rm -f meant; truncate -s ${large} meant; ln -sf meant link; mkdir -p folder; ln -sfn . alias`)
-      const answers = await Promise.all(
-        names.map((path, index) => put({ path }, Buffer.from(`${index}`), meant)),
-      )
-      expect(answers.map(({ status }) => status).sort()).toEqual([201, 412])
-      expect(await printed('cat meant')).toBe(`${answers.findIndex(({ status }) => status === 201)}`)
-    }
-  })
-
-  test('edits of one file by two of its names are both kept', async () => {
-    for (const name of ['link', 'folder/../alias/both', 'hard']) {
-      const filler = 'abcdefg\n'.repeat(128 * 1024)
-      await put({ path: 'both' }, Buffer.from(`${filler}first\nsecond\n`))
-      await sh(`rm -rf link hard; ln -s both link; ln both hard; mkdir -p folder; ln -sfn . alias`)
-      const edit = (path: string, old: string) =>
-        alice.call('editFile', { params, body: { path, old: `${old}\n`, new: `${old} edited\n` } })
-      await Promise.all([edit('both', 'first'), edit(name, 'second')])
-      expect(await printed('tail -n 2 both')).toBe('first edited\nsecond edited\n')
-    }
-  })
-
-  test('who meets a file that is half-written over waits until it is whole', async () => {
+  test('an edit or conditional write waits until a file is completely overwritten', async () => {
     const whole = 'first\nsecond\n'
     const body = { path: 'other', old: 'second', new: 'edited' }
     const ways = {
       edit: () => alice.call('editFile', { params, body }),
-      'edit what is meant': () =>
+      'edit with if_match': () =>
         alice.call('editFile', { params, body: { ...body, if_match: sha256(whole) } }),
-      'write what is meant': () =>
+      'write with If-Match': () =>
         put({ path: 'other' }, Buffer.from('first\nedited\n'), { 'if-match': `"${sha256(whole)}"` }),
     }
     for (const [name, ask] of Object.entries(ways)) {
@@ -73,7 +43,7 @@ describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
     }
   })
 
-  test('a folder that was made while a file came is no place for it', async () => {
+  test('a write is refused when a folder was created at its path during the upload', async () => {
     for (const overwrite of ['true', 'false']) {
       let end = () => {}
       const body = new ReadableStream({
@@ -91,7 +61,7 @@ describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
     }
   })
 
-  test('a lock that its shell left behind stands in nobody’s way', async () => {
+  test('an orphaned lock delays no write', async () => {
     await sh('ln -s /proc/999999999/cmdline /tmp/.sandlot-turn')
     expect((await put({ path: 'free' }, Buffer.from('x'))).status).toBe(201)
     await sh('rm -f /tmp/.sandlot-turn')

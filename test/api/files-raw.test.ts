@@ -1,4 +1,4 @@
-/** Files of any size as bytes, wherever sandboxes run and whatever image they have. */
+/** Files of any size as bytes, on every driver and image. */
 import { createHash, randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { expect, test } from 'vitest'
@@ -11,7 +11,7 @@ const kibibyte = 1024
 const megabyte = 1024 * kibibyte
 /**
  * On both sides of where something on the way ends: a pipe, a frame of Kubernetes (64 KiB), a frame of the local driver,
- * what is read with its hash (1 MiB), and, above, what goes on without a pause (workers/exec/output-rate.ts).
+ * the size that is hashed while it is read (1 MiB), and the burst of the output rate limit (workers/exec/output-rate.ts).
  */
 const sizes = [64 * kibibyte, megabyte].flatMap((end) => [end - 1, end, end + 1]).concat(9 * megabyte + 1)
 
@@ -22,7 +22,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
   const sh = async (line: string) => (await inside.sh(line)).stdout
   const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-  test('bytes go in and come out as they are, whole or a range of them', async () => {
+  test('bytes are stored and returned unchanged, whole or as a range', async () => {
     const bytes = randomBytes(300_000)
     expect(await put({ path: 'a/b.bin' }, bytes)).toEqual({
       status: 201,
@@ -57,21 +57,11 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     expect([response.status, await response.text()]).toEqual([200, ''])
   })
 
-  test('a file is replaced only when it is the one that is meant, and keeps its mode', async () => {
-    await put({ path: 'meant', mode: '750' }, Buffer.from('old'))
-    const refused = await put({ path: 'meant' }, Buffer.from('x'), { 'if-match': `"${sha256('other')}"` })
-    expect(refused).toMatchObject({ status: 412, body: { code: 'file_changed' } })
-    const taken = await put({ path: 'meant', overwrite: 'false' }, Buffer.from('x'))
-    expect(taken).toMatchObject({ status: 409, body: { code: 'file_exists' } })
-    await put({ path: 'meant' }, Buffer.from('new'), { 'if-match': `"${sha256('old')}"` })
-    expect(await sh('cat meant; stat -c %a meant')).toBe('new750\n')
-  })
-
-  test('what cannot be read or written is told apart', async () => {
+  test('each kind of unreadable or unwritable path has its own error', async () => {
     await sh('mkdir -p folder')
     expect((await get('nowhere')).status).toBe(404)
     expect((await get('folder')).status).toBe(409)
-    // What of an upload was not read stands in nobody's way.
+    // The unread rest of an upload does not block the connection.
     for (let time = 0; time < 5; time++) {
       const refused = await put({ path: 'folder' }, randomBytes(5 * megabyte))
       expect(refused).toMatchObject({ status: 409, body: { code: 'is_directory' } })
@@ -80,7 +70,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     }
   })
 
-  test('an upload that breaks off leaves the file as it was', async () => {
+  test('an aborted upload leaves the file unchanged', async () => {
     await put({ path: 'kept' }, Buffer.from('old'))
     await new Promise<void>((resolve) => {
       const upload = request(urlOf({ path: 'kept' }), { method: 'PUT', headers: authorized() })

@@ -1,4 +1,4 @@
-/** The tools of /v1/mcp, as the SDK's own client sees them: what they do, refuse and cut. */
+/** The tools of /v1/mcp through the SDK's client: results, refusals and truncation. */
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toolsFor } from '../../api/mcp/schemas.ts'
@@ -92,7 +92,7 @@ describe('tools/list', () => {
     await client.close()
   })
 
-  test('tells of what the tools have, and of nothing else', () => {
+  test('describes only fields that the tools have', () => {
     const inputs = toolsFor(settings).map(({ inputSchema }) => JSON.stringify(inputSchema))
     for (const words of inputs) expect(words).not.toMatch(/stream|background|interactive|sandbox|\b4\d\d\b/)
   })
@@ -104,23 +104,16 @@ describe('tools/list', () => {
     ['the internet', settings, 'It reaches the internet, and no private network.'],
     ['nothing', { ...settings, sandbox: { ...settings.sandbox, egress: 'none' } }, 'It has no network.'],
     ['nothing, locally', { ...settings, driver: 'local' }, 'It has no network.'],
-  ] as const)('tells what a session reaches: %s', (_, settings, words) => {
+  ] as const)('describes the network of a session: %s', (_, settings, words) => {
     const [create] = toolsFor(settings)
     expect(create!.description).toContain(words)
     const exec = toolsFor(settings).find(({ name }) => name === 'exec')!
     expect(exec.annotations.openWorldHint).toBe(words.includes('internet'))
   })
 
-  test('tells the longest life that an operator has set for the account', () => {
+  test('describes the longest TTL of the account', () => {
     const [create] = toolsFor(settings, 90)
     expect(create!.inputSchema.properties.ttl_seconds).toMatchObject({ maximum: 90, default: 90 })
-  })
-
-  test('tells agents how to go about it', async () => {
-    const client = await connectMcp(world, alice)
-    expect(client.getInstructions()).toContain('session_create')
-    expect(client.getServerCapabilities()).toEqual({ tools: {} })
-    await client.close()
   })
 })
 
@@ -140,7 +133,7 @@ describe('errors', () => {
     await client.close()
   })
 
-  test("somebody else's session is no session, and a tool that there is not is an error of the protocol", async () => {
+  test('a session of another account is not found, and an unknown tool is a protocol error', async () => {
     const client = await connectMcp(world, await world.account())
     const { body } = await alice.call('createSandbox')
     expect(await refusalOf(client, 'exec', { session_id: body.id, command: 'true' })).toMatchObject({

@@ -1,10 +1,10 @@
-/** Parts of the service that are away: said in words, never hidden, and over by themselves. */
+/** Unavailable parts of the service: requests get 503, and recover without a restart. */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
-import type { Account, Refusal } from '../support/account.ts'
+import { type Account, expectRefusal, type Refusal } from '../support/account.ts'
 import { describeBeside } from '../support/beside.ts'
 import { readEvents } from '../support/events.ts'
 import { expectWithin } from '../support/eventually.ts'
@@ -26,13 +26,10 @@ async function readiness(api: Process): Promise<Readiness> {
   return { status, parts: JSON.parse(text).parts }
 }
 
-/** What a request is refused with, and how long that took. */
+/** Returns the refusal of a request, and its duration. */
 async function refused(call: Promise<unknown>): Promise<Refusal & { ms: number }> {
   const start = performance.now()
-  const refusal: Refusal = await call.then(
-    () => expect.unreachable('it was let through'),
-    (error) => error,
-  )
+  const refusal = await expectRefusal(call)
   return Object.assign(refusal, { ms: performance.now() - start })
 }
 
@@ -54,7 +51,7 @@ describeBeside('Redis', () => {
   beforeEach(() => world.eventually(isReady(world), recoverMs))
 
   test.each(['stop', 'kill'] as const)(
-    'after a %s: nobody is let through uncounted, then all is well again',
+    'after a %s: no request passes uncounted, then all requests succeed again',
     async (how) => {
       const alice = await world.account()
       await world.plugs.redis[how]()
@@ -63,7 +60,7 @@ describeBeside('Redis', () => {
         expectUnavailable(refusal)
         expectWithin(refusal.ms, 2_000)
       }
-      // What needs no Redis goes on.
+      // Requests that need no Redis succeed.
       expect((await alice.call('getAccount')).status).toBe(200)
       const { status, parts } = await readiness(world.apis[0]!)
       expect(status).toBe(503)
@@ -87,7 +84,7 @@ describeBeside('Redis', () => {
     await world.eventually(async () => (await refused(view(alice))).status === 404, recoverMs)
   })
 
-  test('away at the start: an API starts without it, and finds it when it comes', async () => {
+  test('unavailable at the start: an API starts without it, and connects later', async () => {
     const alice = await world.account()
     await world.plugs.redis.stop()
     const late = await world.startApi()
@@ -124,7 +121,7 @@ describeBeside('Redis', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('that was emptied: buckets begin anew, sandboxes live on', async () => {
+  test('that was emptied: buckets are full again, and sandboxes keep running', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     await world.redis.flushall()
@@ -134,7 +131,7 @@ describeBeside('Redis', () => {
     expect(ran.body.stdout).toBe('on\n')
   })
 
-  test('that may drop jobs is refused for good at a start, and told by those that run', async () => {
+  test('that may evict jobs: a process refuses to start with it, and running ones report it', async () => {
     const running = [world.apis[0]!, world.workers[0]!]
     const hasTold = ({ lines }: Process) => lines.some(({ msg }) => msg.includes('Set it to noeviction'))
     await world.redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
@@ -231,7 +228,7 @@ describeBeside('PostgreSQL', () => {
     await world.eventually(() => alice.call('listApiKeys'), recoverMs)
   })
 
-  test('away at the start: an API starts without it, and finds it when it comes', async () => {
+  test('unavailable at the start: an API starts without it, and connects later', async () => {
     const alice = await world.account()
     await world.plugs.postgres!.stop()
     const late = await world.startApi()
@@ -279,7 +276,7 @@ describeBeside('PostgreSQL', () => {
     expect(found).toMatchObject({ status: 'exited', exit_code: 7, stdout: 'done\n' })
   })
 
-  test('away together with a worker: no end of a command is told that could not be written down', async () => {
+  test('unavailable together with a worker: no exit status is reported that was not stored', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const body = { command: 'echo begun; sleep 2; exit 7' }
@@ -337,7 +334,7 @@ describeBeside('of two workers', () => {
       expectWithin(performance.now() - start, 6_000)
       worker.signal('SIGCONT')
     }
-    // What a frozen one had been handed, it would run now.
+    // The frozen worker would now run its pending command.
     expect((await run('sleep 1; cat ran')).stdout).toBe('once\nonce\n')
   })
 
@@ -356,7 +353,7 @@ describeBeside('of two workers', () => {
     owner.signal('SIGSTOP')
     const { body } = await alice.call('writeRawFile', { params, query, bytes })
     expect(body.size).toBe(bytes.length)
-    // What the frozen one had been handed, it would write now.
+    // The frozen worker would now write its pending file.
     owner.signal('SIGCONT')
     const read = await alice.open('readRawFile', { params, query })
     expect(Buffer.from(await read.arrayBuffer()).equals(bytes)).toBe(true)

@@ -1,4 +1,4 @@
-/** The API as a process: how it starts, how it says what is wrong, how it ends. */
+/** The API as a process: its start, its error messages and its shutdown. */
 import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { createServer } from 'node:net'
@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { expectWithin } from '../support/eventually.ts'
 import { startWorld, type World } from '../support/index.ts'
 
-/** Starts a process that is not expected to live, and returns how it ended and what it printed. */
+/** Starts a process that must fail. Returns its exit code and output. */
 async function startDoomed(world: World, env: Record<string, string>, kind: 'api' | 'worker' = 'api') {
   await (kind === 'api' ? world.startApi(env) : world.startWorker(env)).catch(() => {})
   const process = (kind === 'api' ? world.apis : world.workers).at(-1)!
@@ -36,7 +36,7 @@ describe('a start', () => {
     expect(words).not.toMatch(/^\s+at /m)
   })
 
-  test('with a proxy that is no address names the setting', async () => {
+  test('with an invalid proxy address names the setting', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const { code, words } = await startDoomed(world, { TRUSTED_PROXIES: '10.0.0.0/8,proxy.example' })
     expect(code).toBe(2)

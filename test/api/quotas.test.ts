@@ -130,14 +130,6 @@ describe('the concurrent quota', () => {
     expect(rows).toHaveLength(cap)
   })
 
-  test('is asked before the monthly one', async () => {
-    const alice = await world.account()
-    await world.db.query('update account set concurrent_limit = 0, hours_limit = 0 where id = ?', [alice.id])
-    expect(codesOf([await create(alice)])).toEqual(new Set(['concurrent_sandbox_limit_reached']))
-    await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])
-    expect(codesOf([await create(alice)])).toEqual(new Set(['monthly_usage_limit_reached']))
-  })
-
   test('is not held by a sandbox past its end, though nobody has ended it yet', async () => {
     await using world = await startWorld({ env: { ...env, SWEEP_SECONDS: '3600' } })
     const alice = await world.account()

@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Account, Refusal } from '../support/account.ts'
+import { type Account, expectRefusal } from '../support/account.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { openRelay, type Relay } from '../support/relay.ts'
 
@@ -45,15 +45,9 @@ const run = (key?: string) =>
     ...(key ? { headers: { 'idempotency-key': key } } : {}),
   })
 
-const refused = (call: Promise<unknown>): Promise<Refusal> =>
-  call.then(
-    () => expect.unreachable('it was let through'),
-    (error) => error,
-  )
-
 const countRows = async () => (await world.db.query('select id from exec')).length
 
-/** The key runs its command now, once; it is not told the end of a command that never ran. */
+/** The key now runs its command once, and reports no exit status of a command that never ran. */
 async function mustRun(key: string) {
   const { body } = await world.eventually(() => run(key), 10_000)
   expect(body).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'ran\n' })
@@ -63,11 +57,11 @@ async function mustRun(key: string) {
 test.each([
   ['with a key', 'lost'],
   ['without one', undefined],
-])('the answer to the insert was lost, and PostgreSQL is away for a while, %s', async (_, key) => {
+])('the answer to the insert is lost, and PostgreSQL is unavailable for a while, %s', async (_, key) => {
   const before = await countRows()
   // One command at a time: what another one asks before its insert would be lost too.
   onInsert = () => wire.loseAnswers()
-  const call = refused(run(key))
+  const call = expectRefusal(run(key))
   await world.eventually(async () => (await countRows()) === before + 1, 10_000)
   wire.cut()
   onInsert = () => {}
@@ -87,11 +81,11 @@ test('a table is locked for longer than a command waits', async () => {
     await release.promise
   })
   await locked.promise
-  const refusals = await Promise.all([refused(run('locked')), refused(run())])
+  const refusals = await Promise.all([expectRefusal(run('locked')), expectRefusal(run())])
   release.resolve()
   await lock
   for (const refusal of refusals) expect(refusal).toMatchObject({ status: 503 })
-  // Its insert comes after all that wait.
+  // Its insert follows all waiting ones.
   await mustRun('locked')
   expect(await countRows()).toBe(before + 1)
 })
@@ -102,7 +96,7 @@ test('PostgreSQL gets the insert only after the command was refused', async () =
     onInsert = () => {}
     world.plugs.postgres!.freeze()
   }
-  expect(await refused(run('late'))).toMatchObject({ status: 503 })
+  expect(await expectRefusal(run('late'))).toMatchObject({ status: 503 })
   await world.plugs.postgres!.start()
   await mustRun('late')
   await world.eventually(async () => (await countRows()) === before + 1, 10_000)

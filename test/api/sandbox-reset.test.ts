@@ -4,7 +4,7 @@ import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 describeOnEveryImageAtOnce('a reset', ({ driver, env }) => {
-  const { world, alice, params, sh, countOf } = shareSandbox({ driver, env })
+  const { alice, params, sh, countOf, waitForExit } = shareSandbox({ driver, env })
 
   test('ends processes that are another one each moment, and keeps the files', async () => {
     // Each begins the next one and ends, and is not ended by a hang-up: so many at a time, and never the same.
@@ -17,10 +17,6 @@ describeOnEveryImageAtOnce('a reset', ({ driver, env }) => {
     expect(await isAlive()).toBe(false)
     expect(await countOf('slee[p] 600')).toBe(0)
     expect((await sh('cat kept')).stdout).toBe('kept\n')
-    const status = await world.eventually(async () => {
-      const one = await alice.call('getExec', { params: { ...params, exec_id: body.id } })
-      return one.body.status === 'running' ? undefined : one.body.status
-    }, 30_000)
-    expect(status).toMatch(/^(signaled|lost)$/)
+    expect((await waitForExit(body.id)).status).toMatch(/^(signaled|lost)$/)
   })
 })

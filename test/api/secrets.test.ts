@@ -1,24 +1,14 @@
 /** Secrets over HTTP: set, listed, replaced, deleted; a value goes in and never comes out. */
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { newSandboxId } from '../../shared/data/ids.ts'
 import { endSandbox } from '../../shared/data/sandbox-writes.ts'
 import { secretSealContext } from '../../shared/data/secrets.ts'
 import { makeOpener } from '../../shared/platform/seal.ts'
 import type { Account } from '../support/account.ts'
+import { insertSandbox } from '../support/rows.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
-
-async function sandboxOf({ id }: Account): Promise<string> {
-  const sandboxId = newSandboxId()
-  await world.db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at)
-     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now() + interval '1 hour')`,
-    [sandboxId, id],
-  )
-  return sandboxId
-}
 
 const create = (account: Account, name: string, value: string, sandbox_id?: string) =>
   account.call('createSecret', { body: { name, value, ...(sandbox_id && { sandbox_id }) } })
@@ -48,7 +38,7 @@ test('a secret is set, listed without its value, and deleted', async () => {
 
 test('one name holds one value for the account and one for each sandbox', async () => {
   const alice = await world.account()
-  const [first, second] = [await sandboxOf(alice), await sandboxOf(alice)]
+  const [first, second] = [await insertSandbox(world, alice), await insertSandbox(world, alice)]
   await create(alice, 'TOKEN', 'old')
   await create(alice, 'TOKEN', 'new')
   await create(alice, 'TOKEN', 'old', first)
@@ -79,7 +69,7 @@ test('a value that was sealed for one secret does not open as another', async ()
 
 test('no account sees or deletes the secrets of another', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
-  const bobs = await sandboxOf(bob)
+  const bobs = await insertSandbox(world, bob)
   await create(bob, 'TOKEN', 'of bob', bobs)
   await create(bob, 'TOKEN', 'of bob')
   expect(await namesOf(alice)).toEqual([])
@@ -104,7 +94,7 @@ describe('the secrets of a sandbox', () => {
       (id) => endSandbox(world.db, id, 'pod_failed', 'OOMKilled'),
     ]
     for (const end of ends) {
-      const id = await sandboxOf(alice)
+      const id = await insertSandbox(world, alice)
       await create(alice, 'TOKEN', 'value', id)
       await end(id)
       expect(await namesOf(alice)).toEqual(['KEPT'])
@@ -115,7 +105,7 @@ describe('the secrets of a sandbox', () => {
   test('never outlive a destroy that races with their creation', async () => {
     const alice = await world.account()
     for (let round = 0; round < 20; round++) {
-      const id = await sandboxOf(alice)
+      const id = await insertSandbox(world, alice)
       await Promise.allSettled([
         create(alice, 'TOKEN', 'value', id),
         alice.call('destroySandbox', { params: { id } }),
@@ -149,9 +139,9 @@ test('a value of exactly 32 KiB is taken', async () => {
   expect((await create(alice, 'A', 'x'.repeat(32 * 1024))).status).toBe(201)
 })
 
-test("an account's secrets have at most 64 KiB together, also when they are set at once", async () => {
+test("an account's secrets have at most 64 KiB in total, also when set concurrently", async () => {
   const alice = await world.account()
-  const sandboxId = await sandboxOf(alice)
+  const sandboxId = await insertSandbox(world, alice)
   const value = 'x'.repeat(8 * 1024)
   const all = Array.from({ length: 10 }, (_, at) =>
     create(alice, `S${at}`, value, at % 2 ? sandboxId : undefined),
@@ -166,12 +156,12 @@ test("an account's secrets have at most 64 KiB together, also when they are set 
     alice.id,
   ])
   expect(Number(row!.bytes)).toBeLessThanOrEqual(limits.secretsBytes)
-  // A value that takes the place of another needs no room beside it.
+  // A replacement needs no room for the previous value.
   const [taken] = (await alice.call('listSecrets')).body.data
   expect((await create(alice, taken!.name, value, taken!.sandbox_id ?? undefined)).status).toBe(201)
 })
 
-test('lists come in pages, newest first', async () => {
+test('lists secrets in pages, newest first', async () => {
   const alice = await world.account()
   for (const name of ['A', 'B', 'C']) await create(alice, name, 'value')
   const first = await alice.call('listSecrets', { query: { limit: 2 } })

@@ -22,7 +22,7 @@ interface Life {
 
 const minute = 60_000
 const newYear = Date.UTC(2027, 0, 1)
-/** Moments crowd around the end of a month, where mistakes are made. */
+/** Most moments are near the end of a month, where errors are likely. */
 const moment = fc.oneof(
   fc.integer({ min: newYear - 40 * minute, max: newYear + 40 * minute }),
   fc.integer({ min: Date.UTC(2026, 10, 28), max: Date.UTC(2027, 1, 3) }),
@@ -62,21 +62,6 @@ function plainUsage(lives: Life[], month: string, now: number): number {
   return sum
 }
 
-test('usage equals the sum of the intervals for random histories, in every month', async () => {
-  const alice = await world.account()
-  await fc.assert(
-    fc.asyncProperty(fc.array(life, { maxLength: 25 }), moment, async (lives, now) => {
-      await setClock(world.db, new Date(now))
-      await write(world, alice.id, lives)
-      for (const month of ['2026-11', '2026-12', '2027-01', '2027-02']) {
-        const { milliseconds } = await readUsage(world.db, alice.id, month)
-        expect(milliseconds, month).toBe(plainUsage(lives, month, now))
-      }
-    }),
-    { numRuns: 150 },
-  )
-})
-
 test('the account shows the usage of the month that it is in UTC, also of what runs now', async () => {
   const alice = await world.account()
   const bob = await world.account()
@@ -95,17 +80,6 @@ test('the account shows the usage of the month that it is in UTC, also of what r
     sandbox_hours: 7 / 3_600_000,
   })
   expect((await bob.call('getAccount')).body.usage.milliseconds).toBe(0)
-})
-
-test('a sandbox that never became ready costs nothing', async () => {
-  const alice = await world.account()
-  await setClock(world.db, new Date(newYear + 30 * minute))
-  await write(world, alice.id, [
-    { created: newYear, ready: null, destroyed: newYear + minute, expires: newYear + 30 * minute },
-  ])
-  const { body } = await alice.call('listSandboxes')
-  expect(body.data).toMatchObject([{ billed_seconds: 0, ready_at: null }])
-  expect((await alice.call('getAccount')).body.usage.milliseconds).toBe(0)
 })
 
 test('a warm pod that died unused and was replaced stays billed, in the month that it was in', async () => {
@@ -171,7 +145,7 @@ describe('by sandbox', () => {
           }
         },
       ),
-      { numRuns: 40 },
+      { numRuns: 60 },
     )
   })
 

@@ -42,10 +42,6 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
   const merge = setHeaderOptions('Content-Type', PatchStrategy.MergePatch)
   const repair = () =>
     installCluster({ kubeconfig: adminKubeconfig!, namespace: world.namespace, egress: 'internet' })
-  const changePolicy = (spec: object) =>
-    world.admin
-      .makeApiClient(NetworkingV1Api)
-      .patchNamespacedNetworkPolicy({ name: policy, namespace: world.namespace, body: { spec } }, merge)
   const changeRole = (rules: object[]) =>
     world.admin
       .makeApiClient(RbacAuthorizationV1Api)
@@ -70,21 +66,6 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
           .makeApiClient(NetworkingV1Api)
           .deleteNamespacedNetworkPolicy({ name: policy, namespace: world.namespace }),
       words: /the network policy sandlot-sandboxes is missing\. Run `npm run cluster`/,
-    },
-    {
-      change: 'the network policy lets others in',
-      make: () => changePolicy({ ingress: [{}] }),
-      words: /sandlot-sandboxes lets others connect to sandboxes/,
-    },
-    {
-      change: 'the network policy selects fewer pods',
-      make: () => changePolicy({ podSelector: { matchLabels: { some: 'label' } } }),
-      words: /sandlot-sandboxes does not select every sandbox/,
-    },
-    {
-      change: 'the network policy leads everywhere',
-      make: () => changePolicy({ egress: [{}] }),
-      words: /sandlot-sandboxes lets sandboxes reach more than it should/,
     },
     {
       change: 'the namespace takes pods that are not restricted',
@@ -115,14 +96,6 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
           .deleteNamespacedRole({ name: serviceAccountName, namespace: world.namespace }),
       words: /forbidden|the workers' role may not create pods/,
     },
-    {
-      change: 'the role is bound to nobody',
-      make: () =>
-        world.admin
-          .makeApiClient(RbacAuthorizationV1Api)
-          .deleteNamespacedRoleBinding({ name: serviceAccountName, namespace: world.namespace }),
-      words: /forbidden|the workers' role may not create pods/,
-    },
   ])('$change: no pod is made, until `npm run cluster` has put it right', async ({ make, words }) => {
     await make()
     await toldBy(driver, words)
@@ -131,7 +104,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     await eventually(() => isWell(driver), 20_000)
   })
 
-  test('a policy that somebody adds is told of until it goes, or is allowed by name', async () => {
+  test('reports an additional policy until it is deleted or allowed by name', async () => {
     const network = world.admin.makeApiClient(NetworkingV1Api)
     const name = 'open'
     const body = { metadata: { name }, spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{}] } }
@@ -147,7 +120,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     await driver.delete(await driver.create(request()))
   })
 
-  test('a runtime class that is not there is told of', async () => {
+  test('reports a missing runtime class', async () => {
     const classy = world.open({ SANDBOX_RUNTIME_CLASS: 'no-such-class' })
     const words = /RuntimeClass "no-such-class" not found\. Make it, or change SANDBOX_RUNTIME_CLASS/
     await expect(classy.ping()).rejects.toThrow(words)

@@ -12,7 +12,7 @@ import { shareSandbox } from '../support/shared.ts'
 import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
 const mebibyte = 1024 * 1024
-const { world, alice, params, sh } = shareSandbox({ env: { MEMORY_PER_ACCOUNT_MIB: '32' } })
+const { world, alice, params, sh, waitForExit } = shareSandbox({ env: { MEMORY_PER_ACCOUNT_MIB: '32' } })
 
 /** Bytes that the worker and the API hold. */
 const heldIn = async (kind: HeldKind) =>
@@ -94,8 +94,7 @@ test('a download gives the bytes that are kept, whole and by ranges, and holds n
   const printed = { command: 'head -c 4000000 /dev/zero | tr "\\0" x; echo end', background: true }
   const { id: exec_id } = (await alice.call('execCommand', { params, body: printed })).body
   const of = { ...params, exec_id }
-  const hasEnded = async () => (await alice.call('getExec', { params: of })).body.status === 'exited'
-  await world.eventually(hasEnded, 10_000)
+  await waitForExit(exec_id)
   const download = async (range?: string) => {
     const headers = { headers: range === undefined ? {} : { range } }
     return await (
@@ -188,20 +187,6 @@ test('an MCP stream that is taken up many times is one command, and holds nothin
     await world.eventually(async () => (await heldIn(kind)) === 0, 10_000)
   const long = { ...headers, 'last-event-id': `${'x'.repeat(4_100)}.1` }
   await expect(alice.open('resumeMcp', { headers: long })).rejects.toMatchObject({ status: 400 })
-})
-
-test('a client of MCP that reads gets all progress', async () => {
-  const message = {
-    params: {
-      name: 'exec',
-      arguments: { session_id: params.id, command: 'sleep 4' },
-      _meta: { progressToken: 'p' },
-    },
-  }
-  const text = await (await call(alice, message)).text()
-  const told = [...text.matchAll(/"progress":(\d+)/g)].map(([, seconds]) => Number(seconds))
-  expect(told.slice(0, 2)).toEqual([1, 2])
-  expect(text).toContain('"exit_code":0')
 })
 
 test('progress waits for a reader: an outbox knows whether all that was sent is taken', async () => {

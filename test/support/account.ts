@@ -6,7 +6,7 @@ import { type ClientInput, type Endpoint, ProblemDetails } from '../../shared/co
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 
-/** What is called: the API processes of a world. */
+/** The API processes of a world. */
 export interface ApiUrls {
   /** Base address of an API process. */
   url(index?: number): string
@@ -24,7 +24,7 @@ export interface CallOptions<N extends EndpointName> {
   /** The body of a route that takes bytes. */
   bytes?: Uint8Array | ReadableStream<Uint8Array>
   headers?: Record<string, string>
-  /** Which API process answers; the first unless told. */
+  /** Index of the API process; the default is the first. */
   api?: number
   signal?: AbortSignal
 }
@@ -61,6 +61,16 @@ export class Refusal extends Error {
   }
 }
 
+/** Waits for a call that must be refused. @throws when it succeeds */
+export async function expectRefusal(call: Promise<unknown>): Promise<Refusal> {
+  try {
+    await call
+  } catch (error) {
+    return error as Refusal
+  }
+  throw new Error('the call succeeded')
+}
+
 export interface NewAccount {
   email?: string
   password?: string
@@ -80,7 +90,7 @@ export interface Account {
    */
   call<N extends EndpointName>(name: N, options?: CallOptions<N>): Promise<Answer<ReplyOf<N>>>
   /**
-   * Calls a route whose answer comes as it is made.
+   * Calls a route with a streamed answer.
    * @throws {Refusal} for every answer that is no success and that the route's document names
    */
   open<N extends EndpointName>(name: N, options?: CallOptions<N>): Promise<Response>

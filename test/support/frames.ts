@@ -2,7 +2,7 @@
 import type { RawConnection } from './raw.ts'
 import { headOf, openRaw } from './raw.ts'
 
-export const opcodes = { continuation: 0, text: 1, binary: 2, ping: 9, pong: 10 } as const
+const opcodes = { continuation: 0, text: 1, binary: 2, ping: 9, pong: 10 } as const
 
 /** A client's frame. Its mask is zero, so the payload is sent unchanged. */
 export function frame(

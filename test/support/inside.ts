@@ -1,4 +1,4 @@
-/** A sandbox as its owner uses it, for the tests that look inside. */
+/** Commands in a sandbox, with its owner's key. */
 import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { Account } from './account.ts'
 import { eventually } from './eventually.ts'
@@ -8,8 +8,10 @@ export interface Inside {
   exec(body: ExecRequest): Promise<ExecResult>
   /** The same for a line of the shell. */
   sh(line: string, more?: Partial<ExecRequest>): Promise<ExecResult>
+  /** Waits for the exit status of a command in the background. */
+  waitForExit(execId: string): Promise<ExecResult>
   /**
-   * How many processes have a command line that matches. The pattern must not match itself, `slee[p] 60`, and must hold a
+   * Returns the number of processes whose command line matches. The pattern must not match itself, `slee[p] 60`, and must hold a
    * word: the first process has the sandbox's uid, ten random digits, in its command line.
    */
   countOf(pattern: string): Promise<number>
@@ -21,6 +23,11 @@ export function inside(account: Pick<Account, 'call'>, params: { id: string }): 
   return {
     exec,
     sh,
+    waitForExit: (exec_id) =>
+      eventually(async () => {
+        const { body } = await account.call('getExec', { params: { ...params, exec_id } })
+        return body.status === 'running' ? undefined : body
+      }, 20_000),
     async countOf(pattern) {
       const lines = 'for p in /proc/[0-9]*; do tr "\\0" " " <$p/cmdline 2>/dev/null; echo; done'
       return Number((await sh(`${lines} | grep -c "${pattern}"`)).stdout)

@@ -91,7 +91,7 @@ async function podsOf(world: World): Promise<string[]> {
  * Jobs that some worker would still do. Two kinds are left on purpose: a sandbox that ends early leaves its `expire`
  * until its cap, when that finds nothing to do, and a job that has failed for good is kept a day for the operator.
  */
-export async function unfinishedJobs({ redis, workers }: World): Promise<string[]> {
+async function unfinishedJobs({ redis, workers }: World): Promise<string[]> {
   const queue = new Queue(queueName, { connection: redis as never, prefix: queuePrefix })
   // What a killed worker was at comes back to the queue once its lock has run out; the sweep does not wait for that.
   const isKept = workers.every((worker) => worker.isWell() || worker.hasStopped())

@@ -25,46 +25,6 @@ const textOf = (items: Item[], stream: StreamName) =>
     items.flatMap((item) => (item.kind === 'output' && item.stream === stream ? [item.bytes] : [])),
   )
 
-const writes = fc.array(
-  fc.tuple(fc.constantFrom(...names), fc.uint8Array({ minLength: 1, maxLength: 300 })),
-  {
-    maxLength: 60,
-  },
-)
-
-test('a reader gets every byte of both streams in the order of each, however large its bites', async () => {
-  await fc.assert(
-    fc.asyncProperty(writes, fc.integer({ min: 8, max: 200 }), async (all, mostBytes) => {
-      const log = new OutputLog()
-      const reader = log.read()
-      for (const [stream, bytes] of all) await log.append(stream, Buffer.from(bytes))
-      log.end()
-      const items = await readAll(reader, mostBytes)
-      for (const name of names) {
-        const written = Buffer.concat(
-          all.flatMap(([stream, bytes]) => (stream === name ? [Buffer.from(bytes)] : [])),
-        )
-        expect(textOf(items, name).equals(written)).toBe(true)
-      }
-    }),
-  )
-})
-
-test('a reader that comes back at the offset of any item gets exactly what followed it', async () => {
-  await fc.assert(
-    fc.asyncProperty(writes, fc.nat(), async (all, pick) => {
-      const log = new OutputLog()
-      for (const [stream, bytes] of all) await log.append(stream, Buffer.from(bytes))
-      log.end()
-      const items = await readAll(log.read(), 64)
-      const at = pick % items.length
-      const later = await readAll(log.read(items[at]!.after), 64)
-      const rest = items.slice(at + 1)
-      for (const name of names) expect(textOf(later, name).equals(textOf(rest, name))).toBe(true)
-    }),
-  )
-})
-
 test('no character is cut in two, wherever writes and reads are split', async () => {
   await fc.assert(
     fc.asyncProperty(

