@@ -66,14 +66,14 @@ service.close()
 
 async function untilEnd(args: string[]): Promise<number> {
   const started = performance.now()
-  await describeDestroyReason(spawn(process.execPath, args, { env, stdio: 'ignore' }))
+  await waitForExit(spawn(process.execPath, args, { env, stdio: 'ignore' }))
   return performance.now() - started
 }
 
 async function untilConnection(): Promise<number> {
   const connected = service.nextConnection()
   const started = performance.now()
-  const ended = describeDestroyReason(spawn(process.execPath, [clientPath, 'session', 'ls'], { env, stdio: 'ignore' }))
+  const ended = waitForExit(spawn(process.execPath, [clientPath, 'session', 'ls'], { env, stdio: 'ignore' }))
   const ms = (await connected) - started
   await ended
   return ms
@@ -89,7 +89,7 @@ async function untilAnswer(): Promise<number> {
   await new Promise((resolve) => child.stdout.once('data', resolve))
   const ms = performance.now() - started
   child.stdin.end()
-  await describeDestroyReason(child)
+  await waitForExit(child)
   return ms
 }
 
@@ -108,7 +108,7 @@ async function untilFrame(): Promise<number> {
   return ms
 }
 
-async function describeDestroyReason(child: ChildProcess): Promise<void> {
+async function waitForExit(child: ChildProcess): Promise<void> {
   const code = await new Promise((resolve) => child.once('close', resolve))
   if (code !== 0) throw new Error(`${child.spawnargs.join(' ')} ended with ${code}`)
 }

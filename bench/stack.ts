@@ -71,7 +71,7 @@ export async function startStack(
     ...env,
   }
   const children: ChildProcess[] = []
-  undo.defer(async () => void (await Promise.all(children.map(describeDestroyReason))))
+  undo.defer(async () => void (await Promise.all(children.map(waitForExit))))
   const start = async (
     entry: string,
     readyWords: string[],
@@ -138,7 +138,7 @@ async function linesThatSay(child: ChildProcess, words: string[]): Promise<Recor
   throw new Error(`a process ended before it said "${words.join('" and "')}"`)
 }
 
-async function describeDestroyReason(child: ChildProcess): Promise<void> {
+async function waitForExit(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const ended = new Promise((resolve) => child.once('exit', resolve))
   child.kill('SIGTERM')
