@@ -21,9 +21,6 @@ const apart = [
   'test/workers/{output,output-log,parsers,redactor}.test.ts',
 ]
 
-/** Files that count all messages of a process; nothing else runs beside them. */
-const alone = ['test/api/round-trips.test.ts']
-
 /** Most files mostly wait for processes, pods and time, so two cores can run four of them. */
 const beside = { maxWorkers: 4, sequence: { groupOrder: 1 } }
 
@@ -52,14 +49,10 @@ export default defineConfig({
         test: {
           name: 'together',
           include: [all],
-          exclude: [...apart, ...alone, ...pictures],
+          exclude: [...apart, ...pictures],
           ...beside,
           isolate: false,
         },
-      },
-      {
-        extends: true,
-        test: { name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } },
       },
     ],
   },
