@@ -11,7 +11,7 @@ import type { Context } from '../shared/platform/context.ts'
 import { Problem } from '../shared/platform/problem.ts'
 import { limitRequest } from '../shared/platform/sockets.ts'
 import { commonChecks, listen, openInternalServer, workerChecks } from '../shared/rpc/internal-server.ts'
-import { tellKeys } from '../shared/rpc/key-holders.ts'
+import { announceKeys } from '../shared/rpc/key-holders.ts'
 import { type App, openApp } from './app.ts'
 import { isLocal, makeHostCheck } from './http/allowed-hosts.ts'
 import { aroundRequest, type RequestState } from './http/errors.ts'
@@ -61,7 +61,7 @@ export function openApi(context: Context) {
   const endTunnels = serveUpgrades(server, handle)
   const closeUnused = trackUnused(server)
   new StalledClients(context.log).watchAll(server, context.settings.clientStallSeconds)
-  let withdrawKeys: ReturnType<typeof tellKeys> | undefined
+  let withdrawKeys: ReturnType<typeof announceKeys> | undefined
   let isLeaving = false
   const internal = openInternalServer(context, {
     ...commonChecks(context),
@@ -78,7 +78,7 @@ export function openApi(context: Context) {
     async listen(): Promise<{ port: number; internalPort: number }> {
       const { http, internal: inside, allowedHosts } = context.settings
       await triedOnce(context.redis)
-      withdrawKeys = tellKeys(context, 'api')
+      withdrawKeys = announceKeys(context, 'api')
       const internalPort = await listen(internal, inside, 'INTERNAL_PORT')
       const port = await listen(server, http, 'PORT')
       context.log.info({ port, internal_port: internalPort }, 'listening')
@@ -94,7 +94,7 @@ export function openApi(context: Context) {
      * @param times milliseconds
      */
     async close({
-      leaveMs = context.settings.leaveSeconds * 1000,
+      leaveMs = context.settings.shutdownDelaySeconds * 1000,
       finishMs = context.settings.drainSeconds * 1000,
     } = {}): Promise<void> {
       isLeaving = true

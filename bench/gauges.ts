@@ -43,7 +43,7 @@ export async function readSweeps(workers: StartedProcess[]) {
     const metrics = await (await fetch(`${addressOf(worker)}/metrics`)).text()
     const read = (what: string) =>
       Number(
-        new RegExp(`^sandlot_sweep_seconds_${what}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(metrics)?.[1] ?? 0,
+        new RegExp(`^sandlot_reconcile_seconds_${what}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(metrics)?.[1] ?? 0,
       )
     sums.count += read('count')
     sums.seconds += read('sum')

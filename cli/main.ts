@@ -26,8 +26,8 @@ if (isTooOld(process.versions.node)) {
 }
 
 function isTooOld(version: string): boolean {
-  const [[major = 0, minor = 0], [least = 0, leastMinor = 0]] = [numbersOf(version), numbersOf(oldestNode)]
-  return major < least || (major === least && minor < leastMinor)
+  const [[major = 0, minor = 0], [least = 0, minMinor = 0]] = [numbersOf(version), numbersOf(oldestNode)]
+  return major < least || (major === least && minor < minMinor)
 }
 
 function numbersOf(version: string): number[] {

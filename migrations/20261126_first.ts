@@ -192,7 +192,7 @@ export class First extends Migration {
         pid int,
         idempotency_key text,
         request_hash bytea,
-        -- As one line, cut, under CALLS_KEY.
+        -- As one line, cut, under RPC_KEY.
         sealed_command bytea not null,
         background boolean not null,
         tty boolean not null,

@@ -10,7 +10,7 @@ import { withTimeout } from '../shared/lib/timeout.ts'
 import { type Listed, migrationsList } from './list.ts'
 import { lockMs, retryLocks } from './locks.ts'
 import { Online, type Say } from './online.ts'
-import { tellProgress } from './progress.ts'
+import { reportMigrationProgress } from './progress.ts'
 
 /** A migration that failed. Its steps until then stay, and are not done again. */
 export class MigrationFailed extends Error {
@@ -65,7 +65,7 @@ export async function migrate(
   )
   const applied: string[] = []
   let current = ''
-  await using _progress = tellProgress(databaseUrl, (words) => say(`${current}: ${words}`))
+  await using _progress = reportMigrationProgress(databaseUrl, (words) => say(`${current}: ${words}`))
   try {
     const { migrator } = orm
     migrator.on('migrating', ({ name }) => {

@@ -18,7 +18,7 @@ const indexes = statement()(
 )
 
 /** @param say told whenever there is news, on a connection of its own */
-export function tellProgress(databaseUrl: string, say: (words: string) => void): AsyncDisposable {
+export function reportMigrationProgress(databaseUrl: string, say: (words: string) => void): AsyncDisposable {
   const db = openDatabase(databaseUrl, { connections: 1 })
   let told = ''
   const look = async () => {

@@ -6,16 +6,16 @@ import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import {
-  endSessionsOf,
   listAccounts,
   removeAccount,
   resetPasswordOf,
+  revokeSessionsOf,
   suspendAccount,
   unsuspendAccount,
 } from '../api/admin/accounts.ts'
 import { listKeys } from '../api/admin/keys.ts'
 import { changeLimits, limitNames, readLimits, showLimits } from '../api/admin/limits.ts'
-import type { Told } from '../api/admin/told.ts'
+import type { Report } from '../api/admin/report.ts'
 import { normaliseEmail } from '../shared/contract/auth.ts'
 import { findAccountByEmail } from '../shared/data/accounts.ts'
 import { type Database, openDatabase } from '../shared/data/database.ts'
@@ -46,13 +46,13 @@ const usage = `Usage: npm run admin -- [--json] COMMAND
 type Account = { id: string; email: string }
 type Values = ReturnType<typeof parse>['values']
 
-const ofAccount: Record<string, (db: Database, account: Account, values: Values) => Promise<Told>> = {
+const ofAccount: Record<string, (db: Database, account: Account, values: Values) => Promise<Report>> = {
   async limits(db, account, values) {
     const changes = readLimits(values)
     if (Object.keys(changes).length > 0) await changeLimits(db, account.id, changes)
     return await showLimits(db, account)
   },
-  'end-sessions': endSessionsOf,
+  'end-sessions': revokeSessionsOf,
   'reset-password': (db, account) => resetPasswordOf(db, account, findPasswordCost()),
   suspend: suspendAccount,
   unsuspend: unsuspendAccount,
@@ -80,7 +80,7 @@ class Refusal extends Error {
 
 const wrongUsage = (message: string) => new Refusal(message, 2, `\n${usage}`)
 
-async function run(args: string[]): Promise<Told> {
+async function run(args: string[]): Promise<Report> {
   const { positionals, values } = parse(args)
   const [command, ...operands] = positionals
   if (command === undefined) throw wrongUsage('A command is missing.')
@@ -102,7 +102,7 @@ async function run(args: string[]): Promise<Told> {
   }
 }
 
-async function showKeys(): Promise<Told> {
+async function showKeys(): Promise<Report> {
   const redis = connectRedis(findRedis(), 'impatient', pino({ level: 'silent' }))
   try {
     await once(redis, 'ready')

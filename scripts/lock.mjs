@@ -3,7 +3,7 @@
  * process with its pid and start time exists, and the file of a dead one is taken over. Plain JavaScript for Node 20.
  */
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { isThere, readStat } from '../shared/platform/process-stat.mjs'
+import { isAlive, readStat } from '../shared/platform/process-stat.mjs'
 
 /**
  * Takes the lock, or returns its holder.
@@ -91,5 +91,5 @@ function alive(text) {
 function startTime(pid) {
   const stat = readStat(pid)
   if (stat) return stat[0] === 'Z' ? undefined : stat[19]
-  return process.platform !== 'linux' && isThere(pid) ? 'alive' : undefined
+  return process.platform !== 'linux' && isAlive(pid) ? 'alive' : undefined
 }

@@ -136,7 +136,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
       DATABASE_URL: database.url,
       REDIS_URL: inject('services').redisUrl,
       ...{ JWT_SECRET: key, SECRETS_KEY: key, KUBECONFIG: kubeconfig },
-      ...{ PORT: '0', INTERNAL_PORT: '0', CALLS_PORT: '0' },
+      ...{ PORT: '0', INTERNAL_PORT: '0', RPC_PORT: '0' },
     })
     const start = (args: string[], env: Record<string, string>) =>
       spawn(process.execPath, [join(files, 'app/sandlot-server.mjs'), ...args], {

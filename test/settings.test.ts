@@ -32,8 +32,8 @@ test('each kind of process needs its own keys, and no other', () => {
   const forApi = { ...rest, ...keysOfApi({ SECRETS_KEY }) }
   expect(readSettings(forApi, 'api')).toMatchObject({
     secretsKeys: [],
-    callsKeys: readSettings(needed, 'worker').callsKeys,
+    rpcKeys: readSettings(needed, 'worker').rpcKeys,
     secretsPublicKey: readSettings(needed, 'worker').secretsPublicKey,
   })
-  expect(() => readSettings({ ...forApi, CALLS_KEY: undefined }, 'api')).toThrow('  CALLS_KEY: ')
+  expect(() => readSettings({ ...forApi, RPC_KEY: undefined }, 'api')).toThrow('  RPC_KEY: ')
 })

@@ -5,7 +5,7 @@ import { startWorker } from './worker.ts'
 
 /** Milliseconds to tell others that it stops, and to close connections. */
 const closeMs = 5_000
-const mostMsAfterError = 20_000
+const maxMsAfterError = 20_000
 
 try {
   const settings = readSettings(process.env, 'worker')
@@ -13,7 +13,7 @@ try {
   // A worker that is not complete yet holds nothing, and may end at once.
   closeWithGrace({ delay: settings.drainSeconds * 1000 + closeMs }, async ({ err }) =>
     // After an error that nothing caught, it is not relied on for longer than it must be.
-    worker?.stop(err ? mostMsAfterError : undefined),
+    worker?.stop(err ? maxMsAfterError : undefined),
   )
   worker = await startWorker(settings)
 } catch (error) {

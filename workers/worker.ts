@@ -10,12 +10,12 @@ import type { Logger } from '../shared/platform/log.ts'
 import { connectRedis } from '../shared/platform/redis.ts'
 import { makeOpener } from '../shared/platform/seal.ts'
 import type { Settings } from '../shared/platform/settings.ts'
-import { endWhenStalled } from '../shared/platform/stall.ts'
+import { exitWhenStalled } from '../shared/platform/stall.ts'
 import { commonChecks, listen, openInternalServer } from '../shared/rpc/internal-server.ts'
-import { tellKeys } from '../shared/rpc/key-holders.ts'
+import { announceKeys } from '../shared/rpc/key-holders.ts'
 import { openDriver } from './drivers/open.ts'
 import type { ExecContext } from './exec/context.ts'
-import { Ends } from './exec/ends.ts'
+import { ExitStatusWriter } from './exec/exit-status-writer.ts'
 import { followSandboxes } from './exec/follow-sandboxes.ts'
 import { OutputRate } from './exec/output-rate.ts'
 import { Commands } from './exec/registry.ts'
@@ -23,13 +23,13 @@ import { TakenBack } from './exec/taken-back.ts'
 import * as handlers from './handlers.ts'
 import { finishJobs, takeJobs } from './jobs/queue.ts'
 import { keepPool } from './pool/index.ts'
+import { watchDeaths } from './reconciler/deaths.ts'
+import { runReconciler } from './reconciler/sweep.ts'
 import { announce } from './rpc/announce.ts'
 import { openChannel } from './rpc/channel.ts'
 import { CallServer } from './rpc/server.ts'
 import { followWorkers } from './shell/slot-owner.ts'
 import { SlotPool } from './shell/slot-pool.ts'
-import { watchDeaths } from './sweep/deaths.ts'
-import { sweepForEver } from './sweep/sweep.ts'
 
 /** Milliseconds to tell others that it stops, and to close connections: without Redis or PostgreSQL that may hang. */
 const tellMs = 1_000
@@ -50,12 +50,12 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   let worker: Parts | undefined
   const server = serveHealth(context, () => worker)
   const id = newWorkerId()
-  const channel = openChannel(id, settings.callsKeys)
+  const channel = openChannel(id, settings.rpcKeys)
   const callServer = new CallServer(channel.server, handlers)
   const port = await listen(server, settings.internal, 'INTERNAL_PORT')
-  const callsPort = await listen(channel.server, settings.calls, 'CALLS_PORT')
+  const callsPort = await listen(channel.server, settings.calls, 'RPC_PORT')
   log.info({ port, calls_port: callsPort }, 'listening')
-  endWhenStalled(settings.stallSeconds, log)
+  exitWhenStalled(settings.stallSeconds, log)
 
   worker = await openParts(context, id, reach, closing.signal)
   const { commands, driver, ends, slots, takenBack } = worker
@@ -64,9 +64,9 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   const queue = takeJobs(worker, jobsRedis)
   watchDeaths(worker)
   followSandboxes(worker, closing.signal)
-  const sweeping = sweepForEver(worker, stopping.signal)
+  const sweeping = runReconciler(worker, stopping.signal)
   const keeping = keepPool(worker, stopping.signal)
-  const withdrawKeys = tellKeys(context, 'worker')
+  const withdrawKeys = announceKeys(context, 'worker')
   const { host } = settings.calls
   const announcement = await announce(worker, `https://${isIPv6(host) ? `[${host}]` : host}:${callsPort}`)
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
@@ -135,8 +135,8 @@ async function openParts(context: Context, id: string, reach: ExecContext['reach
     ...context,
     ...{ id, reach, driver, takenBack },
     opener: makeOpener(settings.secretsKeys),
-    commands: new Commands(takenBack, context.ledger),
-    ends: new Ends(db, log),
+    commands: new Commands(takenBack, context.memoryBudget),
+    ends: new ExitStatusWriter(db, log),
     slots: new SlotPool({ driver, log, metrics }),
     slotOwner: followWorkers({ ...context, id }, signal),
     outputRate: new OutputRate(),

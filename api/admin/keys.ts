@@ -1,7 +1,7 @@
 /** Lists which process holds which keys, for an operator who rotates one. */
 import type { Redis } from 'ioredis'
 import { type KeyHolder, type KeyName, keyNames, listKeyHolders } from '../../shared/rpc/key-holders.ts'
-import { showColumns, type Told } from './told.ts'
+import { type Report, showColumns } from './report.ts'
 
 interface Missing {
   key: KeyName
@@ -10,7 +10,7 @@ interface Missing {
   processes: string[]
 }
 
-export async function listKeys(redis: Redis): Promise<Told> {
+export async function listKeys(redis: Redis): Promise<Report> {
   const data = (await listKeyHolders(redis)).sort((a, b) =>
     a.kind === b.kind ? a.place.localeCompare(b.place) : a.kind < b.kind ? -1 : 1,
   )
@@ -43,7 +43,7 @@ export async function listKeys(redis: Redis): Promise<Told> {
 const holders: Record<KeyName, readonly KeyHolder['kind'][]> = {
   JWT_SECRET: ['api'],
   SECRETS_KEY: ['worker'],
-  CALLS_KEY: ['api', 'worker'],
+  RPC_KEY: ['api', 'worker'],
 }
 
 function missingOf(key: KeyName, all: KeyHolder[]): Missing[] {

@@ -6,7 +6,7 @@ import {
   readOverrides,
 } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
-import type { Told } from './told.ts'
+import type { Report } from './report.ts'
 
 const limits = {
   concurrent: { column: 'concurrent_limit', setting: 'QUOTA_CONCURRENT_SANDBOXES', least: 0 },
@@ -53,8 +53,11 @@ export const changeLimits = (db: Database, accountId: string, changes: LimitChan
 
 const columnOf = (name: string): OverrideColumn => limits[name as LimitName].column
 
-export async function showLimits(db: Database, { id, email }: { id: string; email: string }): Promise<Told> {
-  const own = ownLimits((await readOverrides(db, id))!)
+export async function showLimits(
+  db: Database,
+  { id, email }: { id: string; email: string },
+): Promise<Report> {
+  const own = limitOverridesOf((await readOverrides(db, id))!)
   const lines = limitNames.map(
     (name) => `${name.padEnd(18)} ${own[name] ?? `default (${limits[name].setting})`}`,
   )
@@ -62,12 +65,12 @@ export async function showLimits(db: Database, { id, email }: { id: string; emai
 }
 
 /** By name; null for the setting. */
-export const ownLimits = (row: Overrides): OwnLimits =>
-  Object.fromEntries(limitNames.map((name) => [name, row[limits[name].column] ?? null])) as OwnLimits
+export const limitOverridesOf = (row: Overrides): LimitOverrides =>
+  Object.fromEntries(limitNames.map((name) => [name, row[limits[name].column] ?? null])) as LimitOverrides
 
-type OwnLimits = Record<LimitName, number | null>
+type LimitOverrides = Record<LimitName, number | null>
 
-export const describeOwnLimits = (own: OwnLimits): string =>
+export const describeLimitOverrides = (own: LimitOverrides): string =>
   limitNames
     .filter((name) => own[name] !== null)
     .map((name) => `${name}=${own[name]}`)

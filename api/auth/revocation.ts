@@ -16,7 +16,7 @@ const longMs = 100
 /** Milliseconds until the key is checked again, in case a notification was lost or the key expired. */
 const lookAgainMs = 10_000
 
-export function endOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {
+export function closeOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {
   const timer = setTimeout(() => void watch(app, account, response), longMs)
   onceClosed(response, () => clearTimeout(timer))
 }

@@ -4,11 +4,11 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
-import { endOfEvent, hasEvent, lastIdIn } from '../../shared/contract/server-sent-events.ts'
-import { whenSilentFor } from '../../shared/platform/standstill.ts'
-import { writeLastEvents } from './ends.ts'
+import { eventTerminator, hasEvent, lastIdIn } from '../../shared/contract/server-sent-events.ts'
+import { whenSilentFor } from '../../shared/platform/event-loop-stall.ts'
+import { writeLastEvents } from './exit-status.ts'
 
 export interface RelayOptions {
   /** Aborts when the client leaves. */
@@ -17,7 +17,7 @@ export interface RelayOptions {
    * Returns the exit status after the worker was lost, with this much output passed on.
    * @throws when it cannot be determined
    */
-  endWithoutWorker: (printed: OutputOffset) => Promise<ExecEnd>
+  exitStatusWithoutWorker: (printed: OutputOffset) => Promise<ExecOutcome>
 }
 
 /** Workers send a comment every 10 s. After this many milliseconds without one, the worker is considered lost. */
@@ -32,14 +32,14 @@ export function passEvents(source: IncomingMessage, passing: RelayOptions): Read
   return events
 }
 
-async function* relay(source: IncomingMessage, { signal, endWithoutWorker }: RelayOptions) {
+async function* relay(source: IncomingMessage, { signal, exitStatusWithoutWorker }: RelayOptions) {
   let held: Buffer = Buffer.alloc(0)
   let lastId = '0-0'
   try {
     for await (const chunk of untilSilent(source)) {
       const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
-      const at = bytes.lastIndexOf(endOfEvent)
-      const end = at < 0 ? 0 : at + endOfEvent.length
+      const at = bytes.lastIndexOf(eventTerminator)
+      const end = at < 0 ? 0 : at + eventTerminator.length
       held = bytes.subarray(end)
       if (end === 0) continue
       const whole = bytes.subarray(0, end)
@@ -55,7 +55,7 @@ async function* relay(source: IncomingMessage, { signal, endWithoutWorker }: Rel
   if (signal.aborted) return
   const printed = offsetOf(lastId)
   // Without a known exit status, and when the API stops, the stream ends without `exit`, and the client resumes.
-  const known = await endWithoutWorker(printed).catch(() => undefined)
+  const known = await exitStatusWithoutWorker(printed).catch(() => undefined)
   // The command may have printed more, or ended, since the connection to its worker broke. A gap reports that output.
   if (known) yield writeLastEvents(known, lastId)
 }

@@ -5,9 +5,9 @@ import { createGunzip } from 'node:zlib'
 import type { Context as KoaContext } from 'koa'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import { wrongEncoding } from './understood.ts'
+import { wrongEncoding } from './assert-supported-headers.ts'
 import { whyNoText } from './utf8.ts'
 
 /** Milliseconds in which a whole body must arrive. */
@@ -23,10 +23,10 @@ const chunkObjectBytes = 128
 /**
  * @param held counts the bytes of the body until the request is answered
  * @returns undefined when there is no body
- * @throws {Problem} `body_too_large`, `body_too_slow`, `unsupported_media_type`, `invalid_request`; `rate_limited` or
+ * @throws {Problem} `body_too_large`, `request_timeout`, `unsupported_media_type`, `invalid_request`; `rate_limited` or
  *   `unavailable` when there is no memory for it
  */
-export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holding): Promise<unknown> {
+export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Reservation): Promise<unknown> {
   if (koa.request.length === 0) return undefined
   if (koa.request.is('application/json') === false) {
     throw new Problem('unsupported_media_type', 'Send the body as JSON, with Content-Type: application/json.')
@@ -42,7 +42,7 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holdin
     return parse(bytes.toString())
   } catch (error) {
     // Otherwise the connection would wait for the rest of the body.
-    if (error instanceof Problem && error.code === 'body_too_slow') koa.res.shouldKeepAlive = false
+    if (error instanceof Problem && error.code === 'request_timeout') koa.res.shouldKeepAlive = false
     throw error
   }
 }
@@ -62,7 +62,7 @@ async function gather(
   request: IncomingMessage,
   unpack: Unpacker | undefined,
   endpoint: Endpoint,
-  held: Holding,
+  held: Reservation,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const chunks: Buffer[] = []
@@ -169,7 +169,7 @@ const tooPacked = () =>
   )
 
 const tooSlow = (ms: number) =>
-  new Problem('body_too_slow', `The JSON body of this route must arrive within ${ms / 1000} s.`)
+  new Problem('request_timeout', `The JSON body of this route must arrive within ${ms / 1000} s.`)
 
 const notJson = () => refused('is not valid JSON')
 const tooManyValues = () => refused(`has more than ${maxValues} values`)

@@ -76,10 +76,10 @@ function boundsOf(schema: Schema): string[] {
   const patterns = [pattern, ...allOf.map((each) => each.pattern)].filter(
     (each) => each !== undefined && each !== withoutNul && !each.includes('(?!'),
   ) as string[]
-  const mostBytes = schema['x-max-bytes']
+  const maxBytes = schema['x-max-bytes']
   const amounts = [
-    between(schema.minLength, mostBytes === undefined ? schema.maxLength : undefined, 'character'),
-    between(undefined, mostBytes, 'byte'),
+    between(schema.minLength, maxBytes === undefined ? schema.maxLength : undefined, 'character'),
+    between(undefined, maxBytes, 'byte'),
     between(schema.minimum, schema.maximum === Number.MAX_SAFE_INTEGER ? undefined : schema.maximum),
     between(schema.minItems, schema.maxItems, 'item'),
     between(undefined, schema.maxProperties, 'entry', 'entries'),

@@ -5,7 +5,7 @@ import { newRequestId } from '../../shared/data/ids.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
-import { hasLeft, type OpenRequests, stoppingOf } from './shutdown.ts'
+import { hasDisconnected, type OpenRequests, stoppingOf } from './shutdown.ts'
 import { type Upgrade, upgradeOf } from './websocket.ts'
 
 export interface RequestState {
@@ -19,7 +19,7 @@ export interface RequestState {
 }
 
 /** The logged status of a request whose client left. */
-const clientLeft = 499
+const clientDisconnected = 499
 
 export function aroundRequest({ log, metrics }: Context, requests: OpenRequests): Middleware {
   return async (koa, next) => {
@@ -29,14 +29,14 @@ export function aroundRequest({ log, metrics }: Context, requests: OpenRequests)
       await next()
     } catch (error) {
       const problem = asProblem(error, state)
-      if (!hasLeft(state.signal)) metrics.refusals.inc({ code: problem.code })
+      if (!hasDisconnected(state.signal)) metrics.refusals.inc({ code: problem.code })
       answerWith(koa, problem, state.requestId)
     }
     const ms = performance.now() - startedAt
     const labels = {
       route: state.route ?? 'none',
       method: koa.method,
-      status: hasLeft(state.signal) ? clientLeft : koa.status,
+      status: hasDisconnected(state.signal) ? clientDisconnected : koa.status,
     }
     metrics.requests.observe(labels, ms / 1000)
     state.log.info({ ...labels, ms: Math.round(ms * 10) / 10 }, 'request')

@@ -5,7 +5,7 @@ import { families } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
 import type { Schema } from './docs-fields.ts'
-import { type Described, tellDefault } from './json-schema.ts'
+import { type Described, describeDefault } from './json-schema.ts'
 import { offered } from './offered.ts'
 import { bytes, content, describedHeaders, describeResponses, octets } from './responses.ts'
 import { samplesOf } from './samples.ts'
@@ -157,7 +157,7 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Map<str
 
 /** Omits redundant keywords, and those that would forbid new fields in a reply. */
 function plainer({ zodSchema, jsonSchema }: Described, io: 'input' | 'output') {
-  tellDefault({ zodSchema, jsonSchema })
+  describeDefault({ zodSchema, jsonSchema })
   if (io === 'input') return
   if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern

@@ -128,7 +128,7 @@ export function codesOf(endpoint: Endpoint): ErrorCode[] {
     'internal_error',
     'unavailable',
   ]
-  if (body) codes.push('body_too_large', 'body_too_slow')
+  if (body) codes.push('body_too_large', 'request_timeout')
   if (body || endpoint.rawBody) codes.push('unsupported_media_type')
   if (params) codes.push('not_found')
   if (credential === 'token') codes.push('token_expired')

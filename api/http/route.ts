@@ -7,17 +7,17 @@ import { Readable } from 'node:stream'
 import type { Context as KoaContext } from 'koa'
 import type * as z from 'zod'
 import type { Endpoint, Input } from '../../shared/contract/endpoint.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
 import type { Logger } from '../../shared/platform/log.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 import type { App } from '../app.ts'
 import { authenticate, type Caller, mustHaveScope } from '../auth/authenticate.ts'
-import { endOnRevocation } from '../auth/revocation.ts'
+import { closeOnRevocation } from '../auth/revocation.ts'
+import { assertSupportedHeaders } from './assert-supported-headers.ts'
 import { readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
 import { readQuery } from './query.ts'
 import { allowLongStall } from './stalled-clients.ts'
-import { mustBeUnderstood } from './understood.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
@@ -110,17 +110,17 @@ export function route<E extends Endpoint>(
     async serve(app, koa) {
       const state = koa.state as RequestState
       const caller = await identify(app, endpoint, koa)
-      const { ledger } = app.context
+      const { memoryBudget } = app.context
       const sent = caller
-        ? ledger.openLimited(caller.id, 'requests', maxOpenRequests)
-        : ledger.open(undefined, 'requests')
-      const unread = ledger.open(caller?.id, 'answers')
+        ? memoryBudget.openLimited(caller.id, 'requests', maxOpenRequests)
+        : memoryBudget.open(undefined, 'requests')
+      const unread = memoryBudget.open(caller?.id, 'answers')
       onceClosed(koa.res, () => {
         sent.free()
         unread.free()
       })
       await takeToken(app, endpoint, koa, caller)
-      mustBeUnderstood(endpoint, koa.headers)
+      assertSupportedHeaders(endpoint, koa.headers)
       // Otherwise the body of a client that has left would be waited for.
       state.signal.throwIfAborted()
       // A client that sent `Expect: 100-continue` learns of a refusal before it sends the body.
@@ -128,7 +128,7 @@ export function route<E extends Endpoint>(
       const body = endpoint.body ? await readBody(koa, endpoint, sent) : undefined
       // A body takes time to arrive. The key may have been revoked in the meantime.
       const account = endpoint.body ? await caller?.again() : caller
-      if (account) endOnRevocation(app, account, koa.res)
+      if (account) closeOnRevocation(app, account, koa.res)
       const given = await validate(endpoint, {
         params: koa.params,
         query: readQuery(koa.querystring),
@@ -201,7 +201,7 @@ function reply(
   koa: KoaContext,
   endpoint: Endpoint,
   { reply, status, headers }: JsonReply<unknown>,
-  unread: Holding,
+  unread: Reservation,
 ): void {
   koa.status = status ?? endpoint.status
   koa.set(headers)

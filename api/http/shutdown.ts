@@ -7,7 +7,7 @@ import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'
 
 /** Several layers listen for the end of a request. Node warns from 11 listeners on. */
-const mostListeners = 20
+const maxListeners = 20
 /** Less than the default grace of a command, so a client that retries finds its command running. */
 const retrySeconds = 1
 
@@ -22,7 +22,7 @@ const stopping = new Problem(
 export const stoppingOf = ({ reason }: AbortSignal): Problem | undefined =>
   reason === stopping ? stopping : undefined
 
-export const hasLeft = (signal: AbortSignal): boolean => signal.aborted && !stoppingOf(signal)
+export const hasDisconnected = (signal: AbortSignal): boolean => signal.aborted && !stoppingOf(signal)
 
 export class OpenRequests {
   private readonly open = new Map<ServerResponse, AbortController>()
@@ -36,7 +36,7 @@ export class OpenRequests {
   follow(response: ServerResponse): AbortSignal {
     const gone = new AbortController()
     this.open.set(response, gone)
-    response.setMaxListeners(mostListeners)
+    response.setMaxListeners(maxListeners)
     response.once('close', () => {
       this.open.delete(response)
       if (!response.writableFinished) gone.abort()

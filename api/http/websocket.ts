@@ -1,7 +1,7 @@
 /** Requests for a WebSocket, which pass the same steps as every other request. */
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { endSoon } from '../../shared/platform/sockets.ts'
+import { closeGracefully } from '../../shared/platform/sockets.ts'
 import { invalid } from '../errors/invalid.ts'
 
 /** The client's side of a WebSocket before the answer. */
@@ -40,7 +40,7 @@ export function serveUpgrades(server: Server, serve: RequestListener): () => voi
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
     response.assignSocket(socket as never)
-    response.on('finish', () => endSoon(socket))
+    response.on('finish', () => closeGracefully(socket))
     void serve(request, response)
   })
   return () => {

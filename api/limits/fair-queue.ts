@@ -3,7 +3,7 @@
  * by network, so a crowd from one network waits behind itself.
  */
 import { addAbortListener } from 'node:events'
-import { append, type Turns, takeFirst } from '../../shared/lib/turns.ts'
+import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 
 export interface Waiter {
@@ -22,7 +22,7 @@ interface Turn {
 }
 
 /** Known clients and the others wait apart. */
-type Lane = Turns<Turn>
+type Lane = RoundRobinQueue<Turn>
 
 /** Waiters of a lane for each that may run: nobody waits longer than ten hashes take, usually 4 s. */
 const maxWaitingPerRunning = 10

@@ -15,21 +15,21 @@ const steps: { [C in ErrorCode]?: string } = {
   read_only: 'Only /workspace and /tmp can be written: choose a path there.',
   edit_no_match: 'Read the file with file_view and copy the text to replace exactly, white space included.',
   edit_not_unique: 'Add lines around the text to old so that it is there once, or set replace_all.',
-  file_changed: 'Read the file again with file_view, then edit what is there now.',
+  precondition_failed: 'Read the file again with file_view, then edit what is there now.',
   exec_not_found: 'Look whether the command did its work; if it did not, call again.',
   sandbox_starting: 'Wait retry_after seconds, then make the same call again.',
   sandbox_exhausted:
     'If exhausted is disk, delete files with exec or call session_destroy. Otherwise call session_reset, which ends all processes and keeps the files; then call again.',
   sandbox_destroyed: 'Call session_create and use the new id; the files of the old session are gone.',
   body_too_large: 'Send less at once: split the content, or make it inside the session with exec.',
-  body_too_slow: 'Make the same call again.',
+  request_timeout: 'Make the same call again.',
   rate_limited: 'Wait retry_after seconds, then make the same call again.',
   concurrent_sandbox_limit_reached:
     'Use a session that is active, or destroy one that is no longer needed with session_destroy.',
   monthly_usage_limit_reached: 'No session can be created until the month ends: tell the user.',
   sandbox_start_failed: 'Call session_create once more; if it fails again, tell the user what detail says.',
   unavailable: 'Wait retry_after seconds, then make the same call again.',
-  no_space: 'Delete files with exec, then call again.',
+  disk_full: 'Delete files with exec, then call again.',
   internal_error: 'Try once more; if it fails again, tell the user the request_id.',
 }
 

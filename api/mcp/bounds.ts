@@ -2,7 +2,7 @@
 import { invalid } from '../errors/invalid.ts'
 
 /** Characters of an id, a method, the name of a tool, a progress token. */
-const mostNamed = 200
+const maxNamed = 200
 
 interface Message {
   [name: string]: unknown
@@ -21,8 +21,8 @@ export function mustBeBounded(message: Message): void {
     'params._meta.progressToken': params?._meta?.progressToken,
   }
   for (const [path, value] of Object.entries(names)) {
-    if (typeof value !== 'string' || value.length <= mostNamed) continue
-    throw invalid({ path, message: `must have at most ${mostNamed} characters` })
+    if (typeof value !== 'string' || value.length <= maxNamed) continue
+    throw invalid({ path, message: `must have at most ${maxNamed} characters` })
   }
 }
 

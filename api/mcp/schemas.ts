@@ -6,7 +6,7 @@ import * as z from 'zod'
 import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { withoutNul } from '../../shared/contract/texts.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
-import { type Described, tellDefault } from '../http/json-schema.ts'
+import { type Described, describeDefault } from '../http/json-schema.ts'
 import { offered } from '../http/offered.ts'
 
 type Json = Record<string, unknown>
@@ -116,7 +116,7 @@ function inline(value: unknown, definitions: Record<string, Json>): unknown {
 
 /** Omits keywords that do not help a model. */
 function plainer({ zodSchema, jsonSchema }: Described): void {
-  tellDefault({ zodSchema, jsonSchema })
+  describeDefault({ zodSchema, jsonSchema })
   const described: Json = jsonSchema
   delete described['x-max-bytes']
   // The pattern takes many characters, and the refusal explains it.

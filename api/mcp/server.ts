@@ -12,10 +12,10 @@ import { resumption, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
-import { stopUnderKey } from '../exec/under-key.ts'
+import { stopUnderKey } from '../exec/exec-by-idempotency-key.ts'
 import { accepts } from '../http/accept.ts'
 import type { ServedRoute } from '../http/route.ts'
-import { hasLeft } from '../http/shutdown.ts'
+import { hasDisconnected } from '../http/shutdown.ts'
 import { cancel, type McpClient, whenCancelled } from './cancellation.ts'
 import type { Outbox } from './outbox.ts'
 import { reportProgress } from './progress.ts'
@@ -74,7 +74,7 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
   })
   await server.connect(transport)
   // When the process stops, a client that can resume its command continues at another one. Others get an error.
-  const end = () => (ticket?.command || hasLeft(signal)) && void server.close()
+  const end = () => (ticket?.command || hasDisconnected(signal)) && void server.close()
   addAbortListener(signal, end)
   return transport.handleRequest(request, { parsedBody: message })
 }
@@ -105,7 +105,7 @@ const hasCall = (message: unknown) =>
 
 function requestFor({ headers, signal }: McpMessage): Request {
   const left = new AbortController()
-  addAbortListener(signal, () => hasLeft(signal) && left.abort())
+  addAbortListener(signal, () => hasDisconnected(signal) && left.abort())
   const given = Object.entries({ ...headers, accept: acceptFor(headers.accept) }).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value] as [string, string]],
   )
@@ -175,7 +175,8 @@ function makeServer(
       return (await result) as never
     } finally {
       // A client that has hung up may cancel only then.
-      if (command && hasLeft(incoming.signal)) setTimeout(() => ended.abort(), resumption.graceMs).unref()
+      if (command && hasDisconnected(incoming.signal))
+        setTimeout(() => ended.abort(), resumption.graceMs).unref()
       else ended.abort()
     }
   })

@@ -4,7 +4,7 @@ import { resumption, type Tool, type ToolName, tools } from '../../shared/contra
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { invalid } from '../errors/invalid.ts'
-import { resultUnderKey } from '../exec/under-key.ts'
+import { resultUnderKey } from '../exec/exec-by-idempotency-key.ts'
 import { asProblem } from '../http/errors.ts'
 import type { Invocation, ServedRoute } from '../http/route.ts'
 import { nextStep } from './advice.ts'

@@ -4,14 +4,14 @@ import { auth, sessions } from '../../shared/contract/auth.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import {
   type AccountOfSession,
+  type AuthenticatedAccount,
   changePassword as changeStoredPassword,
-  endOwnSessions,
   findAccount,
   findAccountByEmail,
   insertAccount,
-  type KnownAccount,
   rememberAddress,
   replacePasswordHash,
+  revokeSessions,
 } from '../../shared/data/accounts.ts'
 import { newAccountId } from '../../shared/data/ids.ts'
 import { suspend } from '../../shared/data/suspend.ts'
@@ -78,7 +78,7 @@ export const deleteAccount = route(
 )
 
 export const endSessions = route(sessions.endSessions, async ({ account: { id, generation } }, app) => {
-  if (!(await endOwnSessions(app.context.db.share(id), { id, generation }))) throw sessionEnded()
+  if (!(await revokeSessions(app.context.db.share(id), { id, generation }))) throw sessionEnded()
   return undefined
 })
 
@@ -86,7 +86,12 @@ export const endSessions = route(sessions.endSessions, async ({ account: { id, g
  * The account of a session whose owner typed the password once more.
  * @throws {Problem} `invalid_credentials`; that of an account that is gone
  */
-async function findOwner(app: App, id: string, password: string, waiter: Waiter): Promise<KnownAccount> {
+async function findOwner(
+  app: App,
+  id: string,
+  password: string,
+  waiter: Waiter,
+): Promise<AuthenticatedAccount> {
   const account = await findAccount(app.context.db, id)
   if (!account) throw gone()
   if (await app.passwords.matches(password, account.password_hash, waiter)) return account
@@ -94,7 +99,7 @@ async function findOwner(app: App, id: string, password: string, waiter: Waiter)
 }
 
 /** Replaces a hash of another cost. If the queue is full, a later login does it. */
-async function hashAgain(app: App, account: KnownAccount, password: string, waiter: Waiter) {
+async function hashAgain(app: App, account: AuthenticatedAccount, password: string, waiter: Waiter) {
   const hash = await app.passwords.hash(password, waiter).catch(() => undefined)
   if (hash) await replacePasswordHash(app.context.db.share(account.id), account, hash)
 }

@@ -2,14 +2,20 @@ import { exec as contract } from '../../shared/contract/exec.ts'
 import { listExecs as listRows } from '../../shared/data/execs.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { countRefused, mustBeAllowed } from '../exec/allowlist.ts'
-import { findEnd, preferRow, withoutOutput } from '../exec/ends.ts'
-import { findInRunning, findKnown, marginMs, summarize, unlessForgotten } from '../exec/known.ts'
+import { findExitStatus, preferRow, withoutOutput } from '../exec/exit-status.ts'
+import {
+  loadExec,
+  loadExecInRunningSandbox,
+  marginMs,
+  summarize,
+  unlessForgotten,
+} from '../exec/load-exec.ts'
 import { followOne, runToEvents, runToResult } from '../exec/start.ts'
 import { prefersEvents } from '../http/accept.ts'
 import { takePage } from '../http/page.ts'
 import { answered, JsonReply, route, StreamReply } from '../http/route.ts'
 import { mustUpgrade } from '../http/websocket.ts'
-import { awaitRunning, findOwn } from '../sandboxes/own.ts'
+import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
 import { sayLost } from '../worker-client/client.ts'
 import { join } from '../worker-client/tunnel.ts'
 
@@ -38,7 +44,7 @@ export const listExecs = route(
   contract.listExecs,
   async ({ account, params, query: { limit, cursor } }, app) => {
     const { db } = app.context
-    const sandbox = await findOwn(db, account.id, params.id)
+    const sandbox = await loadSandbox(db, account.id, params.id)
     const rows = await listRows(db, { sandboxId: sandbox.id, limit: limit + 1, before: cursor ?? null })
     const { data, next_cursor } = takePage(rows, limit)
     return { data: await Promise.all(data.map((row) => summarize(app, row, sandbox))), next_cursor }
@@ -46,24 +52,24 @@ export const listExecs = route(
 )
 
 export const getExec = route(contract.getExec, async (call, app) => {
-  const { sandbox, row, args, options } = await findKnown(app, call)
+  const { sandbox, row, args, options } = await loadExec(app, call)
   // A command's output is gone with its sandbox.
   const asked = sandbox.destroyed_at
     ? undefined
     : app.workers.call('getExec', { ...args, wait: false }, options)
   const found = asked && (await unlessForgotten(asked).catch(saySilent('Nothing was changed. Try again.')))
   if (found) return preferRow(found, row)
-  return withoutOutput(await findEnd(app, row, sandbox))
+  return withoutOutput(await findExitStatus(app, row, sandbox))
 })
 
 export const streamExec = route(contract.streamExec, async (call, app) => {
-  const { row, args, options } = await findInRunning(app, call)
+  const { row, args, options } = await loadExecInRunningSandbox(app, call)
   const lastEventId = call.headers['last-event-id']
   return followOne(app, args, { ...options, startedAt: row.started_at, lastEventId })
 })
 
 export const writeExecStdin = route(contract.writeExecStdin, async (call, app) => {
-  const { args, options, leftMs } = await findInRunning(app, call)
+  const { args, options, leftMs } = await loadExecInRunningSandbox(app, call)
   const { offset, eof } = call.query
   // A command that reads slowly makes the request wait.
   const upload = { ...options, timeoutMs: leftMs + marginMs, upload: call.request }
@@ -74,7 +80,7 @@ export const writeExecStdin = route(contract.writeExecStdin, async (call, app) =
 })
 
 export const readExecOutput = route(contract.readExecOutput, async (call, app) => {
-  const { args, options } = await findInRunning(app, call)
+  const { args, options } = await loadExecInRunningSandbox(app, call)
   const { method, headers } = call.request
   // Only GET has ranges. Output has no ETag, so what If-Range names is another one.
   const range = method === 'GET' && headers['if-range'] === undefined ? call.headers.range : undefined
@@ -87,7 +93,7 @@ export const readExecOutput = route(contract.readExecOutput, async (call, app) =
 })
 
 export const stopExec = route(contract.stopExec, async (call, app) => {
-  const { row, args, options } = await findInRunning(app, call)
+  const { row, args, options } = await loadExecInRunningSandbox(app, call)
   const stopped = app.workers
     .call('stopExec', { ...args, signal: call.query.signal }, options)
     .catch(saySilent('Whether it was signalled is not known. Get the command to see whether it runs.'))
@@ -96,7 +102,7 @@ export const stopExec = route(contract.stopExec, async (call, app) => {
 
 export const attachExec = route(contract.attachExec, async (call, app) => {
   const upgrade = mustUpgrade(call)
-  const { args, options } = await findInRunning(app, call)
+  const { args, options } = await loadExecInRunningSandbox(app, call)
   const opened = app.workers.attach(args, call.request.headers, options).catch(saySilent('Try again.'))
   const tunnel = (await unlessForgotten(opened)) ?? refuse('exec_finished', over)
   join(upgrade, tunnel)

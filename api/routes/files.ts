@@ -6,7 +6,7 @@ import type { CallName, Calls, InSandbox, StreamCallName, Streams } from '../../
 import type { App } from '../app.ts'
 import { invalid } from '../errors/invalid.ts'
 import { type Call, route, StreamReply } from '../http/route.ts'
-import { awaitRunning } from '../sandboxes/own.ts'
+import { awaitRunning } from '../sandboxes/load-sandbox.ts'
 import { sayLost } from '../worker-client/client.ts'
 
 const timeoutMs = 60_000

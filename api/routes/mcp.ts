@@ -56,7 +56,7 @@ async function answer(
   // Loaded at the first request, so that the start of the process does not wait for the SDK.
   const { answerMessage } = await import('../mcp/server.ts')
   const outbox = new Outbox()
-  const held = app.context.ledger.openStream(incoming.account.id, 'streams')
+  const held = app.context.memoryBudget.openStream(incoming.account.id, 'streams')
   try {
     const response = await answerMessage(app, routes, { ...incoming, outbox })
     const body = bodyOf(response, outbox)

@@ -1,7 +1,7 @@
 import { ports as contract } from '../../shared/contract/ports.ts'
 import { answered, route } from '../http/route.ts'
 import { mustUpgrade } from '../http/websocket.ts'
-import { awaitRunning } from '../sandboxes/own.ts'
+import { awaitRunning } from '../sandboxes/load-sandbox.ts'
 import { sayLost } from '../worker-client/client.ts'
 import { join } from '../worker-client/tunnel.ts'
 

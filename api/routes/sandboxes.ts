@@ -1,8 +1,8 @@
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
-import { endSandbox } from '../../shared/data/sandbox-writes.ts'
-import { listOwnSandboxes, type ShownSandbox } from '../../shared/data/sandboxes.ts'
+import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
+import { listSandboxesOfAccount, type ShownSandbox } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
@@ -12,7 +12,7 @@ import { takePage } from '../http/page.ts'
 import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
-import { awaitRunning, awaitSettled, findOwn, present } from '../sandboxes/own.ts'
+import { awaitRunning, awaitSettled, loadSandbox, present } from '../sandboxes/load-sandbox.ts'
 import { sayLost } from '../worker-client/client.ts'
 
 export const createSandbox = route(
@@ -39,13 +39,13 @@ export const listSandboxes = route(
   contract.listSandboxes,
   async ({ account, query: { state, limit, cursor } }, app) => {
     const page = { state, limit: limit + 1, before: cursor ?? null }
-    const found = await listOwnSandboxes(app.context.db, account.id, page)
+    const found = await listSandboxesOfAccount(app.context.db, account.id, page)
     return takePage(found.map(present), limit)
   },
 )
 
 export const getSandbox = route(contract.getSandbox, async ({ account, params }, app) =>
-  present(await findOwn(app.context.db, account.id, params.id)),
+  present(await loadSandbox(app.context.db, account.id, params.id)),
 )
 
 const resetMs = 60_000
@@ -58,7 +58,7 @@ export const resetSandbox = route(
     const options = { signal, timeoutMs: resetMs }
     const reset = app.workers.call('resetSandbox', { ...own, requestId }, options)
     await reset.catch(sayLost('The worker was lost during the reset. Send it again.'))
-    return present(await findOwn(app.context.db, account.id, id))
+    return present(await loadSandbox(app.context.db, account.id, id))
   },
 )
 
@@ -66,10 +66,10 @@ export const destroySandbox = route(
   contract.destroySandbox,
   async ({ account, params: { id }, requestId, log }, app) => {
     const { db } = app.context
-    const sandbox = await findOwn(db, account.id, id)
-    const ended = !sandbox.destroyed_at && (await endSandbox(db.share(account.id), id, 'requested'))
+    const sandbox = await loadSandbox(db, account.id, id)
+    const ended = !sandbox.destroyed_at && (await markDestroyed(db.share(account.id), id, 'requested'))
     if (ended) await enqueueDestroy(app.context, [id], { requestId, log })
-    return present(await findOwn(db, account.id, id))
+    return present(await loadSandbox(db, account.id, id))
   },
 )
 

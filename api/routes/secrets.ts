@@ -20,7 +20,7 @@ import { invalid } from '../errors/invalid.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
 import { takePage } from '../http/page.ts'
 import { route } from '../http/route.ts'
-import { findOwn } from '../sandboxes/own.ts'
+import { loadSandbox } from '../sandboxes/load-sandbox.ts'
 
 export const createSecret = route(
   contract.createSecret,
@@ -43,7 +43,7 @@ export const createSecret = route(
 export const listSecrets = route(
   contract.listSecrets,
   async ({ account, query: { limit, cursor: before = null, sandbox_id = null } }, { context: { db } }) => {
-    if (sandbox_id) await findOwn(db, account.id, sandbox_id)
+    if (sandbox_id) await loadSandbox(db, account.id, sandbox_id)
     const rows = await listRows(db, {
       accountId: account.id,
       sandboxId: sandbox_id,
@@ -75,7 +75,7 @@ const present = (row: ShownSecret): Secret => ({
 
 /** Locks an active sandbox, so that its destruction also removes the secret. */
 async function mustBeActive(db: Queries, accountId: string, id: string): Promise<void> {
-  if (!(await lockActive(db, { id, accountId }))) refuseDestroyed(await findOwn(db, accountId, id))
+  if (!(await lockActive(db, { id, accountId }))) refuseDestroyed(await loadSandbox(db, accountId, id))
 }
 
 async function mustHaveRoom(db: Queries, accountId: string, bytes: number): Promise<void> {

@@ -9,7 +9,7 @@ import { lockAccount } from '../../shared/data/accounts.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { findIdempotencyKey, rememberIdempotencyKey } from '../../shared/data/idempotency-keys.ts'
 import { newSandboxId, newSandboxIdLike, podName } from '../../shared/data/ids.ts'
-import { endExpired, insertSandbox } from '../../shared/data/sandbox-writes.ts'
+import { expireSandboxes, insertSandbox } from '../../shared/data/sandbox-writes.ts'
 import { envSealContext, findActive } from '../../shared/data/sandboxes.ts'
 import { readUsage, toHours } from '../../shared/data/usage.ts'
 import { claimWarmPod } from '../../shared/data/warm-pods.ts'
@@ -75,7 +75,7 @@ export async function admit(
 
     const active = await findActive(transaction, accountId)
     const isAnyPast = active.some(({ seconds_left }) => seconds_left <= 0)
-    const expired = isAnyPast ? await endExpired(transaction, accountId) : []
+    const expired = isAnyPast ? await expireSandboxes(transaction, accountId) : []
     checkConcurrent(
       active.filter(({ id }) => !expired.includes(id)),
       account.concurrentLimit,
@@ -101,7 +101,7 @@ export async function admit(
       podSince: warm?.born_at ?? null,
     })
     if (idempotencyKey) {
-      const hash = hashOfRequest(body, settings.callsKeys)
+      const hash = hashOfRequest(body, settings.rpcKeys)
       await rememberIdempotencyKey(transaction, {
         accountId,
         key: idempotencyKey,
@@ -143,7 +143,7 @@ export async function findReplay(
   if (key === undefined) return undefined
   const row = await findIdempotencyKey(db, { accountId, key })
   if (!row) return undefined
-  if (isHashOf(row.request_hash, body, settings.callsKeys)) {
+  if (isHashOf(row.request_hash, body, settings.rpcKeys)) {
     return { sandboxId: row.sandbox_id, replayed: true, lifeMs: 0, expired: [] }
   }
   throw new Problem(

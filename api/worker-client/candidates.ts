@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { noWorker } from '../../shared/data/execs.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import { stoodStill } from '../../shared/platform/standstill.ts'
+import { wasStalled } from '../../shared/platform/event-loop-stall.ts'
 import {
   findEntries,
   inOrderFor,
@@ -34,7 +34,7 @@ export class Candidates {
     this.list = cacheFor(directoryMs, this.listNow)
     this.lastEntry = async (workerId) => (await findEntries(context, [workerId]))[0]
     this.health = health
-    this.goneMs = context.settings.silence.missing
+    this.goneMs = context.settings.livenessTimeouts.missing
   }
 
   /** Returns the cached list if it is acceptable, else a new one. */
@@ -87,6 +87,6 @@ export class Candidates {
       if (list.some(({ id }) => id === workerId)) return list
     }
     // A wait with an event-loop stall does not count.
-    return stoodStill(from) ? await this.waitFor(workerId) : []
+    return wasStalled(from) ? await this.waitFor(workerId) : []
   }
 }

@@ -8,10 +8,10 @@ import type { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { errors } from '../../shared/contract/errors.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import type { Ledger } from '../../shared/platform/ledger.ts'
+import { whenSilentFor } from '../../shared/platform/event-loop-stall.ts'
 import type { Logger } from '../../shared/platform/log.ts'
+import type { MemoryBudget } from '../../shared/platform/memory-budget.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
-import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import {
   accountHeader,
   argsHeader,
@@ -22,13 +22,13 @@ import {
   callPath,
   execElsewhere,
   type InSandbox,
+  livenessTimeoutHeader,
   type OneExec,
   type OnePort,
   portPath,
   problemHeader,
   type StreamCallName,
   type Streams,
-  silenceHeader,
   streamPath,
 } from '../../shared/rpc/calls.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
@@ -86,7 +86,7 @@ const bodyMs = 10_000
 
 export class Workers {
   private readonly log: Logger
-  private readonly ledger: Ledger
+  private readonly memoryBudget: MemoryBudget
   private readonly health: WorkerHealth
   private readonly candidates: Candidates
   private readonly agent = openCallAgent({ keepAlive: true })
@@ -94,8 +94,8 @@ export class Workers {
 
   constructor(context: Context) {
     this.log = context.log
-    this.ledger = context.ledger
-    this.health = new WorkerHealth(context.log, context.settings.silence)
+    this.memoryBudget = context.memoryBudget
+    this.health = new WorkerHealth(context.log, context.settings.livenessTimeouts)
     this.candidates = new Candidates(context, this.health)
   }
 
@@ -113,7 +113,7 @@ export class Workers {
     throw unavailable('No worker reaches what runs the sandboxes right now: their log says why.')
   }
 
-  async isThere(workerId: string): Promise<boolean> {
+  async isAlive(workerId: string): Promise<boolean> {
     for await (const _ of this.candidates.of('', workerId)) return true
     return false
   }
@@ -143,7 +143,7 @@ export class Workers {
     { workerId, upload, ...options }: StreamOptions,
   ): Promise<StreamAnswer> {
     const target = { ...options, ...(upload ? encodeBeside(upload, args) : encodeArgs(args)) }
-    const held = this.ledger.openStream(args.accountId, upload ? 'uploads' : 'streams')
+    const held = this.memoryBudget.openStream(args.accountId, upload ? 'uploads' : 'streams')
     try {
       const response = await this.ask(streamPath(name), args.sandboxId, target, workerId)
       response.once('close', () => held.free())
@@ -209,21 +209,21 @@ export class Workers {
   }
 
   private async ask(path: string, sandboxId: string, asked: WorkerRequest, id?: string) {
-    let isThere = false
+    let isAlive = false
     for await (const worker of this.candidates.of(sandboxId, id)) {
-      isThere = true
+      isAlive = true
       const response = await this.offer(worker, path, asked)
       if (response) return response
     }
-    throw id === undefined || isThere ? nobodyTakes() : new WorkerGone()
+    throw id === undefined || isAlive ? nobodyTakes() : new WorkerGone()
   }
 
   /** Returns undefined when the call was not handed over. */
   private async offer(worker: ListedWorker, path: string, asked: WorkerRequest) {
-    const { answer, handOver: handOverMs, longer } = this.health.silence
+    const { answer, handOver: handOverMs, longer } = this.health.livenessTimeouts
     const target: Omit<HandOver, 'agent'> = {
       ...asked,
-      headers: { ...asked.headers, [silenceHeader]: String(answer) },
+      headers: { ...asked.headers, [livenessTimeoutHeader]: String(answer) },
       handOverMs,
       timeoutMs: asked.timeoutMs + longer,
       url: new URL(path, worker.url),

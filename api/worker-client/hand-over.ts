@@ -5,8 +5,8 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
 import type { Readable } from 'node:stream'
+import { whenSilentFor } from '../../shared/platform/event-loop-stall.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
-import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import { type Callee, provenTo } from '../../shared/rpc/channel.ts'
 import { bytesOver } from './health.ts'
 

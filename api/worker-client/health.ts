@@ -4,9 +4,9 @@
  */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { wasStalled } from '../../shared/platform/event-loop-stall.ts'
+import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
 import type { Logger } from '../../shared/platform/log.ts'
-import type { Silence } from '../../shared/platform/silence.ts'
-import { stoodStill } from '../../shared/platform/standstill.ts'
 import { askWhetherAlive } from '../../shared/rpc/alive.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
 import type { ListedWorker } from '../../shared/rpc/directory.ts'
@@ -19,11 +19,11 @@ export class WorkerHealth {
   readonly agent = openCallAgent({ keepAlive: true })
   private readonly watched = new Map<string, Watch>()
   readonly log: Logger
-  readonly silence: Silence
+  readonly livenessTimeouts: LivenessTimeouts
 
-  constructor(log: Logger, silence: Silence) {
+  constructor(log: Logger, livenessTimeouts: LivenessTimeouts) {
     this.log = log
-    this.silence = silence
+    this.livenessTimeouts = livenessTimeouts
   }
 
   /**
@@ -49,7 +49,7 @@ export class WorkerHealth {
   }
 
   async isAlive(worker: ListedWorker): Promise<boolean> {
-    return (await askWhetherAlive(worker, this.agent, this.silence.answer)) === 'alive'
+    return (await askWhetherAlive(worker, this.agent, this.livenessTimeouts.answer)) === 'alive'
   }
 
   close(): void {
@@ -98,13 +98,13 @@ class Watch {
     const isWanted = this.calls.size > 0 || (this.isSilent && this.questionsLeft-- > 0)
     if (!isWanted) return this.stop()
     const askedAt = performance.now()
-    const { answer: answerMs, last } = this.health.silence
+    const { answer: answerMs, last } = this.health.livenessTimeouts
     const before = sleep(answerMs - last, undefined, { ref: false }).then(() => this.bytesOfCalls())
     // A refused or broken connection fails the calls without this.
     const answer = await askWhetherAlive(this.worker, this.health.agent, answerMs)
     const isSilent = answer === 'silent' && !this.hasMovedSince(await before)
     // A wait with an event-loop stall does not count.
-    if (isSilent && stoodStill(askedAt)) return this.askLater()
+    if (isSilent && wasStalled(askedAt)) return this.askLater()
     this.isSilent = isSilent
     if (isSilent) this.tellAll()
     else this.questionsLeft = lastQuestions

@@ -1,9 +1,9 @@
 import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { addSessionOption, defineCommand } from '../core/command.ts'
 import { CliError } from '../core/errors.ts'
-import { execEndFields } from '../core/shapes.ts'
+import { execOutcomeFields } from '../core/shapes.ts'
 import { readExecId } from '../exec/exec-id.ts'
 import { describeExit } from '../exec/exit-status.ts'
 import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
@@ -26,7 +26,7 @@ Signals the whole process group; KILL follows TERM after 2 s. Prints how the com
 running. Exits with 3 when there is no such command, and with 5 when it has ended already.
 \`sandlot exec kill\` runs the program kill.`,
   examples: ['sandlot kill exec_01kx…', 'sandlot kill --signal INT exec_01kx…'],
-  fields: execEndFields,
+  fields: execOutcomeFields,
   handle: async ({ args, options, session, api, output }) => {
     const execId = readExecId(args[0]!)
     const signal = readSignal(options.signal)
@@ -43,7 +43,7 @@ function readSignal(text: string): Signal {
 }
 
 /** @throws {CliError} `exec_finished` with the exit status */
-async function stop(remote: Remote, execId: string, signal: Signal): Promise<ExecEnd> {
+async function stop(remote: Remote, execId: string, signal: Signal): Promise<ExecOutcome> {
   try {
     const told = await remote.signal(execId, signal)
     if (told.status !== 'running') return told

@@ -1,4 +1,4 @@
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { bytesOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { addSessionOption, type CommonOptions, defineCommand, type Invocation } from '../core/command.ts'
@@ -48,8 +48,8 @@ longer kept. --json prints the result so far as one object, or with -f the resul
 async function printOutput(
   { options, output }: Invocation<Options & CommonOptions>,
   remote: Remote,
-  { id, status }: Pick<ExecEnd, 'id' | 'status'>,
-): Promise<ExecEnd | undefined> {
+  { id, status }: Pick<ExecOutcome, 'id' | 'status'>,
+): Promise<ExecOutcome | undefined> {
   // A reader that closes early (`| head`) is not a failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(exitCodes.done)

@@ -24,20 +24,20 @@ export function startChecks(say: (text: string) => unknown) {
      */
     async check(name: string, look: () => string | Promise<string>): Promise<boolean> {
       const started = performance.now()
-      const tell = (ok: boolean, detail: string, next: string | null) => {
+      const showNotice = (ok: boolean, detail: string, next: string | null) => {
         const check = { name, ok, detail, ms: Math.round(performance.now() - started), next }
         done.push(check)
         say(describe(check))
         return ok
       }
       try {
-        return tell(true, await look(), null)
+        return showNotice(true, await look(), null)
       } catch (error) {
         const problem = describeError(error)
         // One cause may fail several checks; report it once.
         if (done.some(({ ok, detail }) => !ok && detail === problem.message)) return false
         failure ??= problem
-        return tell(false, problem.message, problem.hint ?? null)
+        return showNotice(false, problem.message, problem.hint ?? null)
       }
     },
   }

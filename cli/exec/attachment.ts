@@ -1,6 +1,6 @@
 /** A WebSocket between this terminal and a command's terminal. */
 import type { RawData, WebSocket } from 'ws'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { keepAlive } from '../../shared/contract/keep-alive.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -44,7 +44,7 @@ export async function useTerminal(
   socket: WebSocket,
   seen: Seen,
   detachKeys: Buffer,
-): Promise<ExecEnd | 'detached'> {
+): Promise<ExecOutcome | 'detached'> {
   const { promise: detached, resolve } = Promise.withResolvers<'detached'>()
   const restore = takeTerminal(socket, seen, detachKeys, () => resolve('detached'))
   try {
@@ -110,7 +110,7 @@ function takeTerminal(
   return restore
 }
 
-function untilExit(socket: WebSocket, { shown, modes }: Seen): Promise<ExecEnd> {
+function untilExit(socket: WebSocket, { shown, modes }: Seen): Promise<ExecOutcome> {
   shown.beginAgain()
   return new Promise((resolve, reject) => {
     const liveness = keepAlive(socket, pingMs, () => socket.terminate())
@@ -118,7 +118,7 @@ function untilExit(socket: WebSocket, { shown, modes }: Seen): Promise<ExecEnd> 
       if (isBinary) return show(socket, data as Buffer, shown, modes)
       const { type, ...rest } = JSON.parse(String(data))
       if (type === 'gap') shown.skip(rest)
-      if (type === 'exit') resolve(rest as ExecEnd)
+      if (type === 'exit') resolve(rest as ExecOutcome)
     })
     socket.on('close', () => {
       liveness.stop()

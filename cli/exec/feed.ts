@@ -54,12 +54,12 @@ class Segment implements AsyncIterable<Buffer> {
   push(chunk: Buffer): void {
     this.chunks.push(chunk)
     this.size += chunk.length
-    this.tell()
+    this.showNotice()
   }
 
   close(): void {
     this.isClosed = true
-    this.tell()
+    this.showNotice()
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
@@ -72,7 +72,7 @@ class Segment implements AsyncIterable<Buffer> {
     }
   }
 
-  private tell(): void {
+  private showNotice(): void {
     this.changed.resolve()
     this.changed = Promise.withResolvers()
   }

@@ -1,5 +1,5 @@
 /** `sandlot exec` without a terminal: streams output and stdin, and forwards signals. */
-import type { ExecEnd, ExecRequest } from '../../shared/contract/exec.ts'
+import type { ExecOutcome, ExecRequest } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { addStory, CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
@@ -34,7 +34,7 @@ export async function runStreaming({
   write,
   note,
   ...options
-}: ExecStreamOptions): Promise<ExecEnd> {
+}: ExecStreamOptions): Promise<ExecOutcome> {
   let execId: string | undefined
   const start = remote.streaming(request)
   const grace = request.grace_ms ?? graceMs

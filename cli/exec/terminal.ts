@@ -1,6 +1,6 @@
 /** `sandlot exec -it` and `attach`: connects this terminal to a command's, across broken connections. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 import { showSeconds } from '../core/times.ts'
@@ -30,7 +30,7 @@ export async function attachTerminal(
   remote: Remote,
   execId: string,
   { note, isNew, detachKeys = readDetachKeys(defaultDetachKeys) }: TerminalOptions,
-): Promise<ExecEnd | 'detached'> {
+): Promise<ExecOutcome | 'detached'> {
   const [shown, modes] = [new ShownOutput(), new ScreenModes()]
   const retry = new RetryPolicy()
   let isBroken = false
@@ -77,7 +77,7 @@ async function showRest(
   execId: string,
   shown: ShownOutput,
   note: (text: string) => void,
-): Promise<ExecEnd> {
+): Promise<ExecOutcome> {
   const open = (lastEventId = shown.eventId) => remote.follow(execId, lastEventId)
   const onGap = (missing: Parameters<typeof noteMissing>[0]) => noteMissing(missing, note)
   try {

@@ -1,7 +1,7 @@
 /** Transfers folders through the sandbox's own tar. */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { addStory, CliError } from '../core/errors.ts'
 import { Input } from '../exec/input.ts'
 import { createRemote } from '../exec/remote.ts'
@@ -102,7 +102,7 @@ function explainRefusal(error: unknown): never {
   )
 }
 
-function assertSuccess({ status, exit_code, signal, reason }: ExecEnd, stderr: string): void {
+function assertSuccess({ status, exit_code, signal, reason }: ExecOutcome, stderr: string): void {
   if (status === 'exited' && exit_code === 0) return
   if (exit_code === 126 || exit_code === 127 || /\btar: (command )?not found/.test(stderr)) {
     throw new CliError('failed', 'The sandbox has no tar, which copies folders.', {

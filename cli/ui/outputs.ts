@@ -1,5 +1,5 @@
 /** Starts commands, and follows their output. */
-import type { ExecEnd, ExecSummary } from '../../shared/contract/exec.ts'
+import type { ExecOutcome, ExecSummary } from '../../shared/contract/exec.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import { follow } from '../exec/follow.ts'
@@ -101,7 +101,7 @@ const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => Exe
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
   )
 
-function showEnd(ui: Ui, { pageId, id }: OutputPage, ended: ExecEnd): void {
+function showEnd(ui: Ui, { pageId, id }: OutputPage, ended: ExecOutcome): void {
   if (findOutput(ui, pageId)?.isInterrupted) showNotice(ui, 'Interrupted it.')
   changeOutput(ui, pageId, { status: statusLine(ended), isRunning: false })
   changeList(ui, id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))

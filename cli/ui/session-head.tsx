@@ -3,10 +3,10 @@ import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { describeDestroyed } from './describe.ts'
 import { factRows } from './layout.ts'
 import { Line } from './line.tsx'
+import { RemainingTime } from './remaining-time.tsx'
 import { nameInFront, nameOf, type State, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge, showClock, showDuration } from './time.ts'
-import { TimeLeft } from './time-left.tsx'
 
 export const SessionHead = ({ state, now }: { state: State; now: number }) => {
   const session = sessionInFront(state)
@@ -20,7 +20,7 @@ export const SessionHead = ({ state, now }: { state: State; now: number }) => {
           ‹ {oneLine(nameOf(session))}
         </Text>
         <Box flexShrink={0}>
-          <TimeLeft session={session} now={now} width={state.size.columns < 60 ? 6 : 16} />
+          <RemainingTime session={session} now={now} width={state.size.columns < 60 ? 6 : 16} />
         </Box>
       </Box>
       {isEnded && (

@@ -5,14 +5,14 @@ import { Environment } from '../../shared/platform/settings-schema.ts'
 /** The chart sets these itself, from other values, the Secret or the pod; or they have no effect in a pod. */
 const others = [
   ...['PORT', 'HOST', 'ALLOWED_HOSTS', 'TRUSTED_PROXIES', 'NODE_ENV'],
-  ...['INTERNAL_PORT', 'INTERNAL_HOST', 'CALLS_PORT', 'DRAIN_SECONDS', 'LEAVE_SECONDS'],
+  ...['INTERNAL_PORT', 'INTERNAL_HOST', 'RPC_PORT', 'DRAIN_SECONDS', 'SHUTDOWN_DELAY_SECONDS'],
   ...[
     'DATABASE_URL',
     'REDIS_URL',
     'JWT_SECRET',
     'SECRETS_KEY',
     'SECRETS_PUBLIC_KEY',
-    'CALLS_KEY',
+    'RPC_KEY',
     'KUBECONFIG',
   ],
 ]

@@ -2,7 +2,7 @@
 import getPort, { portNumbers } from 'get-port'
 import type { StackSettings } from './stack-settings.ts'
 
-type Setting = 'PORT' | 'INTERNAL_PORT' | 'CALLS_PORT'
+type Setting = 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT'
 
 /**
  * @param say reports each default port that was replaced
@@ -24,8 +24,8 @@ export async function planProcesses(
   })
   const { host, internalHost, ports } = settings
   const countOf = (wanted: string) => processes.filter(({ kind }) => kind === wanted).length
-  const counts = { PORT: countOf('api'), INTERNAL_PORT: processes.length, CALLS_PORT: countOf('worker') }
-  const chosen: Record<Setting, number[]> = { PORT: [], INTERNAL_PORT: [], CALLS_PORT: [] }
+  const counts = { PORT: countOf('api'), INTERNAL_PORT: processes.length, RPC_PORT: countOf('worker') }
+  const chosen: Record<Setting, number[]> = { PORT: [], INTERNAL_PORT: [], RPC_PORT: [] }
   // The ports that the user chose first, so that no default takes them.
   const order = (Object.keys(counts) as Setting[]).sort(
     (a, b) => Number(ports[b].isSet) - Number(ports[a].isSet),
@@ -40,7 +40,7 @@ export async function planProcesses(
     ports: {
       INTERNAL_PORT: String(chosen.INTERNAL_PORT[index]),
       ...(planned.kind === 'api' && { PORT: String(chosen.PORT.shift()) }),
-      ...(planned.kind === 'worker' && { CALLS_PORT: String(chosen.CALLS_PORT.shift()) }),
+      ...(planned.kind === 'worker' && { RPC_PORT: String(chosen.RPC_PORT.shift()) }),
     },
   }))
 }

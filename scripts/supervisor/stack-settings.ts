@@ -29,7 +29,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
   return {
     host: env.HOST || defaults.HOST,
     internalHost: env.INTERNAL_HOST || defaults.INTERNAL_HOST,
-    ports: { PORT: port('PORT'), INTERNAL_PORT: port('INTERNAL_PORT'), CALLS_PORT: port('CALLS_PORT') },
+    ports: { PORT: port('PORT'), INTERNAL_PORT: port('INTERNAL_PORT'), RPC_PORT: port('RPC_PORT') },
     /** How many processes of a kind to start, by the Procfile's name; 1 unless named. */
     counts: new Map([
       ['worker', whole('WORKERS', values.workers ?? (env.WORKERS || '1'), 100)],
@@ -47,7 +47,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
 export type StackSettings = ReturnType<typeof readStackSettings>
 
 /** @returns the first port of a setting; 0 takes any free one */
-function port(setting: 'PORT' | 'INTERNAL_PORT' | 'CALLS_PORT') {
+function port(setting: 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT') {
   const text = process.env[setting]
   return { first: whole(setting, text || defaults[setting], 65_535), isSet: Boolean(text) }
 }
@@ -80,7 +80,7 @@ export function ownEnvironment(kind: string, dataFolder: string): Record<string,
   const keys = keysFor(kind, {
     JWT_SECRET: keepSecret('JWT_SECRET', dataFolder),
     SECRETS_KEY: keepSecret('SECRETS_KEY', dataFolder),
-    CALLS_KEY: process.env.CALLS_KEY || undefined,
+    RPC_KEY: process.env.RPC_KEY || undefined,
   })
   return kind === 'worker' ? { ...keys, KUBECONFIG: process.env.KUBECONFIG } : keys
 }
@@ -102,7 +102,7 @@ export function childEnvironment(
     JWT_SECRET: undefined,
     SECRETS_KEY: undefined,
     SECRETS_PUBLIC_KEY: undefined,
-    CALLS_KEY: undefined,
+    RPC_KEY: undefined,
     SANDBOX_DRIVER: settings.driver,
     SANDBOX_LOCAL_DIR: settings.localDirectory,
     SANDBOX_LOCAL_BWRAP: bwrap,

@@ -1,7 +1,7 @@
 /** The databases and the Procfile's processes of one clone: starts them in order, stops them in reverse. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
+import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
 import { buildCli } from '../build-cli.mjs'
 import { root } from '../root.mjs'
 import { runApplication, startApplication } from './application.ts'
@@ -72,7 +72,8 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
 
   async function stop() {
     await Promise.all(applications.map((application) => application.stop()))
-    if (settings?.driver === 'local' && watchdog !== undefined) await endAllSandboxes(settings.localDirectory)
+    if (settings?.driver === 'local' && watchdog !== undefined)
+      await destroyAllSandboxes(settings.localDirectory)
     await Promise.all(databases.map((database) => database.stop()))
     // After an incomplete start the watchdog still has processes to end.
     if (complete) watchdog?.dismiss()

@@ -1,5 +1,5 @@
 /** A command's output as clients get it: its events and frames, and the ids that say where a client goes on. */
-import type { ExecEnd } from './exec.ts'
+import type { ExecOutcome } from './exec.ts'
 import { readEvents } from './server-sent-events.ts'
 
 /** How many bytes of each stream come before. */
@@ -15,11 +15,11 @@ export type ExecEvent = { id: string } & (
   | { event: 'start'; data: { id: string } }
   | { event: 'stdout' | 'stderr'; data: OutputData }
   | { event: 'gap'; data: { stdout_bytes: number; stderr_bytes: number } }
-  | { event: 'exit'; data: ExecEnd }
+  | { event: 'exit'; data: ExecOutcome }
 )
 
 /** The reason of a command that was killed because its clients were away for longer than its grace. */
-export const clientLeft = 'its client left'
+export const clientDisconnected = 'its client left'
 
 export async function* readExecEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<ExecEvent> {
   for await (const { data, ...head } of readEvents(source)) {

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { Range } from './conditions.ts'
 import { ById, family, Id, idempotencyKey, listOf, Page, Switch, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
-import { atMostBytes, bytes, bytesOf, Content, Environment, pathBytes, Text, whole } from './texts.ts'
+import { bytes, bytesOf, Content, Environment, pathBytes, Text, whole, withMaxBytes } from './texts.ts'
 
 const argument = (least: number) => bytes(Text, least, limits.argumentBytes)
 
@@ -21,7 +21,7 @@ export const ExecRequest = z
       )
       .meta({
         description: 'A list is an argv and runs as it is; a string runs with /bin/sh -c',
-        ...atMostBytes(limits.argumentsBytes),
+        ...withMaxBytes(limits.argumentsBytes),
       }),
     cwd: bytes(Text, 1, pathBytes)
       .optional()
@@ -103,7 +103,7 @@ export const ExecResult = z
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>
 /** The result without its output, as events and rows carry it. */
-export type ExecEnd = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy'>
+export type ExecOutcome = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy'>
 
 /** Whom every route that works inside a sandbox takes, and the bucket that it counts against. */
 export const inside = { credential: 'key', scope: 'run', bucket: 'sandbox_ops' } as const

@@ -4,7 +4,7 @@ import { ById, family, Switch, Time } from './endpoint.ts'
 import { inside, insideErrors } from './exec.ts'
 import { grepSyntax } from './grep-pattern.ts'
 import { limits } from './limits.ts'
-import { atMostBytes, bytes, Content, characters, pathBytes, Text, whole } from './texts.ts'
+import { bytes, Content, characters, pathBytes, Text, whole, withMaxBytes } from './texts.ts'
 
 const Path = bytes(Text, 1, pathBytes).meta({ description: 'Relative to /workspace, or absolute' })
 /** In base64, whatever of its three bytes is a NUL. */
@@ -26,7 +26,7 @@ const PathBase64 = z
   .meta({
     description: 'In place of path, for one that is not UTF-8',
     contentEncoding: 'base64',
-    ...atMostBytes(pathBytes),
+    ...withMaxBytes(pathBytes),
   })
 const named = { path: Path.optional(), path_base64: PathBase64.optional() }
 const isNamed = { oneOf: [{ required: ['path'] }, { required: ['path_base64'] }] }
@@ -58,7 +58,7 @@ const writeErrors = [
   'is_directory',
   'permission_denied',
   'read_only',
-  'no_space',
+  'disk_full',
 ] as const
 /** Some lines of a file, for a reader. */
 const shown = {
@@ -183,7 +183,7 @@ export const files = family({
       if_match: Sha256.optional().meta({ description: 'sha256 of the file that is meant; another is 412' }),
     }).meta(hasName),
     reply: CreatedFile.extend({ replacements: z.int() }).meta({ id: 'EditedFile' }),
-    errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'file_changed'],
+    errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'precondition_failed'],
   },
   listFiles: {
     summary: 'The entries of a directory, sorted by name; the entry itself for anything else',
@@ -272,7 +272,7 @@ export const files = family({
       'if-none-match': EntityTags.meta({ description: 'ETags; for one of these files the answer is 304' }),
     }),
     rawReply: 'application/octet-stream',
-    errors: [...readErrors, 'range_not_satisfiable', 'file_changed'],
+    errors: [...readErrors, 'range_not_satisfiable', 'precondition_failed'],
   },
   writeRawFile: {
     summary: 'Write the bytes of the body to a file, whole or not at all, streamed',
@@ -293,6 +293,6 @@ export const files = family({
     }),
     rawBody: true,
     reply: CreatedFile,
-    errors: [...writeErrors, 'file_changed'],
+    errors: [...writeErrors, 'precondition_failed'],
   },
 })

@@ -17,7 +17,7 @@ export const portCloseCodes = {
 
 const pingMs = 15_000
 /** Bytes that may wait to leave. Until they have left, no more is read from the stream. */
-const mostUnsent = 256 * 1024
+const maxUnsent = 256 * 1024
 /** Bytes that may wait for the stream. Until it has taken them, the socket is paused. */
 const maxPending = 64 * 1024
 
@@ -63,9 +63,9 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   stream.on('data', (chunk: Buffer) => {
     liveness.wrote(chunk.length)
     socket.send(chunk, () => {
-      if (stream.isPaused() && socket.bufferedAmount <= mostUnsent) stream.resume()
+      if (stream.isPaused() && socket.bufferedAmount <= maxUnsent) stream.resume()
     })
-    if (socket.bufferedAmount > mostUnsent) stream.pause()
+    if (socket.bufferedAmount > maxUnsent) stream.pause()
   })
   // What still comes is dropped: behind it comes the end of the WebSocket.
   stream.on('close', () => socket.resume())

@@ -10,7 +10,7 @@ export const formatEvent = (id: string, name: string, data: object): string =>
   `id: ${id}\nevent: ${name}\ndata: ${inOneLine(JSON.stringify(data))}\n\n`
 
 /** What every event ends with, and holds nowhere else: JSON escapes a newline. */
-export const endOfEvent = '\n\n'
+export const eventTerminator = '\n\n'
 
 /** Whether there is an event of this name among whole ones, as {@link formatEvent} writes them. */
 export const hasEvent = (events: Buffer, name: string): boolean => events.includes(`\nevent: ${name}\n`)

@@ -27,13 +27,13 @@ export const characters = (text: z.ZodString, least: number, most: number) =>
     .meta({ ...(least > 0 && { minLength: least }), maxLength: most })
 
 /** Bounds in bytes, which JSON Schema has no word for. */
-export const atMostBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
+export const withMaxBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
 
 /** Of as many bytes in UTF-8. A character has at least one. */
 export const bytes = (text: z.ZodString, least: number, most: number) =>
   (least > 0 ? text.min(least) : text)
     .refine((given) => Buffer.byteLength(given) <= most, `must have at most ${most} bytes`)
-    .meta({ maxLength: most, ...atMostBytes(most) })
+    .meta({ maxLength: most, ...withMaxBytes(most) })
 
 /** What people call a thing. White space around it does not count. */
 export const Name = characters(Text, 0, 100).regex(/\S/, 'must not be empty').meta({ minLength: 1 }).trim()
@@ -64,7 +64,7 @@ export const Environment = z
     (environment) => bytesOf(Object.entries(environment).flat()) <= limits.argumentsBytes,
     `must have at most ${limits.argumentsBytes} bytes together`,
   )
-  .meta(atMostBytes(limits.argumentsBytes))
+  .meta(withMaxBytes(limits.argumentsBytes))
 
 /** A whole number in a path or a query: its decimal digits, and nothing that JavaScript takes for a number besides. */
 export const whole = (least: number, most: number = Number.MAX_SAFE_INTEGER) =>

@@ -11,7 +11,7 @@ type AccountRow = RowOf<typeof Account>
 
 export type AccountOfSession = Pick<AccountRow, 'id' | 'email' | 'created_at' | 'session_generation'>
 
-export type KnownAccount = AccountOfSession &
+export type AuthenticatedAccount = AccountOfSession &
   Pick<AccountRow, 'password_hash' | 'suspended_at' | 'login_addresses'>
 
 const ofSession = ['id', 'email', 'created_at', 'session_generation'] as const
@@ -138,11 +138,11 @@ const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
       .where('password_hash', '=', former),
 )
 
-export const replacePasswordHash = (db: Queries, { id, password_hash }: KnownAccount, hash: Buffer) =>
+export const replacePasswordHash = (db: Queries, { id, password_hash }: AuthenticatedAccount, hash: Buffer) =>
   done(db.run(replaceHash, { id, former: password_hash, hash }))
 
 /** How many addresses of earlier logins are remembered. Logins from them have their own rate limit. */
-const mostAddresses = 8
+const maxAddresses = 8
 
 const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>()(
   'remember address of login',
@@ -157,15 +157,18 @@ const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>
                   select address, place
                     from jsonb_array_elements_text(login_addresses) with ordinality as known (address, place)
                    where address <> ${address}
-                   order by place limit ${sql.lit(mostAddresses)}) as latest)`,
+                   order by place limit ${sql.lit(maxAddresses)}) as latest)`,
       })
       .where('id', '=', id)
       .where('password_hash', '=', hash),
 )
 
 /** Safe beside other logins. Does nothing if the password was changed. */
-export const rememberAddress = (db: Queries, { id, password_hash: hash }: KnownAccount, address: string) =>
-  done(db.run(putAddressFirst, { id, hash, address }))
+export const rememberAddress = (
+  db: Queries,
+  { id, password_hash: hash }: AuthenticatedAccount,
+  address: string,
+) => done(db.run(putAddressFirst, { id, hash, address }))
 
 const sessionOf = statement<{ id: string }>()('session of account', (db, { id }) =>
   db.selectFrom('account').select(['suspended_at', 'session_generation']).where('id', '=', id),
@@ -195,7 +198,7 @@ const endOwn = statement<{ id: string; generation: Generation }>()(
 )
 
 /** The same for the owner. Returns false when the requesting session has ended. */
-export const endOwnSessions = (db: Queries, of: { id: string; generation: Generation }) =>
+export const revokeSessions = (db: Queries, of: { id: string; generation: Generation }) =>
   hasRow(db.run(endOwn, of))
 
 const setAllowlist = statement<{ id: string; commands: string | null }>()(

@@ -72,10 +72,10 @@ const end = statement<Ended>()('command ends', (_, it) =>
 const endAnyhow = statement<Ended>()('command ends whatever its sandbox does', (_, it) => endBy(it, sql``))
 
 /** Returns false when the row has another exit status, or its sandbox was destroyed. */
-export const writeEnd = (db: Queries, ended: Ended) => hasRow(db.run(end, ended))
+export const writeExit = (db: Queries, ended: Ended) => hasRow(db.run(end, ended))
 
 /** Also in a destroyed sandbox. Returns false when the row has another exit status. */
-export const writeEndAnyhow = (db: Queries, ended: Ended) => hasRow(db.run(endAnyhow, ended))
+export const writeExitUnconditionally = (db: Queries, ended: Ended) => hasRow(db.run(endAnyhow, ended))
 
 const settle = statement<{ id: string; isLost: boolean }>()('command has ended', (db, { id, isLost }) =>
   db
@@ -90,7 +90,8 @@ const settle = statement<{ id: string; isLost: boolean }>()('command has ended',
  * @param isLost whether it may still run
  * @returns the exit status in its row
  */
-export const settleEnd = (db: Queries, id: string, isLost: boolean) => first(db.run(settle, { id, isLost }))
+export const confirmExited = (db: Queries, id: string, isLost: boolean) =>
+  first(db.run(settle, { id, isLost }))
 
 const pid = statement<{ id: string; pid: number }>()('pid of command', (db, { id, pid }) =>
   db.updateTable('exec').set({ pid }).where('id', '=', id),

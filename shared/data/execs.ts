@@ -59,7 +59,7 @@ const endOfHome = statement<{ id: string }>()('end of sandbox of running command
 )
 
 /** Why the sandbox of a running command ended. Returns undefined if the command or the sandbox is in another state. */
-export const findEndOfHome = (db: Queries, id: string) => first(db.run(endOfHome, { id }))
+export const findDestroyReasonOfExec = (db: Queries, id: string) => first(db.run(endOfHome, { id }))
 
 const byKey = statement<{ sandboxId: string; key: string | null }>()(
   'command by key',

@@ -28,4 +28,4 @@ const take = statement<{ seconds: number }>()('take the sweep', (db, { seconds }
  * @param seconds since the last pass was taken
  * @returns false when it was taken more recently
  */
-export const takeSweep = (db: Queries, seconds: number) => hasRow(db.run(take, { seconds }))
+export const claimReconcilePass = (db: Queries, seconds: number) => hasRow(db.run(take, { seconds }))

@@ -59,7 +59,7 @@ const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id
 )
 
 /** A sandbox, the milliseconds until it expires, and PostgreSQL's clock in milliseconds since 1970. */
-export const findWithTimeLeft = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
+export const findRemainingTime = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
 
 const owned = statement<{ name: string; uid: string | null }>()(
   'is a pod owned',

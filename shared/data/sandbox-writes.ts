@@ -73,7 +73,7 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
  * sandbox is ready means `start_failed`, which does nothing to a sandbox that has become ready.
  * @returns the row if this call ended it
  */
-export const endSandbox = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
+export const markDestroyed = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
   first(db.run(end, { id, reason, detail }))
 
 const endAllExpired = statement<{ accountId: string }>()('end expired sandboxes', (db, { accountId }) =>
@@ -87,7 +87,7 @@ const endAllExpired = statement<{ accountId: string }>()('end expired sandboxes'
 )
 
 /** Ends an account's expired sandboxes. Returns their ids. */
-export async function endExpired(db: Queries, accountId: string): Promise<string[]> {
+export async function expireSandboxes(db: Queries, accountId: string): Promise<string[]> {
   return (await db.run(endAllExpired, { accountId })).map(({ id }) => id)
 }
 

@@ -87,7 +87,7 @@ const shownColumns = [
 
 /** With the time billed over its whole life. */
 export type ShownSandbox = Pick<SandboxRow, (typeof shownColumns)[number]> & { billed_ms: number }
-export type OwnSandbox = ShownSandbox & { now: Date }
+export type SandboxOfAccount = ShownSandbox & { now: Date }
 
 const selectShown = (db: Builder) =>
   db
@@ -104,7 +104,8 @@ const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, {
 )
 
 /** Returns undefined also for a sandbox of another account. */
-export const findOwnSandbox = (db: Queries, of: { id: string; accountId: string }) => first(db.run(own, of))
+export const findSandboxOfAccount = (db: Queries, of: { id: string; accountId: string }) =>
+  first(db.run(own, of))
 
 /** A statement for each state, so that each of them is served by an index. */
 const listIn = (state: ListedState) => ({
@@ -127,7 +128,7 @@ const list = (state: ListedState, isNext: boolean) =>
 const lists = { active: listIn('active'), destroyed: listIn('destroyed'), all: listIn('all') }
 
 /** Newest first. */
-export const listOwnSandboxes = (
+export const listSandboxesOfAccount = (
   db: Queries,
   accountId: string,
   { state, before, limit }: Page & { state: ListedState },

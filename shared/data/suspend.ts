@@ -1,7 +1,7 @@
 /** Suspends an account: its sandboxes end, and its keys and logins are refused. */
 import { lockAccount, markSuspended } from './accounts.ts'
 import type { Transactions } from './database.ts'
-import { endSandbox } from './sandbox-writes.ts'
+import { markDestroyed } from './sandbox-writes.ts'
 import { findActive } from './sandboxes.ts'
 
 /**
@@ -20,7 +20,7 @@ export async function suspend(
     await markSuspended(transaction, accountId, forGood)
     const active = await findActive(transaction, accountId)
     const ended: string[] = []
-    for (const { id } of active) if (await endSandbox(transaction, id, 'suspended')) ended.push(id)
+    for (const { id } of active) if (await markDestroyed(transaction, id, 'suspended')) ended.push(id)
     return ended
   })
 }

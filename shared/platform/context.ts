@@ -2,8 +2,8 @@
 import type { Redis } from 'ioredis'
 import { openDatabase } from '../data/database.ts'
 import { openQueue } from './jobs.ts'
-import { Ledger } from './ledger.ts'
 import { type Logger, openLog } from './log.ts'
+import { MemoryBudget } from './memory-budget.ts'
 import { openMetrics } from './metrics.ts'
 import { Notifications } from './notify.ts'
 import { connectRedis, wrongEvictionPolicy } from './redis.ts'
@@ -17,22 +17,22 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
   const log = openLog(role, settings.logLevel)
   const redis = connectRedis(settings.redisUrl, 'impatient', log)
   const subscriber = connectRedis(settings.redisUrl, 'patient', log)
-  const ledger = new Ledger(settings.memory, log)
+  const memoryBudget = new MemoryBudget(settings.memory, log)
   const db = openDatabase(settings.databaseUrl)
   const jobs = openQueue(redis)
   const endWatch = watchEvictionPolicy(redis, log)
   return {
     settings,
     log,
-    metrics: openMetrics(role, ledger),
-    ledger,
+    metrics: openMetrics(role, memoryBudget),
+    memoryBudget,
     db,
     /** Fails immediately while Redis is unavailable. */
     redis,
     jobs,
     notifications: new Notifications(subscriber),
     sealer: makeSealer(settings.secretsPublicKey),
-    lines: makeBox(settings.callsKeys),
+    lines: makeBox(settings.rpcKeys),
     async close(): Promise<void> {
       endWatch()
       await jobs.close().catch(() => {})

@@ -1,6 +1,6 @@
 /** The metrics for Prometheus, of API and workers. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { heldKinds, type Ledger } from './ledger.ts'
+import { heldKinds, type MemoryBudget } from './memory-budget.ts'
 
 export type Metrics = ReturnType<typeof openMetrics>
 
@@ -8,7 +8,7 @@ export type Metrics = ReturnType<typeof openMetrics>
 const fast = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const slow = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 
-export function openMetrics(role: string, held?: Pick<Ledger, 'sums'>) {
+export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
   const registry = new Registry()
   registry.setDefaultLabels({ role })
   collectDefaultMetrics({ register: registry })
@@ -20,11 +20,15 @@ export function openMetrics(role: string, held?: Pick<Ledger, 'sums'>) {
   const histogram = <L extends string>(name: string, help: string, labelNames: L[], buckets: number[]) =>
     new Histogram({ name, help, labelNames, buckets, registers })
   const execs = histogram('sandlot_exec_seconds', 'Commands by how they ended', ['status'], fast)
-  const sweeps = counter('sandlot_sweep_actions_total', 'What the sweep had to mend, by action', ['action'])
+  const reconcileActions = counter(
+    'sandlot_reconcile_actions_total',
+    'What the sweep had to mend, by action',
+    ['action'],
+  )
   // An alert sees the first one only as a rise from 0.
   if (role === 'worker') {
     execs.zero({ status: 'lost' })
-    sweeps.inc({ action: 'end orphan' }, 0)
+    reconcileActions.inc({ action: 'end orphan' }, 0)
   }
   return {
     registry,
@@ -73,9 +77,9 @@ export function openMetrics(role: string, held?: Pick<Ledger, 'sums'>) {
         for (const kind of heldKinds) this.set({ kind }, held?.sums[kind] ?? 0)
       },
     }),
-    sweeps,
-    sweepSeconds: histogram(
-      'sandlot_sweep_seconds',
+    reconcileActions,
+    reconcileIntervalSeconds: histogram(
+      'sandlot_reconcile_seconds',
       'Passes of the sweep, in the worker whose turn it was',
       [],
       slow,

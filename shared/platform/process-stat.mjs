@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 
 /** @param {number} pid */
-export function isThere(pid) {
+export function isAlive(pid) {
   try {
     return process.kill(pid, 0)
   } catch (error) {

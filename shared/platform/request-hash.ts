@@ -5,7 +5,7 @@
 import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'
 
-/** Hashes a request's JSON, independent of the order of its keys. @param secrets CALLS_KEY; the first is used */
+/** Hashes a request's JSON, independent of the order of its keys. @param secrets RPC_KEY; the first is used */
 export const hashOfRequest = (request: object, [first]: readonly string[]): Buffer =>
   hashUnder(first!, request)
 

@@ -10,7 +10,7 @@ export function refuseMissing(): never {
 }
 
 /** @throws {Problem} `sandbox_destroyed`, or `sandbox_starting` while its pod is being created */
-export function mustRun(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at' | 'destroyed_at'>): void {
+export function assertRunning(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at' | 'destroyed_at'>): void {
   if (sandbox.destroyed_at) refuseDestroyed(sandbox)
   if (sandbox.ready_at) return
   throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again in a moment.', {

@@ -2,7 +2,7 @@
  * Seals secrets, environments and command lines before PostgreSQL or Redis sees them. Each sealed text is bound to its
  * context. Secrets and environments are sealed to a public key: the API seals them, and only workers, which have
  * SECRETS_KEY, can open them (X25519, HKDF, AES-256-GCM; 0.2 ms). Command lines, which the API shows again, are sealed
- * and opened under CALLS_KEY, which both have.
+ * and opened under RPC_KEY, which both have.
  */
 import {
   createCipheriv,
@@ -68,7 +68,7 @@ export function makeOpener(secrets: readonly string[]): Opener {
   }
 }
 
-/** Seals and opens command lines. @param secrets CALLS_KEY: the first seals, all of them open */
+/** Seals and opens command lines. @param secrets RPC_KEY: the first seals, all of them open */
 export function makeBox(secrets: readonly string[]): Sealer & Opener {
   const keys = secrets.map((secret) => {
     const key = deriveKey(secret, 'sandlot command lines')
@@ -92,7 +92,7 @@ export function makeBox(secrets: readonly string[]): Sealer & Opener {
 export const deriveKey = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
 
-/** The default of CALLS_KEY. It reveals nothing about the SECRETS_KEY from which it is derived. */
+/** The default of RPC_KEY. It reveals nothing about the SECRETS_KEY from which it is derived. */
 export const callsKeyOf = (secretsKey: string): string =>
   deriveKey(secretsKey, 'sandlot calls key').toString('base64url')
 

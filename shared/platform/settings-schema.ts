@@ -3,8 +3,8 @@
  * `unset` is shown there instead of a default.
  */
 import * as z from 'zod'
+import { usualSeconds } from './liveness-timeouts.ts'
 import { poolEntry } from './settings-pools.ts'
-import { usualSeconds } from './silence.ts'
 
 const whole = z.coerce.number().int()
 const port = whole.min(0).max(65535)
@@ -51,7 +51,7 @@ const addresses = {
     ),
   INTERNAL_PORT: port.default(9090).describe('The port of health checks and metrics.'),
   // Far above INTERNAL_PORT, which `npm start` counts up for each process.
-  CALLS_PORT: port
+  RPC_PORT: port
     .default(9443)
     .describe('The port at which a worker takes calls of the API and of other workers, over TLS.'),
   INTERNAL_HOST: z
@@ -95,7 +95,7 @@ const keys = {
       description:
         'Seals what workers open. Give it to the API in place of `SECRETS_KEY`; `npm run admin -- public-key` prints it.',
     }),
-  CALLS_KEY: secrets.optional().meta({
+  RPC_KEY: secrets.optional().meta({
     unset: 'made of `SECRETS_KEY`',
     description:
       'API and workers authenticate each other with it. It also protects the stored text of commands and the hashes of requests. `npm run admin -- public-key` prints it.',
@@ -239,7 +239,7 @@ const processes = {
     .max(20)
     .default(17)
     .describe('The cost of a password check as a power of two; 17 takes 128 MiB for each.'),
-  PASSWORD_SCRYPT_AT_ONCE: whole
+  PASSWORD_HASH_CONCURRENCY: whole
     .min(1)
     .default(2)
     .describe('How many password checks run at once in an API process.'),
@@ -258,14 +258,14 @@ const processes = {
     description:
       'How long a process that is told to stop serves what it holds: an API its requests, a worker its commands. It ends sooner when nothing is left. Allow it [some seconds more](hosting.md#stopping-and-upgrading).',
   }),
-  LEAVE_SECONDS: whole
+  SHUTDOWN_DELAY_SECONDS: whole
     .min(0)
     .max(600)
     .default(0)
     .describe(
       'How long an API that is told to stop still takes requests, while its `/readyz` says 503: until load balancers have noticed.',
     ),
-  WORKER_SILENCE_SECONDS: z.coerce
+  WORKER_LIVENESS_TIMEOUT_SECONDS: z.coerce
     .number()
     .min(1)
     .max(20)
@@ -273,7 +273,7 @@ const processes = {
     .describe(
       'How long a worker may be silent before the API tells its commands as lost, or gives a call to another one. How long workers wait for the cluster and for shells in sandboxes follows from it. A machine whose processors are overcommitted needs more; [it costs time](hosting.md#liveness-timeouts) when something is really gone. Set the same for all processes.',
     ),
-  SWEEP_SECONDS: z.coerce
+  RECONCILE_INTERVAL_SECONDS: z.coerce
     .number()
     .min(0.1)
     .default(10)

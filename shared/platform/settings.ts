@@ -4,10 +4,10 @@
  */
 import { resolve } from 'node:path'
 import type * as z from 'zod'
+import { livenessTimeoutsOf } from './liveness-timeouts.ts'
 import { callsKeyOf, publicKeyOf } from './seal.ts'
 import { poolsProblem, readPools } from './settings-pools.ts'
 import { Environment } from './settings-schema.ts'
-import { silenceOf } from './silence.ts'
 
 export type Settings = ReturnType<typeof readSettings>
 
@@ -33,7 +33,7 @@ function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValu
   const needed: (keyof EnvironmentValues)[] =
     role === 'worker'
       ? ['SECRETS_KEY']
-      : ['JWT_SECRET', ...(env.SECRETS_KEY ? [] : (['SECRETS_PUBLIC_KEY', 'CALLS_KEY'] as const))]
+      : ['JWT_SECRET', ...(env.SECRETS_KEY ? [] : (['SECRETS_PUBLIC_KEY', 'RPC_KEY'] as const))]
   return needed.filter((name) => env[name] === undefined)
 }
 
@@ -62,7 +62,7 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     /** Names that the API accepts, besides its own address and this machine's. */
     allowedHosts: env.ALLOWED_HOSTS,
     internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
-    calls: { host: env.INTERNAL_HOST, port: env.CALLS_PORT },
+    calls: { host: env.INTERNAL_HOST, port: env.RPC_PORT },
     /** Bytes that a process holds for one client, and for all. */
     memory: { ofAccount: env.MEMORY_PER_ACCOUNT_MIB * mib, ofAll: env.MEMORY_FOR_CLIENTS_MIB * mib },
     databaseUrl: env.DATABASE_URL,
@@ -73,7 +73,7 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     secretsKeys,
     secretsPublicKey: env.SECRETS_PUBLIC_KEY ?? publicKeyOf(secretsKeys[0]!),
     /** The first seals, all open. API and workers authenticate each other with them. */
-    callsKeys: env.CALLS_KEY ?? secretsKeys.map(callsKeyOf),
+    rpcKeys: env.RPC_KEY ?? secretsKeys.map(callsKeyOf),
     driver: env.SANDBOX_DRIVER,
     ...driver,
     local: {
@@ -97,16 +97,16 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     },
     /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */
     trustedProxies: env.TRUSTED_PROXIES,
-    password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_SCRYPT_AT_ONCE },
+    password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_HASH_CONCURRENCY },
     /** Days that rows of ended sandboxes stay. */
     recordDays: env.SANDBOX_RECORD_DAYS,
-    sweepSeconds: env.SWEEP_SECONDS,
+    reconcileIntervalSeconds: env.RECONCILE_INTERVAL_SECONDS,
     /** Liveness timeouts between processes. */
-    silence: silenceOf(env.WORKER_SILENCE_SECONDS),
+    livenessTimeouts: livenessTimeoutsOf(env.WORKER_LIVENESS_TIMEOUT_SECONDS),
     /** Seconds that a stopping process has to finish its work. */
     drainSeconds: env.DRAIN_SECONDS ?? (role === 'api' ? 12 : 20),
     /** Seconds before those, in which an API still accepts requests. */
-    leaveSeconds: env.LEAVE_SECONDS,
+    shutdownDelaySeconds: env.SHUTDOWN_DELAY_SECONDS,
     /** Seconds of an event-loop stall after which a process ends itself; 0: never. */
     stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
     /** Seconds after which a connection is closed whose client reads nothing while bytes are pending. */

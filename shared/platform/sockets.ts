@@ -126,7 +126,7 @@ function limitUnreadBody(request: IncomingMessage, response: ServerResponse): vo
 }
 
 /** Ends a socket that has left Node's server, after its pending bytes. */
-export function endSoon(socket: Duplex): void {
+export function closeGracefully(socket: Duplex): void {
   if (socket.destroyed) return
   socket.on('error', () => socket.destroy())
   const timer = setTimeout(() => socket.destroy(), lingerMs)

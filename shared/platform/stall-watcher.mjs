@@ -2,7 +2,7 @@
 import { write } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 
-const { beats, tickMs, mostTicks } = workerData
+const { beats, tickMs, maxTicks } = workerData
 let seen = Atomics.load(beats, 0)
 let ticks = 0
 
@@ -10,7 +10,7 @@ const timer = setInterval(() => {
   const beat = Atomics.load(beats, 0)
   ticks = beat === seen ? ticks + 1 : 0
   seen = beat
-  if (ticks < mostTicks) return
+  if (ticks < maxTicks) return
   clearInterval(timer)
   const words = `The event loop stood still for ${(ticks * tickMs) / 1000} s: process ${process.pid} ends itself.\n`
   write(2, words, end)

@@ -8,13 +8,13 @@ import type { Logger } from './log.ts'
 const tickMs = 1_000
 
 /** @param seconds of a stall; 0 for no limit */
-export function endWhenStalled(seconds: number, log: Logger): void {
+export function exitWhenStalled(seconds: number, log: Logger): void {
   if (seconds === 0) return
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   setInterval(() => Atomics.add(beats, 0, 1), tickMs).unref()
   const watcher = new Worker(new URL('./stall-watcher.mjs', import.meta.url), {
     name: 'stall-watcher',
-    workerData: { beats, tickMs, mostTicks: Math.ceil((seconds * 1000) / tickMs) },
+    workerData: { beats, tickMs, maxTicks: Math.ceil((seconds * 1000) / tickMs) },
     execArgv: [],
     // The thread holds nothing. By default it would reserve as much memory as the whole process may have.
     resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1 },

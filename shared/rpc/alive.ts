@@ -1,6 +1,6 @@
 /** Liveness checks of workers. TLS proves that the answer is from that worker. */
 import { type Agent, get } from 'node:https'
-import { readWhatCame } from '../platform/standstill.ts'
+import { readPendingInput } from '../platform/event-loop-stall.ts'
 import { type Callee, provenTo } from './channel.ts'
 
 /** `gone` when the connection is refused or breaks; `silent` without an answer in `ms`. */
@@ -20,7 +20,7 @@ export function askWhetherAlive(
     }
     const timer = setTimeout(async () => {
       // If this process was busy, the answer may have arrived and not been read yet.
-      await readWhatCame()
+      await readPendingInput()
       done('silent')
       request.destroy()
     }, ms)

@@ -125,7 +125,7 @@ export const argsHeader = 'x-sandlot-args'
 /** The header with the account of a call, against which its body is counted. */
 export const accountHeader = 'x-sandlot-account'
 /** Milliseconds after which the API counts a worker that does not answer as lost. */
-export const silenceHeader = 'x-sandlot-silence-ms'
+export const livenessTimeoutHeader = 'x-sandlot-liveness-timeout-ms'
 /** Present on a stream's answer whose body is a {@link CallProblem}. */
 export const problemHeader = 'x-sandlot-problem'
 

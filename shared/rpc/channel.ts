@@ -9,7 +9,7 @@ import { Agent, type AgentOptions, type RequestOptions } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import { deriveKey } from '../platform/seal.ts'
 
-/** Each connection has its own key, so an attacker who learns CALLS_KEY later cannot read earlier traffic. */
+/** Each connection has its own key, so an attacker who learns RPC_KEY later cannot read earlier traffic. */
 const suite = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
   // Node supports pre-shared keys for no later version.
@@ -34,7 +34,7 @@ export function provenTo({ id, secret }: Callee): RequestOptions {
   return options as RequestOptions
 }
 
-/** The worker's side. @param secrets all of CALLS_KEY, so that both sides need not change it at the same instant */
+/** The worker's side. @param secrets all of RPC_KEY, so that both sides need not change it at the same instant */
 export function acceptCallsTo(workerId: string, secrets: readonly string[]): TlsOptions {
   const keys = new Map(secrets.map((secret) => [keyName(secret), keyOf(secret, workerId)]))
   return { ...suite, pskCallback: (_socket, name) => keys.get(name) ?? null }

@@ -1,7 +1,7 @@
 /**
  * The list of live workers: their addresses, and whether they reach the cluster. It is a hash in Redis in which each
  * worker renews its entry every second, on Redis' clock. Redis is not trusted: an entry counts only when it is signed
- * under CALLS_KEY, and recent.
+ * under RPC_KEY, and recent.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Redis } from 'ioredis'
@@ -60,7 +60,7 @@ const listScript = `
   end
   return live`
 
-/** @param secrets all of CALLS_KEY: a reader needs only one of them */
+/** @param secrets all of RPC_KEY: a reader needs only one of them */
 export async function announceWorker(
   redis: Redis,
   secrets: readonly string[],
@@ -81,11 +81,11 @@ export async function listWorkers({
   settings,
   log,
 }: Pick<Context, 'redis' | 'settings'> & { log?: Logger }): Promise<ListedWorker[]> {
-  const entries = (await redis.eval(listScript, 1, key, settings.silence.stale, keptMs)) as string[]
+  const entries = (await redis.eval(listScript, 1, key, settings.livenessTimeouts.stale, keptMs)) as string[]
   const now = Date.now()
   const listed = new Map<string, ListedWorker>()
   for (const entry of entries) {
-    const read = readEntry(entry, settings.callsKeys)
+    const read = readEntry(entry, settings.rpcKeys)
     if (read && Math.abs(now - read.at) < replayMs) listed.set(read.worker.id, read.worker)
     else if (log) warnOfForgery(log)
   }
@@ -100,7 +100,7 @@ export async function findEntries(
   if (ids.length === 0) return []
   const found = (await redis.hmget(key, ...ids)).filter((entry) => entry !== null)
   return found
-    .map((entry) => readEntry(entry.slice(entry.indexOf(' ') + 1), settings.callsKeys)?.worker)
+    .map((entry) => readEntry(entry.slice(entry.indexOf(' ') + 1), settings.rpcKeys)?.worker)
     .filter((worker) => worker !== undefined)
 }
 
@@ -133,7 +133,7 @@ function warnOfForgery(log: Logger) {
   if (performance.now() - warnedAt < warnEveryMs) return
   warnedAt = performance.now()
   log.warn(
-    'Redis lists a worker whose entry none of our CALLS_KEY signed, or whose clock is a minute off: it gets nothing',
+    'Redis lists a worker whose entry none of our RPC_KEY signed, or whose clock is a minute off: it gets nothing',
   )
 }
 

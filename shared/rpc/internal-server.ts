@@ -103,7 +103,7 @@ export const workerChecks = (context: Context): Record<string, HealthCheck> => (
 export async function listen(
   server: Server,
   { host, port }: { host: string; port: number },
-  setting: 'PORT' | 'INTERNAL_PORT' | 'CALLS_PORT',
+  setting: 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT',
 ): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {

@@ -13,7 +13,7 @@ import { deriveKey, publicKeyOf } from '../platform/seal.ts'
 import type { Role, Settings } from '../platform/settings.ts'
 
 /** As in the environment. For SECRETS_KEY, an API has the public half of the first. */
-export const keyNames = ['JWT_SECRET', 'SECRETS_KEY', 'CALLS_KEY'] as const
+export const keyNames = ['JWT_SECRET', 'SECRETS_KEY', 'RPC_KEY'] as const
 export type KeyName = (typeof keyNames)[number]
 
 const fingerprint = /^[0-9a-f]{6}$/
@@ -23,7 +23,7 @@ const KeyHolder = z.object({
   /** Host and process id. */
   place: z.string().regex(/^[\w.-]{1,255}:\d{1,10}$/),
   /** In the order of their use: the first signs and seals. */
-  keys: z.object({ JWT_SECRET: Fingerprints, SECRETS_KEY: Fingerprints, CALLS_KEY: Fingerprints }),
+  keys: z.object({ JWT_SECRET: Fingerprints, SECRETS_KEY: Fingerprints, RPC_KEY: Fingerprints }),
 })
 export type KeyHolder = z.output<typeof KeyHolder>
 
@@ -34,7 +34,7 @@ const livesMs = 10_000
 const withdrawMs = 500
 
 /** Returns a function that withdraws the entry. */
-export function tellKeys({ redis, settings }: Pick<Context, 'redis' | 'settings'>, kind: Role) {
+export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'settings'>, kind: Role) {
   const key = prefix + randomUUID()
   const place = `${hostname()}:${process.pid}`
   const text = JSON.stringify({ kind, place, keys: fingerprintsOf(settings, kind) } satisfies KeyHolder)
@@ -65,7 +65,7 @@ const fingerprintsOf = (settings: Settings, kind: Role): KeyHolder['keys'] => ({
   SECRETS_KEY: (kind === 'api' ? [settings.secretsPublicKey] : settings.secretsKeys.map(publicKeyOf)).map(
     fingerprintOf,
   ),
-  CALLS_KEY: settings.callsKeys.map(fingerprintOf),
+  RPC_KEY: settings.rpcKeys.map(fingerprintOf),
 })
 
 /** 24 bits distinguish the few keys of one installation, and are too few to find a key. */

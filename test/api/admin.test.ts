@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { endSessionsOf, listAccounts, suspendAccount, unsuspendAccount } from '../../api/admin/accounts.ts'
+import { listAccounts, revokeSessionsOf, suspendAccount, unsuspendAccount } from '../../api/admin/accounts.ts'
 import { readLimits } from '../../api/admin/limits.ts'
 import { root } from '../../scripts/root.mjs'
 import { listWorkers } from '../../shared/rpc/directory.ts'
@@ -195,7 +195,7 @@ test.concurrent('an account that is being deleted stays suspended, and waits for
   )
   const refused = await adminWith({ DATABASE_URL: slow.settings.databaseUrl }, ['unsuspend', alice.email])
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('being deleted') })
-  await slow.startWorker({ SWEEP_SECONDS: '0.1' })
+  await slow.startWorker({ RECONCILE_INTERVAL_SECONDS: '0.1' })
   // Several passes: the sandbox is active, so its account stays.
   await slow.eventually(async () => (await listWorkers(slow)).length === 1, 10_000)
   const rows = () => slow.db.query('select id from account where id = ?', [alice.id])
@@ -245,7 +245,7 @@ test('--json prints one object for programs, errors too', async () => {
   const suspended = { id, email, state: 'suspended', sandboxes_ended: 1 }
   expect((await suspendAccount(world.db, account)).value).toEqual(suspended)
   expect((await unsuspendAccount(world.db, account)).value).toEqual({ id, email, state: 'active' })
-  expect((await endSessionsOf(world.db, account)).value).toEqual({ id, email, sessions_ended: true })
+  expect((await revokeSessionsOf(world.db, account)).value).toEqual({ id, email, sessions_ended: true })
 })
 
 test.each([

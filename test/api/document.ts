@@ -208,7 +208,7 @@ const special = [
 ]
 
 /** More characters would make a request that takes longer than it tells. */
-const mostCharacters = 10_000
+const maxCharacters = 10_000
 
 const anyTexts = new Map<number, fc.Arbitrary<string>>()
 
@@ -223,7 +223,7 @@ function textsAround(schema: Schema): fc.Arbitrary<string> {
   const { pattern, allOf = [], minLength = 0, maxLength = 64, format } = schema
   const patterns = [pattern, ...allOf.map((each) => each.pattern)].filter((each) => each !== undefined)
   const matching = patterns.flatMap((each) => textsOf(each, schema))
-  const most = Math.min(maxLength, mostCharacters)
+  const most = Math.min(maxLength, maxCharacters)
   const sizes = [minLength - 1, minLength, most - 1, most, most + 1].filter((size) => size >= 0)
   const long = fc
     .tuple(fc.constantFrom(...sizes), fc.constantFrom('a', 'a', '\u{1f9c0}', 'é'))

@@ -101,7 +101,7 @@ const meetings: Record<ErrorCode, Meeting> = {
     calling(alice, 'viewFile', { params: await sandboxOf(alice), query: { path: '/tmp' } }),
   edit_no_match: async (alice) => editing(alice, { content: 'a', old: 'b' }),
   edit_not_unique: async (alice) => editing(alice, { content: 'aa', old: 'a' }),
-  file_changed: async (alice) => editing(alice, { content: 'a', old: 'a', if_match: '0'.repeat(64) }),
+  precondition_failed: async (alice) => editing(alice, { content: 'a', old: 'a', if_match: '0'.repeat(64) }),
   idempotency_conflict: async (alice) => {
     const headers = { 'idempotency-key': 'once', prefer: 'respond-async' }
     await alice.call('createSandbox', { headers, body: {} })
@@ -127,7 +127,7 @@ const meetings: Record<ErrorCode, Meeting> = {
     )
     return calling(alice, 'execCommand', { params, body: { command: 'true' } })
   },
-  body_too_slow: async () => ({ name: 'createApiKey', call: begun!.slow }),
+  request_timeout: async () => ({ name: 'createApiKey', call: begun!.slow }),
   body_too_large: async (alice) =>
     calling(alice, 'createApiKey', { body: { name: 'x'.repeat(limits.bodyBytes) } }),
   unsupported_media_type: async (alice) =>
@@ -162,7 +162,7 @@ const meetings: Record<ErrorCode, Meeting> = {
     const cutOff = await world.startApi({ REDIS_URL: 'unix:///nowhere/redis.sock' })
     return calling(alice, 'createSandbox', { api: world.apis.indexOf(cutOff) })
   },
-  no_space: async (alice) => {
+  disk_full: async (alice) => {
     const params = await sandboxOf(alice)
     await run(alice, params, 'head -c 80000000 /dev/zero > /tmp/big')
     return calling(alice, 'createFile', { params, body: { path: '/tmp/a', content: 'x'.repeat(100_000) } })
@@ -188,7 +188,7 @@ beforeAll(async () => {
   begun = { slow, starting }
 })
 
-const longOnes: ErrorCode[] = ['sandbox_starting', 'body_too_slow']
+const longOnes: ErrorCode[] = ['sandbox_starting', 'request_timeout']
 const codes = [
   ...(Object.keys(errors) as ErrorCode[]).filter((code) => !longOnes.includes(code)),
   ...longOnes,

@@ -231,7 +231,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await world.eventually(async () => (await get(params)).stdout === 'before\n', 5_000)
     await Promise.all(world.workers.map((worker) => worker.kill()))
     // It soon takes one for gone that is not listed. Nothing else is asked of it.
-    await Promise.all([world.startWorker(), world.startApi({ WORKER_SILENCE_SECONDS: '1' })])
+    await Promise.all([world.startWorker(), world.startApi({ WORKER_LIVENESS_TIMEOUT_SECONDS: '1' })])
     const asked = { params, api: 1 }
     const told = await world.eventually(async () => {
       const result = (await alice.call('getExec', asked).catch(() => undefined))?.body

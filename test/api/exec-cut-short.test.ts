@@ -3,11 +3,11 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { preferRow, writeLastEvents } from '../../api/exec/ends.ts'
 import { passEvents } from '../../api/exec/events.ts'
+import { preferRow, writeLastEvents } from '../../api/exec/exit-status.ts'
 import { cutToSize } from '../../api/mcp/output.ts'
 import { describeExit, exitCodeOf, noteExitStatus } from '../../cli/exec/exit-status.ts'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 
 test('what did not pass is told as a gap, to the byte, before the end', async () => {
   async function* broken() {
@@ -17,7 +17,7 @@ test('what did not pass is told as a gap, to the byte, before the end', async ()
   const ended = { id: 'exec_1', status: 'exited', exit_code: 7, stdout_bytes: 10, stderr_bytes: 1 }
   const events = passEvents(Readable.from(broken()) as IncomingMessage, {
     signal: new AbortController().signal,
-    endWithoutWorker: async () => ended as never,
+    exitStatusWithoutWorker: async () => ended as never,
   })
   const told = (await text(events)).split('\n\n').filter(Boolean)
   expect(told.map((event) => event.split('\n').slice(0, 2))).toEqual([
@@ -29,7 +29,7 @@ test('what did not pass is told as a gap, to the byte, before the end', async ()
 })
 
 const reason = 'the end of its stderr did not come: there may be more of it'
-const cut: ExecEnd = {
+const cut: ExecOutcome = {
   ...{ id: 'exec_1', status: 'exited', exit_code: 6, signal: null, reason, truncated: true },
   ...{ stdout_bytes: 3, stderr_bytes: 0, started_at: '2026-11-24T12:00:00.000Z', duration_ms: 5 },
 }

@@ -228,7 +228,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(exit).toMatchObject({ event: 'exit', data: { status: 'lost', exit_code: null } })
     expect(exit.data.reason).toMatch(/\S/)
     // It soon takes one for gone that is not listed. Nothing else is asked of it.
-    await Promise.all([world.startWorker(), world.startApi({ WORKER_SILENCE_SECONDS: '1' })])
+    await Promise.all([world.startWorker(), world.startApi({ WORKER_LIVENESS_TIMEOUT_SECONDS: '1' })])
     const execId = events.seen[0]!.data.id
     await world.eventually(async () => {
       const { body } = await alice.call('getExec', { params: { ...params, exec_id: execId }, api: 1 })

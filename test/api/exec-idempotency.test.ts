@@ -100,7 +100,7 @@ test('when the worker that ran it is gone, it is lost and not run again', async 
   // It soon takes one for gone that is not listed. The command is told as lost before it is asked.
   const [, soonSure] = await Promise.all([
     world.startWorker(),
-    world.startApi({ WORKER_SILENCE_SECONDS: '1' }),
+    world.startApi({ WORKER_LIVENESS_TIMEOUT_SECONDS: '1' }),
   ])
   const api = world.apis.indexOf(soonSure)
   expect((await first).body).toMatchObject({ id: row!.id, status: 'lost' })

@@ -105,10 +105,10 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
   test.each([
     ['to an administrator', 'Deleted', deletePod],
     ['by itself', 'Error (exit code 137)', killMainProcess],
-  ] as const)('its pod, %s, is told so on every stream within five seconds', async (_, detail, endPod) => {
+  ] as const)('its pod, %s, is told so on every stream within five seconds', async (_, detail, killPod) => {
     const at = { id: (await alice.call('createSandbox')).body.id }
     const streams = await runOnEveryStream('601', at)
-    await endPod(at)
+    await killPod(at)
     const { ends, ms } = await endsOf(streams)
     expect(ms).toBeLessThan(5_000)
     expect(ends).toEqual(streams.map(() => ({ status: 'killed', reason: 'pod_failed' })))

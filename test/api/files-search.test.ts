@@ -286,9 +286,9 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
   })
 
   test('results are sorted, cut at the limit, and flagged as truncated', async () => {
-    const { entries: most, matches: mostMatches } = limits.listed
+    const { entries: most, matches: maxMatches } = limits.listed
     await sh(
-      `mkdir -p many && cd many && seq ${most + 5} | xargs touch; seq ${mostMatches + 5} > 1; seq 2000 | tr -d '\\n' > 9`,
+      `mkdir -p many && cd many && seq ${most + 5} | xargs touch; seq ${maxMatches + 5} > 1; seq 2000 | tr -d '\\n' > 9`,
     )
     const sorted = Array.from({ length: most + 5 }, (_, index) => String(index + 1))
       .sort()
@@ -300,8 +300,8 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     expect(globbed).toEqual({ paths: sorted, truncated: true })
     const grepped = await grep({ path: 'many', pattern: '.' })
     expect(grepped.truncated).toBe(true)
-    expect(grepped.matches).toHaveLength(mostMatches)
-    expect(grepped.matches.at(-1)).toEqual({ path: 'many/1', line: mostMatches, text: String(mostMatches) })
+    expect(grepped.matches).toHaveLength(maxMatches)
+    expect(grepped.matches.at(-1)).toEqual({ path: 'many/1', line: maxMatches, text: String(maxMatches) })
     const [cut] = (await grep({ path: 'many', pattern: '.', include: '9' })).matches
     expect(cut?.text).toHaveLength(limits.grepLineBytes)
   })

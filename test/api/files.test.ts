@@ -137,7 +137,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     await sh('head -c 2000000000 /dev/zero > /tmp/fill 2>/dev/null')
     await expect(create({ path: '/tmp/one-more', content: 'x'.repeat(100_000) })).rejects.toMatchObject({
       status: 507,
-      code: 'no_space',
+      code: 'disk_full',
     })
     expect((await sh('rm /tmp/fill; ls -A /tmp')).stdout).toBe('')
   })

@@ -31,7 +31,7 @@ describeOnBothDrivers('a raw file', (driver) => {
     ])('stays as it is where the condition does not hold: %s', async (_, headers) => {
       expect(await write('old', headers as Record<string, string>)).toMatchObject({
         status: 412,
-        body: { code: 'file_changed' },
+        body: { code: 'precondition_failed' },
       })
       expect(await contentOf('old')).toBe('old')
     })

@@ -72,7 +72,7 @@ test('an operator is told which process lacks which key, and no key', async () =
   expect(worker!.keys.JWT_SECRET).toEqual([])
   // What an API seals to is the public half of what the worker has.
   expect(api!.keys.SECRETS_KEY).toEqual(worker!.keys.SECRETS_KEY)
-  expect(api!.keys.CALLS_KEY).toEqual(worker!.keys.CALLS_KEY)
+  expect(api!.keys.RPC_KEY).toEqual(worker!.keys.RPC_KEY)
 
   const appended = await world.startApi({ JWT_SECRET: `${old},${fresh}`, SECRETS_KEY: `${old},${fresh}` })
   await world.eventually(async () => (await told()).data.length === 3, 5_000)
@@ -80,7 +80,7 @@ test('an operator is told which process lacks which key, and no key', async () =
   expect(missing).toEqual([
     { key: 'JWT_SECRET', fingerprint: fingerprintOf(fresh), processes: [placeOf(world.apis[0]!)] },
     {
-      key: 'CALLS_KEY',
+      key: 'RPC_KEY',
       fingerprint: expect.any(String),
       processes: [placeOf(world.apis[0]!), placeOf(world.workers[0]!)],
     },

@@ -24,8 +24,8 @@ const keysIn = ({ pid }: Process) => {
 }
 
 test('the API can open nothing that is sealed, and a worker can sign no session in', async () => {
-  expect(keysIn(world.apis[0]!)).toEqual(['CALLS_KEY', 'JWT_SECRET', 'SECRETS_PUBLIC_KEY'])
-  expect(keysIn(world.workers[0]!)).toEqual(['CALLS_KEY', 'SECRETS_KEY'])
+  expect(keysIn(world.apis[0]!)).toEqual(['RPC_KEY', 'JWT_SECRET', 'SECRETS_PUBLIC_KEY'])
+  expect(keysIn(world.workers[0]!)).toEqual(['RPC_KEY', 'SECRETS_KEY'])
   // All of it works with these alone.
   await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a secret value' } })
   expect((await sh('echo $GREETING $TOKEN', { reveal: true })).stdout).toBe('hello a secret value\n')
@@ -37,7 +37,7 @@ test('the API can open nothing that is sealed, and a worker can sign no session 
     [params.id],
   )
   const place = envSealContext(params.id)
-  expect(() => makeBox(world.settings.callsKeys).open(row!.sealed_env, place)).toThrow()
+  expect(() => makeBox(world.settings.rpcKeys).open(row!.sealed_env, place)).toThrow()
   expect(makeOpener(world.settings.secretsKeys).open(row!.sealed_env, place)).toBe('{"GREETING":"hello"}')
 })
 
@@ -62,9 +62,9 @@ test('the hash of a request tells nobody what was in it', async () => {
     `select request_hash from exec where idempotency_key = 'pin'`,
   )
   const hash = Buffer.from(row!.request_hash)
-  const { callsKeys } = world.settings
-  expect(isHashOf(hash, body, callsKeys)).toBe(true)
-  expect(isHashOf(hash, { ...body, stdin: '1235' }, callsKeys)).toBe(false)
+  const { rpcKeys } = world.settings
+  expect(isHashOf(hash, body, rpcKeys)).toBe(true)
+  expect(isHashOf(hash, { ...body, stdin: '1235' }, rpcKeys)).toBe(false)
   const plain = createHash('sha256')
     .update(JSON.stringify(Object.entries(body)))
     .digest()
@@ -97,7 +97,7 @@ test('npm run admin -- make-keys makes four that go together, others each time',
 test('what an API is given follows from the keys of the workers, in their order', () => {
   const given = keysOfApi({ SECRETS_KEY: ` ${fresh}, ${old}` })
   expect(given.SECRETS_PUBLIC_KEY).toBe(publicKeyOf(fresh))
-  const box = makeBox(given.CALLS_KEY.split(','))
-  const before = makeBox(keysOfApi({ SECRETS_KEY: old }).CALLS_KEY.split(','))
+  const box = makeBox(given.RPC_KEY.split(','))
+  const before = makeBox(keysOfApi({ SECRETS_KEY: old }).RPC_KEY.split(','))
   expect(box.open(before.seal('ls', 'here'), 'here')).toBe('ls')
 })

@@ -179,7 +179,7 @@ export const sandboxes = (world: World): Kind<Owned> => {
 type Shared = Pick<ReturnType<typeof shareSandbox>, 'alice' | 'params' | 'exec' | 'sh'>
 
 let names = 0
-const secrets = ({ alice, sh }: Shared, isThere: boolean): Kind<string> => {
+const secrets = ({ alice, sh }: Shared, isAlive: boolean): Kind<string> => {
   const set = (value: string) => (name: string) =>
     toldBy(() => alice.call('createSecret', { body: { name, value } }))
   const list = async (name: string) => {
@@ -191,11 +191,11 @@ const secrets = ({ alice, sh }: Shared, isThere: boolean): Kind<string> => {
   return {
     make: async () => {
       const name = `SECRET_${names++}`
-      if (isThere) await set('first value')(name)
+      if (isAlive) await set('first value')(name)
       return name
     },
     // The rest is the same as with one that is there.
-    isTried: (names) => isThere || !(names.includes('list') || names.includes('set another')),
+    isTried: (names) => isAlive || !(names.includes('list') || names.includes('set another')),
     operations: {
       list,
       'set one': set('second secret value'),

@@ -47,7 +47,7 @@ describe('a start', () => {
     ['api', 'PORT'],
     ['api', 'INTERNAL_PORT'],
     ['worker', 'INTERNAL_PORT'],
-    ['worker', 'CALLS_PORT'],
+    ['worker', 'RPC_PORT'],
   ] as const)('of an %s whose %s is taken names the address and ends with 2', async (kind, name) => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const other = createServer().listen(0, '127.0.0.1')
@@ -91,7 +91,7 @@ describe('an end', () => {
 
   test('leaves its load balancer first: it says so, takes requests, and closes each connection behind its answer', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
-    const api = await world.startApi({ LEAVE_SECONDS: '600' })
+    const api = await world.startApi({ SHUTDOWN_DELAY_SECONDS: '600' })
     const process = async () =>
       ((await (await fetch(`${api.internalUrl}/readyz`)).json()) as { parts: { process: string } }).parts
         .process
@@ -108,7 +108,7 @@ describe('an end', () => {
 
   test('answers on connections that were idle when it left its load balancer, and then ends', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
-    const api = await world.startApi({ LEAVE_SECONDS: '1' })
+    const api = await world.startApi({ SHUTDOWN_DELAY_SECONDS: '1' })
     const kept = new Agent({ keepAlive: true })
     expect(await getOver(kept, api.url)).toMatchObject({ status: 200, reused: false })
     api.signal('SIGTERM')

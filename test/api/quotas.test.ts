@@ -38,7 +38,7 @@ interface Span {
 }
 
 /** The most sandboxes that any account ever had at one moment. */
-async function mostAtOnce(): Promise<number> {
+async function maxAtOnce(): Promise<number> {
   const spans = await world.db.query<Span & Record<string, unknown>>(
     'select account_id, created_at, destroyed_at from sandbox',
   )
@@ -75,7 +75,7 @@ test('200 creates at once for 10 accounts against 4 API processes never exceed t
   )
   expect(outcomes.filter((outcome) => !isRefusal(outcome))).toHaveLength(10 * cap)
   expect(codesOf(outcomes)).toEqual(new Set(['concurrent_sandbox_limit_reached']))
-  expect(await mostAtOnce()).toBe(cap)
+  expect(await maxAtOnce()).toBe(cap)
   const ended = await world.db.query(
     'select destroy_reason, destroy_detail from sandbox where destroyed_at is not null',
   )
@@ -98,7 +98,7 @@ test('creates and destroys in every interleaving never exceed the cap', async ()
     }
   }
   await Promise.all(accounts.flatMap((account) => [0, 1, 2, 3].map((api) => churn(account, api))))
-  expect(await mostAtOnce()).toBe(cap)
+  expect(await maxAtOnce()).toBe(cap)
   expect(refused).toBeGreaterThan(0)
   // Each place came back: what is refused now would be a leak.
   for (const account of accounts) {
@@ -131,7 +131,7 @@ describe('the concurrent quota', () => {
   })
 
   test('is not held by a sandbox past its end, though nobody has ended it yet', async () => {
-    await using world = await startWorld({ env: { ...env, SWEEP_SECONDS: '3600' } })
+    await using world = await startWorld({ env: { ...env, RECONCILE_INTERVAL_SECONDS: '3600' } })
     const alice = await world.account()
     await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])
     const { body } = await alice.call('createSandbox', { body: { ttl_seconds: 600 } })
@@ -231,7 +231,7 @@ describe('the monthly quota', () => {
     )
     expect(rows).toHaveLength(10 * cap)
     expect(Date.parse(rows[0]!.created_at)).toBeGreaterThanOrEqual(newYear)
-    expect(await mostAtOnce()).toBe(cap)
+    expect(await maxAtOnce()).toBe(cap)
   })
 
   test('what runs over the end of a month is counted in both, each its part', async () => {

@@ -48,7 +48,7 @@ const run = (key?: string) =>
 const countRows = async () => (await world.db.query('select id from exec')).length
 
 /** The key now runs its command once, and reports no exit status of a command that never ran. */
-async function mustRun(key: string) {
+async function assertRunning(key: string) {
   const { body } = await world.eventually(() => run(key), 10_000)
   expect(body).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'ran\n' })
   expect((await run(key)).body.id).toBe(body.id)
@@ -68,7 +68,7 @@ test.each([
   expect(await call).toMatchObject({ status: 503 })
   wire.mend()
   await world.eventually(async () => (await countRows()) === before, 10_000)
-  if (key) await mustRun(key)
+  if (key) await assertRunning(key)
 })
 
 test('a table is locked for longer than a command waits', async () => {
@@ -86,7 +86,7 @@ test('a table is locked for longer than a command waits', async () => {
   await lock
   for (const refusal of refusals) expect(refusal).toMatchObject({ status: 503 })
   // Its insert follows all waiting ones.
-  await mustRun('locked')
+  await assertRunning('locked')
   expect(await countRows()).toBe(before + 1)
 })
 
@@ -98,6 +98,6 @@ test('PostgreSQL gets the insert only after the command was refused', async () =
   }
   expect(await expectRefusal(run('late'))).toMatchObject({ status: 503 })
   await world.plugs.postgres!.start()
-  await mustRun('late')
+  await assertRunning('late')
   await world.eventually(async () => (await countRows()) === before + 1, 10_000)
 })

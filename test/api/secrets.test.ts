@@ -1,7 +1,7 @@
 /** Secrets over HTTP: set, listed, replaced, deleted; a value goes in and never comes out. */
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { endSandbox } from '../../shared/data/sandbox-writes.ts'
+import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
 import { secretSealContext } from '../../shared/data/secrets.ts'
 import { makeOpener } from '../../shared/platform/seal.ts'
 import type { Account } from '../support/account.ts'
@@ -90,8 +90,8 @@ describe('the secrets of a sandbox', () => {
     await create(alice, 'KEPT', 'value')
     const ends: ((id: string) => Promise<unknown>)[] = [
       (id) => alice.call('destroySandbox', { params: { id } }),
-      (id) => endSandbox(world.db, id, 'expired'),
-      (id) => endSandbox(world.db, id, 'pod_failed', 'OOMKilled'),
+      (id) => markDestroyed(world.db, id, 'expired'),
+      (id) => markDestroyed(world.db, id, 'pod_failed', 'OOMKilled'),
     ]
     for (const end of ends) {
       const id = await insertSandbox(world, alice)

@@ -2,7 +2,7 @@
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { WorkerHealth } from '../../api/worker-client/health.ts'
-import { silenceOf } from '../../shared/platform/silence.ts'
+import { livenessTimeoutsOf } from '../../shared/platform/liveness-timeouts.ts'
 import { listWorkers } from '../../shared/rpc/directory.ts'
 import { shareWorld } from '../support/shared.ts'
 
@@ -13,8 +13,8 @@ const forEver = 3_600_000
 /** Follows the world's worker, which stands still from here on. */
 async function followFrozen(answer: number, bytesMoved = () => 0) {
   const [worker] = world.workers
-  const silence = { ...silenceOf(3), answer, last: (answer * 2) / 3 }
-  const health = new WorkerHealth(pino({ level: 'silent' }), silence)
+  const livenessTimeouts = { ...livenessTimeoutsOf(3), answer, last: (answer * 2) / 3 }
+  const health = new WorkerHealth(pino({ level: 'silent' }), livenessTimeouts)
   const [listed] = await world.eventually(async () => {
     const list = await listWorkers(world)
     return list.length === 1 ? list : undefined
@@ -23,7 +23,7 @@ async function followFrozen(answer: number, bytesMoved = () => 0) {
   const told: string[] = []
   health.follow(listed!, () => told.push('silent'), bytesMoved)
   const wake = () => {
-    silence.answer = forEver
+    livenessTimeouts.answer = forEver
     worker!.signal('SIGCONT')
   }
   onTestFinished(() => {

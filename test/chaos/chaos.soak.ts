@@ -21,8 +21,8 @@ const restMs = 300_000
 
 describe('under faults at random', () => {
   for (const options of asked ? [JSON.parse(asked) as Options] : short) {
-    const isThere = { local: hasLocal, kubernetes: hasCluster }[options.driver]
-    test.skipIf(!isThere)(
+    const isAlive = { local: hasLocal, kubernetes: hasCluster }[options.driver]
+    test.skipIf(!isAlive)(
       `nothing is lost, doubled, invented or left behind, on the ${options.driver} driver`,
       async () => {
         const report = await runChaos(options, console.info)

@@ -113,8 +113,8 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     const secretsOf = (name: string) =>
       podOf(name).containers[0]!.env!.flatMap((each) => each.valueFrom?.secretKeyRef?.key ?? [])
     const databases = ['DATABASE_PASSWORD', 'REDIS_PASSWORD']
-    expect(secretsOf('sandlot-api')).toEqual([...databases, 'JWT_SECRET', 'SECRETS_PUBLIC_KEY', 'CALLS_KEY'])
-    expect(secretsOf('sandlot-worker')).toEqual([...databases, 'SECRETS_KEY', 'CALLS_KEY'])
+    expect(secretsOf('sandlot-api')).toEqual([...databases, 'JWT_SECRET', 'SECRETS_PUBLIC_KEY', 'RPC_KEY'])
+    expect(secretsOf('sandlot-worker')).toEqual([...databases, 'SECRETS_KEY', 'RPC_KEY'])
     expect(podOf('sandlot-api').automountServiceAccountToken).toBe(false)
     const { subjects } = find<V1RoleBinding>(objects, 'RoleBinding', 'sandlot-worker')
     expect(subjects).toEqual([

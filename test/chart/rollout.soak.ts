@@ -96,7 +96,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
         RATE_SANDBOX_OPS_PER_MINUTE: 100_000,
         RATE_SANDBOX_LIFECYCLE_PER_MINUTE: 100_000,
         SANDBOX_MAX_SECONDS: 7200,
-        WORKER_SILENCE_SECONDS: 10,
+        WORKER_LIVENESS_TIMEOUT_SECONDS: 10,
       },
     }
     writeFileSync(values, JSON.stringify(written))

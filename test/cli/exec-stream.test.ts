@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { describeExit, noteExitStatus } from '../../cli/exec/exit-status.ts'
 import { describeStatus } from '../../cli/ui/describe.ts'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { callAs } from '../support/account.ts'
 import { inside } from '../support/inside.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -222,7 +222,7 @@ test.each([
   ['pod_failed', 'its machine failed'],
 ])('a command that ends because its session has ended with %s says so', (reason, why) => {
   const said: string[] = []
-  const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecEnd
+  const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecOutcome
   noteExitStatus(end, (text) => said.push(text))
   expect(said).toEqual([`sandlot: the session has ended (${why}), and the command with it.`])
   expect(describeExit(end)).toBe(`killed with its session (${why})`)

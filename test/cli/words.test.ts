@@ -112,7 +112,7 @@ const refusals: [string[], string, string, RegExp][] = [
   ],
   [
     ['files', 'edit', 'a.txt', '--old', 'x', '--new', 'y', '--if-match', 'a'.repeat(64)],
-    'file_changed',
+    'precondition_failed',
     'The file is not the one that if_match means; nothing was written.',
     /^sandlot: a\.txt: The file is not the one that --if-match means; nothing was written\.\n/,
   ],

@@ -2,6 +2,11 @@
 import type { V1NetworkPolicy } from '@kubernetes/client-node'
 import { describe, expect, test } from 'vitest'
 import { readDriverSettings } from '../../shared/platform/settings.ts'
+import {
+  comparePod,
+  comparePolicies,
+  findMissingRights,
+} from '../../workers/drivers/kubernetes/isolation-checks.ts'
 import { buildPod, labelNames, sandboxRoleLabels } from '../../workers/drivers/kubernetes/manifest.ts'
 import {
   buildNetworkPolicy,
@@ -9,7 +14,6 @@ import {
   neededRules,
   notInternet,
 } from '../../workers/drivers/kubernetes/policies.ts'
-import { comparePod, comparePolicies, findMissingRights } from '../../workers/drivers/kubernetes/walls.ts'
 
 const pod = { metadata: { labels: { ...sandboxRoleLabels, [labelNames.managedBy]: 'sandlot' } } }
 const own = ['203.0.113.7/32']

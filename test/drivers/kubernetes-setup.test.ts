@@ -34,7 +34,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
 
   beforeAll(async () => {
     world = await startClusterWorld()
-    driver = world.open({ SWEEP_SECONDS: '0.1' })
+    driver = world.open({ RECONCILE_INTERVAL_SECONDS: '0.1' })
     await driver.ping()
   })
   afterAll(() => world?.close())
@@ -154,7 +154,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       const lines: string[] = []
       const log = pino({}, { write: (line: string) => void lines.push(line) })
       const endings = () => lines.filter((line) => line.includes('the credential of the cluster ends soon'))
-      const opened = world.open({ KUBECONFIG, SWEEP_SECONDS: '0.1' }, undefined, log)
+      const opened = world.open({ KUBECONFIG, RECONCILE_INTERVAL_SECONDS: '0.1' }, undefined, log)
       await opened.ping()
       const [day] = status!.expirationTimestamp!.toISOString().split('T')
       expect(endings()).toEqual([expect.stringContaining(day!)])

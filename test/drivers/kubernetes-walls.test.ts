@@ -22,8 +22,8 @@ import { newSandboxId, ofNobody, ofSandbox } from './requests.ts'
 
 const triedPort = 8080
 /** Attempts at a pod's start, because the delay of a policy is random. */
-const mostTries = isSoak ? 50 : 6
-const mostAtOnce = Math.min(mostTries, 10)
+const maxTries = isSoak ? 50 : 6
+const maxAtOnce = Math.min(maxTries, 10)
 
 describe.skipIf(!hasCluster)('the walls of a cluster', () => {
   let world: ClusterWorld
@@ -67,7 +67,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
     })
     afterAll(() => node?.server.close())
 
-    test(`a sandbox’s first command reaches nothing of the cluster, ${mostTries} times of ${mostTries}, in a claimed pod as in its own`, async () => {
+    test(`a sandbox’s first command reaches nothing of the cluster, ${maxTries} times of ${maxTries}, in a claimed pod as in its own`, async () => {
       const [listener, neighbour, control] = await Promise.all([
         createReady(unpoliced),
         createReady(workers),
@@ -94,8 +94,8 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
       const reached: string[] = []
       let tries = 0
       await Promise.all(
-        Array.from({ length: mostAtOnce }, async () => {
-          while (tries < mostTries) {
+        Array.from({ length: maxAtOnce }, async () => {
+          while (tries < maxTries) {
             tries++
             const newborn = await (tries % 2 ? createReady(workers) : createClaimed(workers))
             const { stdout, code } = await run(workers, newborn, probe(targets))
@@ -105,7 +105,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
           }
         }),
       )
-      expect(tries).toBe(mostTries)
+      expect(tries).toBe(maxTries)
       expect(reached).toEqual([])
     })
   })

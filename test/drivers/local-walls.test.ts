@@ -15,7 +15,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { readStat } from '../../shared/platform/process-stat.mjs'
 import { SettingsError } from '../../shared/platform/settings.ts'
 import type { PodDeath } from '../../workers/drivers/driver.ts'
-import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
+import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   agentPid,
@@ -241,7 +241,7 @@ async function runAsAnybody(script: string) {
   chownSync(own, 40_123, 40_123)
   chmodSync(own, 0o755)
   onTestFinished(async () => {
-    await endAllSandboxes(own)
+    await destroyAllSandboxes(own)
     rmSync(own, { recursive: true })
   })
   // The one found may lie in root's own cache.

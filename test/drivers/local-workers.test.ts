@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import type { PodDeath } from '../../workers/drivers/driver.ts'
-import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
+import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
 import { makeRandom } from '../chaos/random.ts'
 import { eventually, isSoak, patient } from '../support/eventually.ts'
 import { seed } from '../support/seed.ts'
@@ -128,7 +128,7 @@ describe('workers that die', () => {
     const pod = await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
     await driver.ready(pod, AbortSignal.timeout(patient(20_000)))
     await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
-    expect(await endAllSandboxes(own)).toBe(2)
+    expect(await destroyAllSandboxes(own)).toBe(2)
     expect(await driver.list()).toEqual([])
     expect(findProcesses(own)).toEqual([])
   })

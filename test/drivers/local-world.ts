@@ -17,7 +17,7 @@ import { createInterface } from 'node:readline'
 import { pino } from 'pino'
 import { afterAll, beforeAll, inject, onTestFinished } from 'vitest'
 import type { Driver, PodDeath } from '../../workers/drivers/driver.ts'
-import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
+import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
 import { LocalDriver } from '../../workers/drivers/local/index.ts'
 import { examineMachine } from '../../workers/drivers/local/machine.ts'
 import { patient } from '../support/eventually.ts'
@@ -34,7 +34,7 @@ export const hasCgroups = machine.cgroups.flatMap((parent) => parent.controllers
 export function keepDirectory(): void {
   beforeAll(() => void mkdirSync(directory, { recursive: true, mode: 0o700 }))
   afterAll(async () => {
-    await endAllSandboxes(directory)
+    await destroyAllSandboxes(directory)
     rmSync(directory, { recursive: true })
   })
 }

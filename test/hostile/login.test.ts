@@ -12,7 +12,7 @@ const world = shareWorld({
   workers: 0,
   env: {
     PASSWORD_SCRYPT_LOG_N: '15',
-    PASSWORD_SCRYPT_AT_ONCE: '1',
+    PASSWORD_HASH_CONCURRENCY: '1',
     RATE_LOGIN_ACCOUNT_PER_MINUTE: '5',
   },
 })

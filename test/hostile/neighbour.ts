@@ -48,7 +48,7 @@ const usualFloorMs = 2_500
 const usualRounds = 20
 const warmUpRounds = 40
 /** However short the work is. */
-const leastRounds = 5
+const minRounds = 5
 /** Not a load of its own. */
 const pauseMs = 20
 
@@ -79,7 +79,7 @@ export async function withNeighbour<T>(
   const own = monitorEventLoopDelay({ resolution: 10 })
   own.enable()
   const peaks = await peakMemory(processes, async () => {
-    const measuring = measure(neighbour, (rounds) => !isOver || rounds < leastRounds)
+    const measuring = measure(neighbour, (rounds) => !isOver || rounds < minRounds)
     const worst = work(hostile).finally(() => {
       isOver = true
     })

@@ -103,7 +103,7 @@ test('a worker that nobody signed gets nothing, whatever its entry says', async 
 
 test('an entry of before is of no use: one is too old, and at the address of another nobody has the key', async () => {
   using spy = await eavesdrop()
-  const { callsKeys } = world.settings
+  const { rpcKeys } = world.settings
   // An attacker at an address that a worker announced a moment ago has a true entry, and no key.
   const id = await favouriteId()
   const tls = createTlsServer(acceptCallsTo(id, ['another key']), (socket) =>
@@ -118,7 +118,7 @@ test('an entry of before is of no use: one is too old, and at the address of ano
     using _ = await keepWriting(async () => {
       const port = ports[Math.floor(turn++ / 50) % 2]
       const entry = { id, url: `https://127.0.0.1:${port}`, driverProblem: null }
-      await announceWorker(world.redis, callsKeys, entry)
+      await announceWorker(world.redis, rpcKeys, entry)
     })
     await world.eventually(async () => {
       await exec({ command: 'true' })
@@ -159,7 +159,7 @@ test('a call on its way is neither read, changed nor made again', async () => {
   const url = `https://127.0.0.1:${wire.port}`
   {
     using _ = await keepWriting(() =>
-      announceWorker(world.redis, world.settings.callsKeys, { id: worker!.id, url, driverProblem: null }),
+      announceWorker(world.redis, world.settings.rpcKeys, { id: worker!.id, url, driverProblem: null }),
     )
     await world.eventually(async () => {
       await exec({ command: 'true' })

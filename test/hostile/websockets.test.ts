@@ -10,7 +10,7 @@ import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { PendingBytes } from '../../shared/lib/pending-bytes.ts'
 import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
-import { Ledger } from '../../shared/platform/ledger.ts'
+import { MemoryBudget } from '../../shared/platform/memory-budget.ts'
 import type { RateLimitedWebSocket } from '../../shared/platform/rate-limited-websocket.ts'
 import { argsHeader } from '../../shared/rpc/calls.ts'
 import { takeWebSocket } from '../../workers/rpc/websockets.ts'
@@ -76,7 +76,7 @@ async function serveOne() {
   const served = Promise.withResolvers<RateLimitedWebSocket>()
   const handlers = { '/': async () => ({ serve: served.resolve as (socket: WebSocket) => void }) }
   const bounds = { ofAccount: 64 * kibibyte * kibibyte, ofAll: 256 * kibibyte * kibibyte }
-  const worker = { ledger: new Ledger(bounds, pino({ enabled: false })) }
+  const worker = { memoryBudget: new MemoryBudget(bounds, pino({ enabled: false })) }
   const server = createServer().listen(0, '127.0.0.1')
   server.on('upgrade', (...upgrade) => void takeWebSocket(handlers, worker, ...upgrade))
   await once(server, 'listening')
@@ -91,13 +91,13 @@ async function serveOne() {
   opened.push(client)
   const webSocket = await served.promise
   server.close()
-  return { webSocket, client, ledger: worker.ledger }
+  return { webSocket, client, memoryBudget: worker.memoryBudget }
 }
 
 const everyKind = Buffer.concat([frame('binary', 'x'), frame('binary'), frame('ping'), frame('pong')])
 
 test('a turn of the event loop handles one frame of a socket', async () => {
-  const { webSocket, client, ledger } = await serveOne()
+  const { webSocket, client, memoryBudget } = await serveOne()
   let [turn, lastTurn, inTurn, most, frames] = [0, -1, 0, 0, 0]
   let next = setImmediate(function count() {
     turn++
@@ -115,10 +115,10 @@ test('a turn of the event loop handles one frame of a socket', async () => {
   await all
   clearImmediate(next)
   expect(most).toBeLessThanOrEqual(2)
-  expect(ledger.sums.websockets).toBe(socketBytes)
+  expect(memoryBudget.sums.websockets).toBe(socketBytes)
   client.socket.destroy()
   await once(webSocket, 'close')
-  expect(ledger.sums.websockets).toBe(0)
+  expect(memoryBudget.sums.websockets).toBe(0)
 })
 
 test('of many pings only some are answered, the latest of them always', async () => {

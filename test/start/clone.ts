@@ -23,8 +23,8 @@ import { eventually } from '../support/eventually.ts'
 const standIn = `
 import { createServer } from 'node:http'
 const [name] = process.argv.slice(2)
-const { HOST, PORT, INTERNAL_HOST, INTERNAL_PORT, CALLS_PORT } = process.env
-if (name === 'worker') createServer().listen(CALLS_PORT, INTERNAL_HOST)
+const { HOST, PORT, INTERNAL_HOST, INTERNAL_PORT, RPC_PORT } = process.env
+if (name === 'worker') createServer().listen(RPC_PORT, INTERNAL_HOST)
 createServer((_, response) => response.end()).listen(INTERNAL_PORT, INTERNAL_HOST, () => console.log(name, 'listens', process.pid))
 if (name === 'api') createServer((_, response) => response.end('hello')).listen(PORT, HOST)
 process.on('SIGTERM', () => { console.log(name, 'stops'); process.exit() })
@@ -156,7 +156,7 @@ export class StartedStack {
         ...Object.fromEntries(kept),
         PORT: '0',
         INTERNAL_PORT: '0',
-        CALLS_PORT: '0',
+        RPC_PORT: '0',
         SANDBOX_DRIVER: 'kubernetes',
         // A run of tests that is killed takes its stacks along.
         SANDLOT_WATCH_PARENT: String(process.pid),

@@ -62,7 +62,7 @@ test('a default port gives way to the same port that the user set for something 
     ports: {
       PORT: { first: port, isSet: false },
       INTERNAL_PORT: { first: port, isSet: true },
-      CALLS_PORT: { first: 0, isSet: false },
+      RPC_PORT: { first: 0, isSet: false },
     },
   }
   const said: string[] = []

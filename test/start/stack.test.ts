@@ -74,7 +74,7 @@ describeBeside('a first start', () => {
     expect(statSync(data('')).mode & 0o777).toBe(0o700)
   })
 
-  test.each(['PORT', 'INTERNAL_PORT', 'CALLS_PORT'])(
+  test.each(['PORT', 'INTERNAL_PORT', 'RPC_PORT'])(
     'a %s that is taken is named before anything starts',
     async (setting) => {
       const server = createServer()
@@ -127,8 +127,8 @@ describeBeside('a first start', () => {
   test('a SIGTERM while the databases start leaves nothing alive', async () => {
     await using clone = new Clone()
     const stack = clone.start()
-    const isThere = (name: string) => existsSync(join(clone.folder, '.data', name))
-    await eventually(() => isThere('postgres.new') || isThere('postgres'), 30_000)
+    const isAlive = (name: string) => existsSync(join(clone.folder, '.data', name))
+    await eventually(() => isAlive('postgres.new') || isAlive('postgres'), 30_000)
     stack.child.kill('SIGTERM')
     await stack.exit
     await clone.untilNothingRuns(5000)
@@ -208,8 +208,8 @@ describeBeside('a later start', () => {
 
     test('each kind of process receives its own keys, and a migration none', async () => {
       const { stack } = shared()
-      await stack.says(/worker has \[CALLS_KEY=SECRETS_KEY=\]/)
-      await stack.says(/api has \[CALLS_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
+      await stack.says(/worker has \[RPC_KEY=SECRETS_KEY=\]/)
+      await stack.says(/api has \[RPC_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
       await stack.says(/release has \[\]/)
     })
   })

@@ -14,15 +14,15 @@ interface Place {
   driver: DriverName
   /** Settings of its world. */
   env: Record<string, string>
-  isThere: boolean
+  isAlive: boolean
 }
 
 /** `npm run soak -- --driver kubernetes` has no local half; with `--driver local` there is no cluster. */
 export const hasLocal = process.env.SANDLOT_TEST_DRIVER !== 'kubernetes'
 
 const bothDrivers: Place[] = [
-  { words: 'on the local driver', driver: 'local', env: {}, isThere: hasLocal },
-  { words: 'on Kubernetes', driver: 'kubernetes', env: {}, isThere: hasCluster },
+  { words: 'on the local driver', driver: 'local', env: {}, isAlive: hasLocal },
+  { words: 'on Kubernetes', driver: 'kubernetes', env: {}, isAlive: hasCluster },
 ]
 const inBusybox = { SANDBOX_IMAGE: images.busybox }
 /**
@@ -31,18 +31,18 @@ const inBusybox = { SANDBOX_IMAGE: images.busybox }
  */
 const everyImage: Place[] = [
   ...(process.env.SANDLOT_IMAGES === 'all' ? bothDrivers : bothDrivers.slice(0, 1)),
-  { words: 'in busybox on Kubernetes', driver: 'kubernetes', env: inBusybox, isThere: hasCluster },
+  { words: 'in busybox on Kubernetes', driver: 'kubernetes', env: inBusybox, isAlive: hasCluster },
 ]
 
 type Describe = (places: Place[], name: string, suite: (place: Place) => void) => void
 
 const oneByOne: Describe = (places, name, suite) => {
-  for (const place of places) describe.skipIf(!place.isThere)(`${name}, ${place.words}`, () => suite(place))
+  for (const place of places) describe.skipIf(!place.isAlive)(`${name}, ${place.words}`, () => suite(place))
 }
 
 const atOnce: Describe = (places, name, suite) => {
   for (const place of places)
-    describe.skipIf(!place.isThere)(name, { concurrent: true }, () => {
+    describe.skipIf(!place.isAlive)(name, { concurrent: true }, () => {
       describe(place.words, { concurrent: false }, () => suite(place))
     })
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { usualSeconds } from '../../shared/platform/silence.ts'
+import { usualSeconds } from '../../shared/platform/liveness-timeouts.ts'
 import { noteMeasured } from './measured.ts'
 
 /**
@@ -10,9 +10,9 @@ const patience = Number(process.env.SANDLOT_PATIENCE ?? 1)
 /** There measured times are held against documented ones, as nothing else runs, and a suite may take more rounds. */
 export const isSoak = patience === 1
 /** Settings of all processes and drivers of tests. In the gate, what lives on a busy machine is not taken for silent. */
-export const patientEnv: Record<string, string> = isSoak ? {} : { WORKER_SILENCE_SECONDS: '6' }
+export const patientEnv: Record<string, string> = isSoak ? {} : { WORKER_LIVENESS_TIMEOUT_SECONDS: '6' }
 /** Of a process that is to find out that another one is gone, and of which nothing else is asked meanwhile. */
-export const usualSilence = { WORKER_SILENCE_SECONDS: String(usualSeconds) }
+export const defaultLiveness = { WORKER_LIVENESS_TIMEOUT_SECONDS: String(usualSeconds) }
 /** The limit of a test is longer, so that a wait tells what it waited for. */
 const longestMs = 150_000
 

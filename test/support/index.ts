@@ -18,11 +18,11 @@ import { openDatabase } from '../../shared/data/database.ts'
 import { type Keys, keysFor } from '../../shared/platform/keys.ts'
 import { connectRedis } from '../../shared/platform/redis.ts'
 import { readSettings } from '../../shared/platform/settings.ts'
-import { endAllSandboxes as endLocalPods } from '../../workers/drivers/local/end-all.ts'
+import { destroyAllSandboxes as endLocalPods } from '../../workers/drivers/local/destroy-all.ts'
 import { signUp } from './account.ts'
 import { dropDatabase, makeDatabase } from './database.ts'
 import { eventually, patientEnv } from './eventually.ts'
-import { assertNoTimerWarnings, assertNothingLeft, endAllSandboxes } from './leftovers.ts'
+import { assertNoTimerWarnings, assertNothingLeft, destroyAllSandboxes } from './leftovers.ts'
 import { type Process, startProcess } from './process.ts'
 import { ownPostgres, ownRedis } from './services.ts'
 import { openWireIn } from './wire.ts'
@@ -94,7 +94,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       await redisPlug.start()
       await postgresPlug?.start()
       wire?.mend()
-      if (world.workers.length > 0) await endAllSandboxes(world)
+      if (world.workers.length > 0) await destroyAllSandboxes(world)
       await Promise.all(processes.map((process) => process.stop()))
       await assertNothingLeft(world)
       assertNoTimerWarnings(processes)
@@ -138,7 +138,7 @@ const quick = {
   NODE_ENV: 'test',
   PORT: '0',
   INTERNAL_PORT: '0',
-  CALLS_PORT: '0',
+  RPC_PORT: '0',
   PASSWORD_SCRYPT_LOG_N: '10',
   RATE_SANDBOX_OPS_PER_MINUTE: '1000000',
   RATE_SANDBOX_LIFECYCLE_PER_MINUTE: '1000000',
@@ -149,7 +149,7 @@ const quick = {
   RATE_MCP_PER_MINUTE: '1000000',
   RATE_READS_PER_MINUTE: '1000000',
   RATE_CHANGES_PER_MINUTE: '1000000',
-  SWEEP_SECONDS: '1',
+  RECONCILE_INTERVAL_SECONDS: '1',
   // No thread beside each process, which costs 10 to 40 ms of CPU. Those of test/stall.test.ts and test/start have it.
   EVENT_LOOP_STALL_SECONDS: '0',
 }

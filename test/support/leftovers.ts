@@ -1,7 +1,7 @@
 /** At the end of a world: everything is destroyed, and then nothing may be left. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Queue } from 'bullmq'
-import { endSandbox } from '../../shared/data/sandbox-writes.ts'
+import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
 import { openQueue, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import { readPods } from '../../workers/drivers/local/state.ts'
 import { letClockRun } from './clock.ts'
@@ -18,7 +18,7 @@ const promptMs = 3_000
 const noticeMs = 5_000
 
 /** Ends every sandbox, and waits until the workers have seen the last of their pods and have no job left. */
-export async function endAllSandboxes(world: World): Promise<void> {
+export async function destroyAllSandboxes(world: World): Promise<void> {
   const { db, redis, workers } = world
   const findUnreaped = () => db.query<{ id: string }>('select id from sandbox where reaped_at is null')
   const isOver = async () => {
@@ -34,7 +34,7 @@ export async function endAllSandboxes(world: World): Promise<void> {
   await eventually(() => redis.status === 'ready', noticeMs)
   const jobs = openQueue(redis)
   for (const { id } of await findUnreaped()) {
-    await endSandbox(db, id, 'requested')
+    await markDestroyed(db, id, 'requested')
     await jobs.add('deletePod', { sandboxId: id, requestId: 'the end of a test' })
   }
   await jobs.close()
@@ -43,7 +43,7 @@ export async function endAllSandboxes(world: World): Promise<void> {
     if (isDone) return
   }
   // Whether those that were there still work is for the test to say.
-  await world.startWorker({ SWEEP_SECONDS: '0.2', WARM_POOL_SIZE: '', WARM_POOLS: '' })
+  await world.startWorker({ RECONCILE_INTERVAL_SECONDS: '0.2', WARM_POOL_SIZE: '', WARM_POOLS: '' })
   await eventually(isOver, cleanMs)
 }
 

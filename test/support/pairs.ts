@@ -16,7 +16,7 @@ export interface Kind<T> {
   end?(thing: T): Promise<unknown>
 }
 
-const mostTries = 5
+const maxTries = 5
 
 interface Options {
   /** How often each pair is tried. */
@@ -101,7 +101,7 @@ export async function toldBy<T>(
       return pick(await send())
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
-      if (error.status !== 503 || tried === mostTries) return error.code
+      if (error.status !== 503 || tried === maxTries) return error.code
     }
   }
 }

@@ -11,8 +11,8 @@ import type { World } from '../support/world.ts'
 /** Longer than a pod takes to start on a busy node: its sandbox is to be seen alive. */
 const capSeconds = 12
 /** No sweep comes within a test, but from a worker that is told otherwise. */
-const env = { SANDBOX_MAX_SECONDS: String(capSeconds), SWEEP_SECONDS: '3600' }
-const sweeping = { SWEEP_SECONDS: '1' }
+const env = { SANDBOX_MAX_SECONDS: String(capSeconds), RECONCILE_INTERVAL_SECONDS: '3600' }
+const sweeping = { RECONCILE_INTERVAL_SECONDS: '1' }
 
 describeOnBothDriversAtOnce('the cap', (driver) => {
   describeBeside('of the workers', () => {

@@ -3,14 +3,14 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { Ledger } from '../../shared/platform/ledger.ts'
+import { MemoryBudget } from '../../shared/platform/memory-budget.ts'
 import type { Command } from '../../workers/exec/command.ts'
 import type { Reader } from '../../workers/exec/output-log.ts'
 import { Commands } from '../../workers/exec/registry.ts'
 import { makeCommand as makeOne } from '../support/command.ts'
 
 const mib = 1024 * 1024
-const ledger = new Ledger({ ofAccount: 64 * mib, ofAll: 256 * mib }, pino({ level: 'silent' }))
+const memoryBudget = new MemoryBudget({ ofAccount: 64 * mib, ofAll: 256 * mib }, pino({ level: 'silent' }))
 const makeCommand = () => makeOne({ grace_ms: 60_000 })
 
 /** Whether the command may go on, some milliseconds after it has printed so much. */
@@ -43,7 +43,7 @@ test('a command waits for a reader that left within its grace, until that one is
 })
 
 test('output of a sandbox is kept within its bound, and nothing is dropped that a reader is yet to get', async () => {
-  const commands = new Commands({ has: () => false }, ledger)
+  const commands = new Commands({ has: () => false }, memoryBudget)
   const print = async (command: Command, bytes: number) => {
     for (let printed = 0; printed < bytes; printed += 64 * 1024) {
       void command.take('stdout', Buffer.alloc(64 * 1024))
@@ -61,7 +61,7 @@ test('output of a sandbox is kept within its bound, and nothing is dropped that 
 })
 
 test('commands that are read slowly share the bound of their sandbox', async () => {
-  const commands = new Commands({ has: () => false }, ledger)
+  const commands = new Commands({ has: () => false }, memoryBudget)
   const all = Array.from({ length: 16 }, makeCommand)
   for (const command of all) {
     commands.add(command)
@@ -86,7 +86,7 @@ test('output that did not come is told in a field: nobody has to read the reason
 })
 
 test('where all sandboxes together keep too much, the account that has most gives first', async () => {
-  const small = new Ledger({ ofAccount: 64 * mib, ofAll: 20 * mib }, pino({ level: 'silent' }))
+  const small = new MemoryBudget({ ofAccount: 64 * mib, ofAll: 20 * mib }, pino({ level: 'silent' }))
   const commands = new Commands({ has: () => false }, small)
   const print = async (accountId: string, sandboxId: string, bytes: number) => {
     const command = makeOne({}, { accountId, sandboxId })
@@ -103,11 +103,11 @@ test('where all sandboxes together keep too much, the account that has most give
   expect(small.sums.output).toBeLessThanOrEqual(20 * mib)
   expect([first, second, other].map(({ log }, at) => log.keptBytes < kept[at]!)).toEqual([true, false, false])
   for (const sandboxId of ['a1', 'a2', 'b1', 'c1'])
-    commands.endSandbox(sandboxId, { status: 'killed', exit_code: null, signal: null, reason: null })
+    commands.markDestroyed(sandboxId, { status: 'killed', exit_code: null, signal: null, reason: null })
 })
 
 test('a command is held until it has ended and somebody was told, or a while after its end', async () => {
-  const commands = new Commands({ has: () => false }, ledger)
+  const commands = new Commands({ has: () => false }, memoryBudget)
   const command = makeCommand()
   commands.add(command)
   expect(commands.areHeld).toBe(true)

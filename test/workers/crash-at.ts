@@ -38,7 +38,9 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
   test.each(points)('at "%s", and Redis is flushed: rows and pods agree again', async (point) => {
     const alice = await world.account()
     // Whatever else would end a sandbox at its cap must not come before the point.
-    const noSweep: Record<string, string> = point.startsWith('expire') ? { SWEEP_SECONDS: '3600' } : {}
+    const noSweep: Record<string, string> = point.startsWith('expire')
+      ? { RECONCILE_INTERVAL_SECONDS: '3600' }
+      : {}
     if (point === 'pool: the row is gone, its pod lives') await leaveWarmPod(world)
     const doomed = await world.startDoomedWorker(point, keepsPool(point) ? pool : noSweep)
     // Sees the worker die by itself: it was alive when the sandbox was asked for.

@@ -8,7 +8,7 @@ import { listExecs } from '../../shared/data/execs.ts'
 import type { CommandCrashPoint } from '../../workers/faults/crash-points.ts'
 import { moveClockOfRedis } from '../support/clock.ts'
 import type { DriverName } from '../support/drivers.ts'
-import { usualSilence } from '../support/eventually.ts'
+import { defaultLiveness } from '../support/eventually.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { inside } from '../support/inside.ts'
 
@@ -67,8 +67,8 @@ export function describeCommandCrashes(driver: DriverName, points: readonly Comm
     expect(answer).toMatchObject(told)
 
     // The list forgets who died, and this one soon takes a worker for gone that is not listed.
-    await moveClockOfRedis(world.redis, world.settings.silence.stale)
-    const worker = await world.startWorker(usualSilence)
+    await moveClockOfRedis(world.redis, world.settings.livenessTimeouts.stale)
+    const worker = await world.startWorker(defaultLiveness)
     const { countOf, sh } = inside(alice, params)
     await world.eventually(async () => (await countOf('[s]leep 4327')) === 0, 30_000)
     await world.eventually(async () => {

@@ -6,7 +6,7 @@ import { podName } from '../../shared/data/ids.ts'
 import { moveClockOfRedis } from '../support/clock.ts'
 import { describeOnBothInSoak } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
-import { expectWithin, usualSilence } from '../support/eventually.ts'
+import { defaultLiveness, expectWithin } from '../support/eventually.ts'
 import { startWorld } from '../support/index.ts'
 import { inside } from '../support/inside.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -46,8 +46,8 @@ describeOnBothInSoak('a lost worker', (driver) => {
     expectWithin(performance.now() - killed, 5_000)
 
     // The list forgets who died; who lives tells of itself again within a second.
-    await moveClockOfRedis(world.redis, world.settings.silence.stale)
-    await world.startWorker(usualSilence)
+    await moveClockOfRedis(world.redis, world.settings.livenessTimeouts.stale)
+    await world.startWorker(defaultLiveness)
     await world.eventually(async () => (await countOf('sleep 432[1]')) === 0, 30_000)
     expect(await countOf('sleep 876[5]')).toBe(1)
     const get = async (exec_id: string) =>
@@ -64,7 +64,7 @@ describeOnBothInSoak('a lost worker', (driver) => {
 
 describe.concurrent('commands of a worker that nobody has seen', () => {
   const world = shareWorld({ workers: 0 })
-  beforeAll(() => world.startWorker(usualSilence))
+  beforeAll(() => world.startWorker(defaultLiveness))
 
   test('more lost commands than a pass looks at, in a pod out of reach, keep nobody else’s from being ended', async () => {
     const alice = await world.account()

@@ -10,10 +10,10 @@ import { memoryKept } from '../support/memory.ts'
 const names = ['stdout', 'stderr'] as const
 
 /** Reads until nothing more comes without waiting. */
-async function readAll(reader: Reader, mostBytes?: number): Promise<Item[]> {
+async function readAll(reader: Reader, maxBytes?: number): Promise<Item[]> {
   const items: Item[] = []
   for (;;) {
-    const item = await reader.next(mostBytes)
+    const item = await reader.next(maxBytes)
     if (!item) return items
     items.push(item)
     if (item.kind === 'end') return items
@@ -31,7 +31,7 @@ test('no character is cut in two, wherever writes and reads are split', async ()
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }),
       fc.array(fc.nat(), { maxLength: 10 }),
       fc.integer({ min: 8, max: 40 }),
-      async (text, cuts, mostBytes) => {
+      async (text, cuts, maxBytes) => {
         const log = new OutputLog()
         const bytes = Buffer.from(text)
         const offsets = [
@@ -45,7 +45,7 @@ test('no character is cut in two, wherever writes and reads are split', async ()
         }
         log.end()
         const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-        for (const item of await readAll(log.read(), mostBytes)) {
+        for (const item of await readAll(log.read(), maxBytes)) {
           if (item.kind === 'output') decoder.decode(item.bytes)
         }
       },

@@ -170,7 +170,7 @@ test('whatever a command prints becomes events, and these come through the API a
       const passed = await bytesOf(
         passEvents(source as unknown as IncomingMessage, {
           signal: new AbortController().signal,
-          endWithoutWorker: () => Promise.reject(new Error('it had its last word')),
+          exitStatusWithoutWorker: () => Promise.reject(new Error('it had its last word')),
         }),
       )
       const events = readEvents(String(passed))

@@ -69,7 +69,7 @@ test(
         WARM_POOL_SIZE: String(size),
         QUOTA_CONCURRENT_SANDBOXES: '10',
         // It would start what the queue does not.
-        SWEEP_SECONDS: '3600',
+        RECONCILE_INTERVAL_SECONDS: '3600',
       },
     })
     const alice = await world.account()

@@ -1,6 +1,6 @@
 /** The pool of warm pods: filled, claimed, replaced, and whose settings count. The gate has three of its tests. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { endSandbox } from '../../shared/data/sandbox-writes.ts'
+import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
@@ -131,7 +131,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     const { claimed, sandboxes, podNames } = await createAtOnce(world, 6)
     expect(claimed).toBeGreaterThanOrEqual(size)
     expect(podNames).toEqual(expect.arrayContaining(warm))
-    await Promise.all(sandboxes.map(({ id }) => endSandbox(world.db, id, 'requested')))
+    await Promise.all(sandboxes.map(({ id }) => markDestroyed(world.db, id, 'requested')))
   })
 
   test('quietly replaces a pod that was dead before the first command, which runs in the new one', async () => {

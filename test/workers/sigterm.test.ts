@@ -1,9 +1,9 @@
 /** Workers that are told to end: what they finish, and who takes over. At once: each mostly waits. */
 import { expect, test } from 'vitest'
-import { silenceOf, usualSeconds } from '../../shared/platform/silence.ts'
+import { livenessTimeoutsOf, usualSeconds } from '../../shared/platform/liveness-timeouts.ts'
 import { listWorkers } from '../../shared/rpc/directory.ts'
 import { bytesOf, readEvents } from '../support/events.ts'
-import { usualSilence } from '../support/eventually.ts'
+import { defaultLiveness } from '../support/eventually.ts'
 import { type Process, startWorld } from '../support/index.ts'
 import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
@@ -52,12 +52,12 @@ test.concurrent('what runs in a worker that ends is there to the last, for lists
   const one = { ...params, exec_id: background.id }
   const get = async () => (await alice.call('getExec', { params: one })).body
   await world.eventually(async () => (await get()).stdout === 'begun\n', 10_000)
-  const second = await world.startWorker(usualSilence)
+  const second = await world.startWorker(defaultLiveness)
   await world.eventually(async () => (await listWorkers(world)).length === 2, 10_000)
 
   const stopped = world.workers[0]!.stop()
   // Longer than a worker may be missing before its commands are ended.
-  const end = performance.now() + silenceOf(usualSeconds).missing + 4_000
+  const end = performance.now() + livenessTimeoutsOf(usualSeconds).missing + 4_000
   await world.eventually(async () => (await listWorkers(world)).some((worker) => worker.isDraining), 10_000)
   const follower = readEvents(await alice.open('streamExec', { params: one }))
   while (performance.now() < end) {

@@ -70,7 +70,7 @@ test('records are cut alike wherever the chunks are, and too long ones passed ov
     const records: string[] = []
     const take = readRecords('alice', {
       delimiter: Buffer.from('||'),
-      mostBytes: 9,
+      maxBytes: 9,
       onRecord: (record) => void records.push(record.toString()),
       onTooLong: () => void records.push('too long'),
     })

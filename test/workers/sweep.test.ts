@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import type { PodState } from '../../workers/drivers/driver.ts'
-import { leaveFound, planSweep } from '../../workers/sweep/sweep.ts'
+import { leaveFound, planSweep } from '../../workers/reconciler/sweep.ts'
 
 const now = new Date('2026-11-21T12:00:00.000Z')
 const ago = (seconds: number) => new Date(now.getTime() - seconds * 1000)
@@ -71,13 +71,18 @@ test('a ready sandbox whose pod is gone is ended, but not when the cluster canno
 test('of many lost pods, one list more says which are there after all', () => {
   const rows = ['1', '2', '3'].map((end) => row({ id: `sbx_${end}`, pod_name: `sbx-${end}` }))
   const planned = decided([...rows, row({ id: 'sbx_4', ready_at: null })], [])
-  const endOf = (end: string) => ({
+  const destroyReasonOf = (end: string) => ({
     kind: 'end',
     sandboxId: `sbx_${end}`,
     detail: 'Gone',
     lost: `sbx-${end}`,
   })
-  expect(planned).toMatchObject([endOf('1'), endOf('2'), endOf('3'), { kind: 'end', reason: 'start_failed' }])
+  expect(planned).toMatchObject([
+    destroyReasonOf('1'),
+    destroyReasonOf('2'),
+    destroyReasonOf('3'),
+    { kind: 'end', reason: 'start_failed' },
+  ])
   const again = [pod({ name: 'sbx-2' }), pod({ name: 'sbx-3', death })]
   expect(leaveFound(planned, again)).toEqual([planned[0], planned[2], planned[3]])
   expect(leaveFound(planned, undefined)).toEqual([planned[3]])

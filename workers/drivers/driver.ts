@@ -3,9 +3,9 @@
  * those two folders depends on which one runs. The tests in test/drivers/contract/ hold both to this contract.
  */
 import type { Duplex, Readable, Writable } from 'node:stream'
+import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
-import type { Silence } from '../../shared/platform/silence.ts'
 import type { Resource } from './exhausted.ts'
 
 export interface DriverOptions {
@@ -20,7 +20,7 @@ export interface Driver {
   /** Whether processes start so slowly that shells are opened before there is a command. */
   readonly startsSlowly: boolean
   /** Liveness timeouts of the cluster, and of shells in pods. */
-  readonly silence: Silence
+  readonly livenessTimeouts: LivenessTimeouts
 
   /**
    * Resolves when pods can be created and reached, and are isolated.
@@ -167,14 +167,14 @@ export interface Process {
    * for exit code 0 may report that code as `lost`, except on a terminal: a process that must prove its success has to
    * end with another one, or print a word.
    */
-  ended: Promise<ProcessEnd>
+  ended: Promise<ProcessExit>
   /** Present on a terminal. Does nothing once the process has ended. */
   resize?: (size: TerminalSize) => Promise<void>
   /** Closes the connection. It does not end the process. */
   close(): void
 }
 
-export type ProcessEnd =
+export type ProcessExit =
   | { kind: 'exited'; code: number }
   /** The connection ended before a trustworthy status arrived, so the exit status is unknown. */
   | { kind: 'lost'; why: string }

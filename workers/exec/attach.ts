@@ -9,7 +9,7 @@ import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'
 import { PendingBytes } from '../../shared/lib/pending-bytes.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Opened } from '../rpc/call.ts'
 import type { Command } from './command.ts'
@@ -29,23 +29,23 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
   const command = worker.commands.get(args)
   if (!command.isRunning) throw finished('it has ended')
   mustHaveRoom(command)
-  const stream = worker.ledger.openStream(args.accountId, 'streams', limits.streams)
+  const stream = worker.memoryBudget.openStream(args.accountId, 'streams', limits.streams)
   return {
     serve(socket) {
       socket.on('close', () => stream.free())
-      serve(command, socket, worker.ledger.open(args.accountId, 'stdin'))
+      serve(command, socket, worker.memoryBudget.open(args.accountId, 'stdin'))
     },
     abandon: () => stream.free(),
   }
 }
 
 /** Bytes of one socket's stdin that may wait for its command. Beyond it nothing is read from the socket. */
-const mostWaiting = 8 * 1024 * 1024
+const maxWaiting = 8 * 1024 * 1024
 /** Bytes that waiting stdin leaves to the account's other requests, such as one that makes the command read. */
 const headroom = 256 * 1024
 
 /** @param held counts the stdin that waits. Without room for more, the socket is paused after each message */
-function serve(command: Command, socket: WebSocket, held: Holding) {
+function serve(command: Command, socket: WebSocket, held: Reservation) {
   socket.on('error', () => socket.terminate())
   const stdin = feedStdin(command, socket, held)
   const control = controlQueue()
@@ -60,7 +60,7 @@ function serve(command: Command, socket: WebSocket, held: Holding) {
 }
 
 /** Passes stdin on in order, one write at a time. Small messages that wait are joined. */
-function feedStdin(command: Command, socket: WebSocket, held: Holding) {
+function feedStdin(command: Command, socket: WebSocket, held: Reservation) {
   const pending = new PendingBytes()
   // Including the bytes that are being written.
   let waiting = 0
@@ -80,7 +80,7 @@ function feedStdin(command: Command, socket: WebSocket, held: Holding) {
       const given = Math.max(0, counted - waiting)
       counted -= given
       held.give(given)
-      if (waiting <= mostWaiting && socket.isPaused) socket.resume()
+      if (waiting <= maxWaiting && socket.isPaused) socket.resume()
     }
     if (isEnding) await command.stdin.takeBytes(Buffer.alloc(0), undefined, true).catch(() => {})
     isWriting = false
@@ -96,7 +96,7 @@ function feedStdin(command: Command, socket: WebSocket, held: Holding) {
       }
       waiting += bytes.length
       pending.push(bytes)
-      if (!isCounted || waiting > mostWaiting) socket.pause()
+      if (!isCounted || waiting > maxWaiting) socket.pause()
       if (!isWriting) void writeAll()
     },
     end() {

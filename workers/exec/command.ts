@@ -3,8 +3,8 @@
  * workers/shell/ runs it in the pod.
  */
 import type { Writable } from 'node:stream'
-import type { ExecEnd, ExecResult } from '../../shared/contract/exec.ts'
-import { clientLeft } from '../../shared/contract/exec-events.ts'
+import type { ExecOutcome, ExecResult } from '../../shared/contract/exec.ts'
+import { clientDisconnected } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
@@ -14,12 +14,15 @@ import { OutputLog, type StreamName } from './output-log.ts'
 import { Presence } from './presence.ts'
 import { finished, StdinFeed } from './stdin-feed.ts'
 
-export type Ending = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason'>
+export type ExitStatus = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason'>
 
 /** Milliseconds that clients wait for an unavailable PostgreSQL to take the exit status. */
 const untoldMs = 10_000
 
-export const unknownEnd = (status: 'timed_out' | 'killed' | 'lost', reason: string | null): Ending => ({
+export const withoutExitCode = (
+  status: 'timed_out' | 'killed' | 'lost',
+  reason: string | null,
+): ExitStatus => ({
   status,
   exit_code: null,
   signal: null,
@@ -60,30 +63,33 @@ export class Command {
   private readonly settle = Promise.withResolvers<void>()
   private readonly begun = Promise.withResolvers<void>()
   private readonly untold = Promise.withResolvers<void>()
-  private readonly record: (command: Command, end: ExecEnd) => Promise<Ending | undefined>
+  private readonly record: (command: Command, end: ExecOutcome) => Promise<ExitStatus | undefined>
   private readonly taken = Promise.withResolvers<void>()
   private isTaken = false
   private endedAt = 0
-  private ending: Ending | undefined
+  private ending: ExitStatus | undefined
   /** The exit status in the row. */
-  private told: Ending | undefined
+  private told: ExitStatus | undefined
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
   private isCut = false
   private body: Body | undefined
   /** Why this worker ends it. Once set, the status that its shell reports does not count. */
-  private cause: Ending | undefined
+  private cause: ExitStatus | undefined
 
   /**
    * @param record writes the exit status into the row, before it is reported. Resolves with another one that is
    *   already there, because clients may have received that.
    */
-  constructor(facts: CommandFacts, record: (command: Command, end: ExecEnd) => Promise<Ending | undefined>) {
+  constructor(
+    facts: CommandFacts,
+    record: (command: Command, end: ExecOutcome) => Promise<ExitStatus | undefined>,
+  ) {
     this.facts = facts
     this.record = record
     this.ended = this.settle.promise
     const onOver = () => {
-      if (facts.needsClient) void this.stop(unknownEnd('killed', clientLeft))
+      if (facts.needsClient) void this.stop(withoutExitCode('killed', clientDisconnected))
     }
     this.clients = new Presence(this, { ms: facts.graceMs, onOver })
   }
@@ -135,7 +141,7 @@ export class Command {
   }
 
   /** @param isCut an unknown part of its output was lost */
-  finish(ending: Ending, isCut = false): void {
+  finish(ending: ExitStatus, isCut = false): void {
     if (this.ending) return
     this.isCut = isCut
     this.ending = this.cause ?? ending
@@ -154,7 +160,7 @@ export class Command {
     void this.write(this.ending)
   }
 
-  private async write(ending: Ending): Promise<void> {
+  private async write(ending: ExitStatus): Promise<void> {
     const late = setTimeout(this.untold.resolve, untoldMs)
     late.unref()
     this.told = (await this.record(this, { ...this.summary(), ...ending })) ?? ending
@@ -172,7 +178,7 @@ export class Command {
   }
 
   /** Ends it, for a reason other than its own. */
-  async stop(cause: Ending): Promise<void> {
+  async stop(cause: ExitStatus): Promise<void> {
     if (!this.isRunning || this.cause) return
     this.cause = cause
     this.log.release()
@@ -205,7 +211,7 @@ export class Command {
     }
   }
 
-  summary(): ExecEnd {
+  summary(): ExecOutcome {
     if (this.told) {
       this.isTaken = true
       this.taken.resolve()

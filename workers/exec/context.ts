@@ -2,17 +2,19 @@ import type { Context } from '../../shared/platform/context.ts'
 import type { CrashPoint } from '../faults/crash-points.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
-import type { Ends } from './ends.ts'
+import type { ExitStatusWriter } from './exit-status-writer.ts'
 import type { OutputRate } from './output-rate.ts'
 import type { Commands } from './registry.ts'
 import type { TakenBack } from './taken-back.ts'
 
-export interface ExecContext extends SandboxContext, Pick<Context, 'ledger' | 'lines' | 'notifications'> {
+export interface ExecContext
+  extends SandboxContext,
+    Pick<Context, 'memoryBudget' | 'lines' | 'notifications'> {
   /** The worker's. */
   id: string
   slots: Pick<SlotPool, 'adopt' | 'take' | 'drop'>
   commands: Commands
-  ends: Ends
+  ends: ExitStatusWriter
   takenBack: TakenBack
   outputRate: OutputRate
   reach(point: CrashPoint): void

@@ -9,7 +9,7 @@ import type { Item } from './output-log.ts'
 const keepAliveMs = 10_000
 const comment = ':\n\n'
 /** Characters of events that are written together: about as much as one item of the log may have. */
-const mostTogether = 32 * 1024
+const maxTogether = 32 * 1024
 
 export async function writeEvents(
   command: Command,
@@ -34,7 +34,7 @@ export async function writeEvents(
       }
       let text = asEvent(item)
       // Adds all events that are ready: otherwise each byte that arrives separately would cost a write.
-      while (text.length < mostTogether) {
+      while (text.length < maxTogether) {
         const more = reader.ready()
         if (!more || more.kind === 'end') break
         text += asEvent(more)

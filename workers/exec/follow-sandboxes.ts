@@ -5,7 +5,7 @@
 import { addAbortListener } from 'node:events'
 import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
-import { unknownEnd } from './command.ts'
+import { withoutExitCode } from './command.ts'
 import type { ExecContext } from './context.ts'
 
 const checkEveryMs = 30_000
@@ -30,7 +30,8 @@ export function followSandboxes(
         return
       }
       slots.drop(sandboxId)
-      if (hasCommands) commands.endSandbox(sandboxId, unknownEnd('killed', sandbox?.destroy_reason ?? null))
+      if (hasCommands)
+        commands.markDestroyed(sandboxId, withoutExitCode('killed', sandbox?.destroy_reason ?? null))
     } catch (error) {
       log.debug({ err: error, sandbox_id: sandboxId }, 'the row of a sandbox is read again later')
     }

@@ -2,13 +2,13 @@
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Command } from './command.ts'
 
-const mostReaders = 8
+const maxReaders = 8
 /** @throws {Problem} `rate_limited` */
 export function mustHaveRoom({ log }: Command): void {
-  if (log.readerCount < mostReaders) return
+  if (log.readerCount < maxReaders) return
   throw new Problem(
     'rate_limited',
-    `This command is followed by ${mostReaders} readers. Wait until one of them leaves, or read its output when it has ended.`,
+    `This command is followed by ${maxReaders} readers. Wait until one of them leaves, or read its output when it has ended.`,
     { retryAfterSeconds: 1 },
   )
 }

@@ -1,12 +1,12 @@
 /** The stdin of a request on its way to its command. A command may read it late, or never, so it is counted. */
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 
 export class HeldText {
-  private readonly holding: Holding
+  private readonly holding: Reservation
   private bytes: Buffer | undefined
 
   /** @param held counts the request that the text comes from */
-  constructor(held: Holding, text: string) {
+  constructor(held: Reservation, text: string) {
     this.bytes = Buffer.from(text)
     this.holding = held.move('stdin', this.bytes.length)
   }

@@ -8,14 +8,14 @@
 import { markEnded, markOrphanLost } from '../../shared/data/exec-writes.ts'
 import { findMissingWorkers, findOrphans, type Orphan } from '../../shared/data/execs.ts'
 import { podOf } from '../../shared/data/sandboxes.ts'
-import { stoodStill } from '../../shared/platform/standstill.ts'
+import { wasStalled } from '../../shared/platform/event-loop-stall.ts'
 import { askWhetherAlive } from '../../shared/rpc/alive.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
 import { findEntries, listWorkers } from '../../shared/rpc/directory.ts'
 import type { Driver } from '../drivers/driver.ts'
-import { endSessions } from '../shell/kill.ts'
+import { killSessions } from '../shell/kill.ts'
 import type { CommandProcesses } from '../shell/slot.ts'
-import { endWaiting } from '../shell/terminal.ts'
+import { killWaitingShells } from '../shell/terminal.ts'
 import type { ExecContext } from './context.ts'
 
 /** Commands that one pass ends at most. */
@@ -24,12 +24,12 @@ const pageRows = 1_000
 type OrphansContext = Pick<ExecContext, 'db' | 'driver' | 'id' | 'log' | 'metrics' | 'redis' | 'settings'>
 
 /** @returns what each pass of the sweep calls. It remembers from pass to pass since when a worker is missing */
-export function makeOrphanSweep(worker: OrphansContext): () => Promise<void> {
+export function makeOrphanReconciler(worker: OrphansContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
   const agent = openCallAgent()
   let after = ''
 
-  const { missing: goneMs, missingAnswer: answerMs } = worker.settings.silence
+  const { missing: goneMs, missingAnswer: answerMs } = worker.settings.livenessTimeouts
   const isDue = (id: string, now: number) => now - (missingSince.get(id) ?? now) >= goneMs
 
   async function findAlive(ids: string[]): Promise<string[]> {
@@ -54,7 +54,7 @@ export function makeOrphanSweep(worker: OrphansContext): () => Promise<void> {
       missingSince.set(id, now)
     }
     // Nor can one that stood still tell for how long, or who did not answer.
-    if (stoodStill(now - goneMs)) missingSince.clear()
+    if (wasStalled(now - goneMs)) missingSince.clear()
     const gone = missing.filter((id) => isDue(id, now))
     // Page by page, so that commands that cannot be ended yet do not keep others from being ended.
     const page = await findOrphans(worker.db, gone, { after, limit: pageRows })
@@ -68,15 +68,15 @@ async function endOrphan({ db, driver, log, metrics }: OrphansContext, orphan: O
   if (orphan.destroy_reason === null && !(await endProcesses(driver, orphan))) return
   if (orphan.is_left) await markEnded(db, orphan.id)
   else await markOrphanLost(db, { id: orphan.id, sandboxId: orphan.sandbox_id })
-  metrics.sweeps.inc({ action: 'end orphan' })
+  metrics.reconcileActions.inc({ action: 'end orphan' })
   log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was ended')
 }
 
 /** A command without a pid has not started: at most a shell waits on its terminal. @returns false when it may still run */
 async function endProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {
   const pod = podOf(orphan)
-  if (pid === null) return await endWaiting(driver, pod, id)
-  return (await endSessions(driver, { pod, leader: pid })) !== 'unreachable'
+  if (pid === null) return await killWaitingShells(driver, pod, id)
+  return (await killSessions(driver, { pod, leader: pid })) !== 'unreachable'
 }
 
 const reachEveryMs = 2_000
@@ -87,12 +87,12 @@ const reachTimes = 30
  * room for one more process, or the connection to it is broken.
  * @returns true once all of it has ended; false when the pod is gone, or could not be reached for a minute
  */
-export async function endLeftovers(
+export async function killOrphans(
   { driver, log }: Pick<ExecContext, 'driver' | 'log'>,
   processes: CommandProcesses,
 ): Promise<boolean> {
   for (let tried = 0; tried < reachTimes; tried++) {
-    const end = await endSessions(driver, processes)
+    const end = await killSessions(driver, processes)
     if (end !== 'unreachable') return end === 'ended'
     await new Promise((resolve) => setTimeout(resolve, reachEveryMs).unref())
   }

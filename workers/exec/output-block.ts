@@ -55,10 +55,10 @@ export class Block {
   }
 
   /** The bytes at this offset, up to where the other stream follows. Written bytes never change, so they are not copied. */
-  runFrom(offset: number, mostBytes: number): { stream: StreamName; bytes: Buffer } {
+  runFrom(offset: number, maxBytes: number): { stream: StreamName; bytes: Buffer } {
     const turn = this.turnAfter(offset)
     const end = turn < this.turnCount ? this.turns[turn]! : this.length
-    const bytes = this.buffer.subarray(offset, Math.min(end, offset + mostBytes))
+    const bytes = this.buffer.subarray(offset, Math.min(end, offset + maxBytes))
     const length = offset + bytes.length < end ? wholeLength(bytes) : bytes.length
     return { stream: this.streamAt(turn), bytes: bytes.subarray(0, length) }
   }

@@ -35,7 +35,7 @@ export class OutputLog {
   private ended = false
   private waits = true
   /** Bytes that may be unread until the command waits: fewer where many commands of a sandbox are read at once. */
-  private mostUnread = limits.unreadBytes
+  private maxUnread = limits.unreadBytes
 
   /**
    * Takes output. Resolves when the command may go on: while a reader has much unread, the command waits. A character
@@ -47,7 +47,7 @@ export class OutputLog {
     const whole = wholeLength(bytes)
     this.unfinished[stream] = Buffer.from(bytes.subarray(whole))
     this.store(stream, bytes.subarray(0, whole))
-    while (this.waits && this.unread() >= this.mostUnread) await this.change()
+    while (this.waits && this.unread() >= this.maxUnread) await this.change()
   }
 
   end(): void {
@@ -150,7 +150,7 @@ export class OutputLog {
   }
 
   limitUnread(bytes: number): void {
-    this.mostUnread = bytes
+    this.maxUnread = bytes
   }
 
   /** Bytes that the slowest reader has yet to get. */
@@ -182,7 +182,7 @@ export class OutputLog {
   }
 
   /** What a reader at this offset gets next; undefined when it has to wait. */
-  itemAt(offset: OutputOffset, mostBytes: number): Item | undefined {
+  itemAt(offset: OutputOffset, maxBytes: number): Item | undefined {
     const first = this.blocks[0]?.at ?? this.total
     if (sum(offset) < sum(first)) {
       const missed = {
@@ -193,7 +193,7 @@ export class OutputLog {
     }
     const block = this.blocks[this.indexOf(sum(offset))]
     if (!block) return this.ended ? { kind: 'end', after: { ...this.total } } : undefined
-    const { stream, bytes } = block.runFrom(sum(offset) - sum(block.at), mostBytes)
+    const { stream, bytes } = block.runFrom(sum(offset) - sum(block.at), maxBytes)
     const after = { ...offset }
     after[stream] += bytes.length
     return { kind: 'output', stream, bytes, after }
@@ -218,7 +218,7 @@ export class Reader {
   offset: OutputOffset
   /** Its client has left. For a while the command waits for it all the same. */
   isAbsent = false
-  hasLeft = false
+  hasDisconnected = false
   private readonly log: OutputLog
 
   constructor(log: OutputLog, offset: OutputOffset) {
@@ -227,9 +227,9 @@ export class Reader {
   }
 
   /** Resolves with the next item; with undefined after `end`, and once the reader has left. */
-  async next(mostBytes = 32 * 1024): Promise<Item | undefined> {
-    while (!this.hasLeft) {
-      const item = this.ready(mostBytes)
+  async next(maxBytes = 32 * 1024): Promise<Item | undefined> {
+    while (!this.hasDisconnected) {
+      const item = this.ready(maxBytes)
       if (item) return item
       await this.log.change()
     }
@@ -237,8 +237,8 @@ export class Reader {
   }
 
   /** The next item, or undefined when there is none yet. */
-  ready(mostBytes = 32 * 1024): Item | undefined {
-    const item = this.log.itemAt(this.offset, mostBytes)
+  ready(maxBytes = 32 * 1024): Item | undefined {
+    const item = this.log.itemAt(this.offset, maxBytes)
     if (!item) return undefined
     this.offset = { ...item.after }
     this.log.wake()
@@ -247,7 +247,7 @@ export class Reader {
 
   /** From here on the command does not wait for this reader. */
   leave(): void {
-    this.hasLeft = true
+    this.hasDisconnected = true
     this.log.forget(this)
   }
 }

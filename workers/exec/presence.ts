@@ -79,7 +79,10 @@ export class Presence {
   private formerOf({ stdout, stderr }: OutputOffset): Reader | undefined {
     const ahead = ({ offset }: Reader) => offset.stdout - stdout + offset.stderr - stderr
     return [...this.absent]
-      .filter(({ hasLeft, offset }) => !hasLeft && offset.stdout >= stdout && offset.stderr >= stderr)
+      .filter(
+        ({ hasDisconnected, offset }) =>
+          !hasDisconnected && offset.stdout >= stdout && offset.stderr >= stderr,
+      )
       .sort((a, b) => ahead(a) - ahead(b))[0]
   }
 }

@@ -1,10 +1,10 @@
 /** The commands that this worker runs or has run, by id, as long as their sandboxes live. */
 import { limits } from '../../shared/contract/limits.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
-import type { Ledger } from '../../shared/platform/ledger.ts'
+import type { MemoryBudget } from '../../shared/platform/memory-budget.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
-import type { Command, Ending } from './command.ts'
+import type { Command, ExitStatus } from './command.ts'
 import { notRun, type TakenBack } from './taken-back.ts'
 
 /** Milliseconds that the commands of an ended sandbox can still be asked for. */
@@ -17,13 +17,13 @@ export class Commands {
   private readonly bySandbox = new Map<string, Set<Command>>()
   private readonly takenBack: Pick<TakenBack, 'has'>
 
-  private readonly ledger: Ledger
+  private readonly memoryBudget: MemoryBudget
   /** Bytes of output that are kept for later readers, by sandbox. */
   private readonly kept = new Map<string, { accountId: string; bytes: number }>()
 
-  constructor(takenBack: Pick<TakenBack, 'has'>, ledger: Ledger) {
+  constructor(takenBack: Pick<TakenBack, 'has'>, memoryBudget: MemoryBudget) {
     this.takenBack = takenBack
-    this.ledger = ledger
+    this.memoryBudget = memoryBudget
   }
 
   add(command: Command): void {
@@ -62,7 +62,7 @@ export class Commands {
     const all = this.of(sandboxId)
     shareUnread(all)
     this.keepWithin(limits.keptBytesOfSandbox, sandboxId, all)
-    const { sums, bounds } = this.ledger
+    const { sums, bounds } = this.memoryBudget
     if (sums.output <= bounds.ofAll) return
     for (const other of this.bySize()) {
       if (sums.output <= bounds.ofAll) return
@@ -96,12 +96,12 @@ export class Commands {
   }
 
   private countKept(sandboxId: string, kept?: { accountId: string; bytes: number }): void {
-    this.ledger.sums.output += (kept?.bytes ?? 0) - (this.kept.get(sandboxId)?.bytes ?? 0)
+    this.memoryBudget.sums.output += (kept?.bytes ?? 0) - (this.kept.get(sandboxId)?.bytes ?? 0)
     if (kept) this.kept.set(sandboxId, kept)
     else this.kept.delete(sandboxId)
   }
 
-  endSandbox(sandboxId: string, ending: Ending): void {
+  markDestroyed(sandboxId: string, ending: ExitStatus): void {
     for (const command of this.of(sandboxId)) command.finish(ending)
     setTimeout(() => this.forgetSandbox(sandboxId), rememberMs).unref()
   }
@@ -128,12 +128,12 @@ export class Commands {
 const sum = (all: readonly Command[]): number => all.reduce((bytes, { keptBytes }) => bytes + keptBytes, 0)
 
 /** Bytes that each command may have unread at least, however many are read. */
-const leastUnread = 256 * 1024
+const minUnread = 256 * 1024
 
 /** Output that readers have yet to get is not dropped, so the commands that are read share the sandbox's limit. */
 function shareUnread(all: Command[]): void {
   let readers = 0
   for (const { log } of all) if (log.isRead) readers++
-  const share = Math.max(leastUnread, Math.min(limits.unreadBytes, limits.keptBytesOfSandbox / readers))
+  const share = Math.max(minUnread, Math.min(limits.unreadBytes, limits.keptBytesOfSandbox / readers))
   for (const { log } of all) log.limitUnread(share)
 }

@@ -9,12 +9,12 @@ import type { ExecContext } from './context.ts'
 /** Milliseconds between two tries: processes that were killed go a little later. */
 const againMs = 100
 /** Milliseconds of trying. A fork bomb keeps the node busy, so our own shell has to wait. */
-const patienceMs = 15_000
+const retryBudgetMs = 15_000
 
 /** Ends all processes, and runs a command of its own: what the sandbox says of itself is not enough. */
 export const resetSandbox: CallHandler<'resetSandbox', ExecContext> = async (args, worker, { signal }) => {
   const { sandbox } = await enter(worker, args)
-  const until = performance.now() + patienceMs
+  const until = performance.now() + retryBudgetMs
   for (;;) {
     try {
       // They end with all the others.

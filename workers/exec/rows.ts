@@ -1,17 +1,27 @@
 /** When a command's row is written, and what its worker learns from that. */
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { type DatabaseClock, readOf } from '../../shared/data/clock.ts'
 import { ofRequests, type Queries } from '../../shared/data/database.ts'
-import { insertExec, settleEnd, writeEnd, writeEndAnyhow } from '../../shared/data/exec-writes.ts'
-import { commandSealContext, findEndOfHome, findExecByKey, oneLine } from '../../shared/data/execs.ts'
+import {
+  confirmExited,
+  insertExec,
+  writeExit,
+  writeExitUnconditionally,
+} from '../../shared/data/exec-writes.ts'
+import {
+  commandSealContext,
+  findDestroyReasonOfExec,
+  findExecByKey,
+  oneLine,
+} from '../../shared/data/execs.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import type { StartExec } from '../../shared/rpc/calls.ts'
-import type { Ending } from './command.ts'
+import type { ExitStatus } from './command.ts'
 import { notRun, type TakenBack } from './taken-back.ts'
 
-export interface KnownCommand {
+export interface ExistingExec {
   id: string
   workerId: string
   isSameRequest: boolean
@@ -27,9 +37,9 @@ export async function recordStart(
   worker: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string; takenBack: TakenBack },
   { execId, sandboxId, accountId, idempotencyKey, request }: StartExec,
   { pid, clock }: { pid: number | null; clock: DatabaseClock },
-): Promise<KnownCommand | undefined> {
+): Promise<ExistingExec | undefined> {
   const { db, lines, settings, id: workerId, takenBack } = worker
-  const hash = idempotencyKey ? hashOfRequest(request, settings.callsKeys) : null
+  const hash = idempotencyKey ? hashOfRequest(request, settings.rpcKeys) : null
   const isBackground = (request.background || request.tty) ?? false
   const endsMs = readOf(clock) + ofRequests.statement
   const started = {
@@ -59,7 +69,7 @@ export async function recordStart(
   return {
     id: known.id,
     workerId: known.worker_id,
-    isSameRequest: isHashOf(known.request_hash, request, settings.callsKeys),
+    isSameRequest: isHashOf(known.request_hash, request, settings.rpcKeys),
   }
 }
 
@@ -67,9 +77,9 @@ export async function recordStart(
  * @returns undefined, or another exit status in the row: an API or worker that took this one for lost wrote it, or the
  *   sandbox was destroyed, which clients may know
  */
-export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | undefined> {
-  if (await writeEnd(db, end)) return undefined
-  const sandbox = await findEndOfHome(db, end.id)
+export async function recordExit(db: Queries, end: ExecOutcome): Promise<ExitStatus | undefined> {
+  if (await writeExit(db, end)) return undefined
+  const sandbox = await findDestroyReasonOfExec(db, end.id)
   if (sandbox) {
     const killed = {
       status: 'killed',
@@ -77,8 +87,8 @@ export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | und
       signal: null,
       reason: sandbox.destroy_reason,
     } as const
-    if (await writeEndAnyhow(db, { ...end, ...killed })) return killed
+    if (await writeExitUnconditionally(db, { ...end, ...killed })) return killed
   }
   // The command has ended, so the sweep need not end it.
-  return await settleEnd(db, end.id, end.status === 'lost')
+  return await confirmExited(db, end.id, end.status === 'lost')
 }

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { signalGroup } from '../shell/kill.ts'
-import { endGroup } from '../shell/run.ts'
+import { killGroup } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
-import type { CommandEnd, CommandProcesses, Slot } from '../shell/slot.ts'
+import type { CommandExit, CommandProcesses, Slot } from '../shell/slot.ts'
 import type { Body, Command } from './command.ts'
 import type { ExecContext } from './context.ts'
 import type { HeldText } from './held-text.ts'
@@ -20,9 +20,9 @@ export function runInSlot(
   slot: Slot,
   shellCommand: ShellCommand,
   { stdin, background = false }: Input,
-): { processes: () => CommandProcesses; began: Promise<void>; ended: Promise<CommandEnd> } {
+): { processes: () => CommandProcesses; began: Promise<void>; ended: Promise<CommandExit> } {
   const began = Promise.withResolvers<void>()
-  const ended: Promise<CommandEnd> = slot.run(shellCommand, {
+  const ended: Promise<CommandExit> = slot.run(shellCommand, {
     stdin(writable) {
       began.resolve()
       command.begin(bodyOf(worker, slot.processes, ended, slot), writable)
@@ -75,7 +75,7 @@ export function bodyOf(
       void withTimeout(killedMs, ended).then(() => closeable.close())
     },
     async end() {
-      await endGroup(worker.driver, processes, ended)
+      await killGroup(worker.driver, processes, ended)
       closeable.close()
     },
   }

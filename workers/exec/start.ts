@@ -5,7 +5,7 @@ import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { recordPid } from '../../shared/data/exec-writes.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { StartExec } from '../../shared/rpc/calls.ts'
 import type { Wire } from '../rpc/call.ts'
@@ -15,11 +15,11 @@ import { type Secrets, secretsFor } from '../secrets/index.ts'
 import { buildPatterns, type SecretPatterns } from '../secrets/patterns.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { Slot } from '../shell/slot.ts'
-import { Command, type CommandFacts, unknownEnd } from './command.ts'
+import { Command, type CommandFacts, withoutExitCode } from './command.ts'
 import type { ExecContext } from './context.ts'
-import { describeEnd, tellEnd } from './describe-end.ts'
+import { describeExit, reportExit } from './describe-exit.ts'
 import { HeldText } from './held-text.ts'
-import { type KnownCommand, recordStart } from './rows.ts'
+import { type ExistingExec, recordStart } from './rows.ts'
 import { type Input, runInSlot } from './run.ts'
 import { runInTerminal } from './terminal.ts'
 
@@ -33,7 +33,7 @@ type CallWire = Pick<Wire, 'isAwaited' | 'held'>
  */
 export async function startCommand(worker: ExecContext, args: StartExec, wire: CallWire): Promise<Command> {
   const inside = await enter(worker, args)
-  const memory = worker.ledger.open(args.accountId, 'requests')
+  const memory = worker.memoryBudget.open(args.accountId, 'requests')
   try {
     const command = await startInside(worker, args, inside, memory, wire)
     void command.ended.then(() => memory.free())
@@ -49,7 +49,7 @@ async function startInside(
   worker: ExecContext,
   args: StartExec,
   { sandbox, leftMs, clock }: EnteredSandbox,
-  memory: Holding,
+  memory: Reservation,
   wire: CallWire,
 ): Promise<Command> {
   // Opened first, because that takes time.
@@ -83,7 +83,7 @@ async function startInside(
 const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
   new Command(facts, async (ended, end) => {
     worker.reach('end: the command has ended, its row does not say so')
-    const other = await tellEnd(worker, requestId, ended, end)
+    const other = await reportExit(worker, requestId, ended, end)
     worker.reach('end: the row says how it ended, nobody was told')
     return other
   })
@@ -95,7 +95,7 @@ const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec)
 })
 
 /** Takes stdin out of the request: it goes once it is written, and the rest of the request once the call is answered. */
-function takeInput(args: StartExec, held: Holding): Input {
+function takeInput(args: StartExec, held: Reservation): Input {
   const { request } = args
   const { stdin, background } = request
   delete request.stdin
@@ -140,7 +140,7 @@ async function run(
     worker.reach('start: the command runs, nobody was told')
     void ended.then(async (end) => {
       const isCut = end.kind === 'lost' || end.isCut
-      command.finish(await describeEnd(worker, command, end, processes()), isCut)
+      command.finish(await describeExit(worker, command, end, processes()), isCut)
     })
   } catch (error) {
     // Nothing has run. A client that has already attached gets `lost`, and may try again.
@@ -148,7 +148,7 @@ async function run(
     input.stdin?.free()
     worker.commands.remove(command)
     await worker.takenBack.take(command.id)
-    command.finish(unknownEnd('lost', 'it could not be started'))
+    command.finish(withoutExitCode('lost', 'it could not be started'))
     throw error
   }
 }
@@ -165,7 +165,7 @@ const sizeOf = ({ rows = 24, columns = 80 }: ExecRequest) => ({ rows, columns })
 function endInTime(command: Command, { request, mode }: StartExec, leftMs: number): void {
   const timeoutMs = request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
   // At its TTL the sandbox ends, even if the timer of the command fires first.
-  const cause = timeoutMs < leftMs ? unknownEnd('timed_out', null) : unknownEnd('killed', 'expired')
+  const cause = timeoutMs < leftMs ? withoutExitCode('timed_out', null) : withoutExitCode('killed', 'expired')
   const timer = setTimeout(() => void command.stop(cause), Math.min(timeoutMs, leftMs))
   void command.ended.then(() => clearTimeout(timer))
 }
@@ -173,7 +173,7 @@ function endInTime(command: Command, { request, mode }: StartExec, leftMs: numbe
 /** Whether a background command ends with its client: it has a grace, so it is fed while it is followed. */
 const isToBeFollowed = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
 
-function findUnderKey(worker: ExecContext, { accountId }: StartExec, known: KnownCommand): Command {
+function findUnderKey(worker: ExecContext, { accountId }: StartExec, known: ExistingExec): Command {
   if (!known.isSameRequest) {
     throw new Problem(
       'idempotency_conflict',

@@ -5,7 +5,7 @@ import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { TerminalSize } from '../drivers/driver.ts'
 import { reachPod, takeSlot } from '../sandbox/enter.ts'
 import type { ShellCommand } from '../shell/script.ts'
-import type { CommandEnd, CommandProcesses } from '../shell/slot.ts'
+import type { CommandExit, CommandProcesses } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
 import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
@@ -28,7 +28,7 @@ export async function runInTerminal(
   command: Command,
   shellCommand: ShellCommand,
   { size, stdin, mustBeAwaited }: TerminalStart,
-): Promise<{ processes: () => CommandProcesses; ended: Promise<CommandEnd> }> {
+): Promise<{ processes: () => CommandProcesses; ended: Promise<CommandExit> }> {
   const { pod, terminal } = await open(worker, sandbox, shellCommand, { id: command.id, size, mustBeAwaited })
   const ended = followOutput(worker, command, terminal)
   const processes = { pod, leader: terminal.pid }
@@ -63,7 +63,7 @@ async function followOutput(
   worker: ExecContext,
   command: Command,
   terminal: Awaited<ReturnType<typeof openTerminal>>,
-): Promise<CommandEnd> {
+): Promise<CommandExit> {
   try {
     for await (const chunk of terminal.stdout) await takeOutput(worker, command, 'stdout', chunk as Buffer)
   } catch {

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
 import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Calls } from '../../shared/rpc/calls.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
@@ -46,7 +46,8 @@ async function retryChanged<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
-      if (!(error instanceof Problem && error.code === 'file_changed') || tries === maxTries) throw error
+      if (!(error instanceof Problem && error.code === 'precondition_failed') || tries === maxTries)
+        throw error
     }
   }
 }
@@ -58,7 +59,7 @@ interface Edit {
   location: Location
 }
 
-async function editOnce(edit: Edit, held: Holding): Promise<Calls['editFile']['result']> {
+async function editOnce(edit: Edit, held: Reservation): Promise<Calls['editFile']['result']> {
   const { args, worker, signal, location } = edit
   const memory = held.move('requests', 0)
   try {
@@ -79,7 +80,7 @@ async function editOnce(edit: Edit, held: Holding): Promise<Calls['editFile']['r
 /** @throws {Problem} `rate_limited` when the account has no memory left for the file */
 async function readWhole(
   { args, worker, signal, location }: Edit,
-  memory: Pick<Holding, 'add'>,
+  memory: Pick<Reservation, 'add'>,
 ): Promise<Buffer> {
   const content = new GrowingBuffer(limits.editBytes)
   const refused = new AbortController()
@@ -94,7 +95,7 @@ async function readWhole(
   await runFileScript(worker, args, AbortSignal.any([signal, refused.signal]), {
     text: readScript,
     args: [location.word, String(limits.editBytes)],
-    mostBytes: limits.editBytes,
+    maxBytes: limits.editBytes,
     onStdout,
   }).catch((error) => {
     refused.signal.throwIfAborted()
@@ -111,9 +112,13 @@ async function refuseOrReplace(
 ) {
   try {
     if (args.if_match !== undefined && args.if_match !== sha256) {
-      throw new Problem('file_changed', 'The file is not the one that if_match means; nothing was written.', {
-        members: { sha256 },
-      })
+      throw new Problem(
+        'precondition_failed',
+        'The file is not the one that if_match means; nothing was written.',
+        {
+          members: { sha256 },
+        },
+      )
     }
     return await inSlices(args.accountId, replaceExact(content, text))
   } catch (error) {

@@ -71,9 +71,9 @@ const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
   [exits.notRegular]: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
   [exits.exists]: ['file_exists', 'The file exists already. Send overwrite: true to replace it.'],
   [exits.cutShort]: ['unavailable', 'The content did not arrive whole; nothing was written. Try again.'],
-  [exits.changed]: ['file_changed', 'The file has changed since you read it; nothing was written.'],
+  [exits.changed]: ['precondition_failed', 'The file has changed since you read it; nothing was written.'],
   [exits.notNew]: [
-    'file_changed',
+    'precondition_failed',
     'The file exists, and the condition was that it does not; nothing was written.',
   ],
   [exits.tooLarge]: [
@@ -113,7 +113,7 @@ const problemOfWords: [RegExp, ErrorCode, string][] = [
     'permission_denied',
     'The kernel does not let this file be read, such as /proc/self/mem.',
   ],
-  [/No space left|Disk quota exceeded/i, 'no_space', "The sandbox's disk is full; nothing was written."],
+  [/No space left|Disk quota exceeded/i, 'disk_full', "The sandbox's disk is full; nothing was written."],
   [/Text file busy/i, 'permission_denied', 'The file is a program that runs. Try again when it has ended.'],
   [/Permission denied|Operation not permitted/i, 'permission_denied', 'The sandbox may not do this.'],
   [
@@ -133,7 +133,7 @@ export interface FileScript {
   /** Takes the script's output as it arrives, but none after the script has ended. Must not throw. */
   onStdout?: CommandIo['onStdout']
   /** Bytes that it may print; a script that prints more is ended. By default nearly none. */
-  mostBytes?: number
+  maxBytes?: number
   /** Aborted once enough was printed. That ends the script, and neither this end nor too much output is a failure then. */
   enough?: AbortSignal
   /** Milliseconds. With `enough`, a time-out is no failure either. */
@@ -152,7 +152,7 @@ export async function runFileScript(
 ): Promise<'whole' | 'cut'> {
   const { sandbox, leftMs } = await enter(worker, call)
   const stderr = new BoundedOutput(littleBytes)
-  const printed = boundPrinted(littleBytes + (script.mostBytes ?? 0))
+  const printed = boundPrinted(littleBytes + (script.maxBytes ?? 0))
   const stops = [signal, printed.tooMuch, ...(script.enough ? [script.enough] : [])]
   const command = {
     argv: ['/bin/sh', '-c', script.text, 'sh', ...script.args],
@@ -189,9 +189,9 @@ export async function runFileScript(
 }
 
 /** Counts a script's output, and passes it on up to the limit. */
-function boundPrinted(mostBytes: number) {
+function boundPrinted(maxBytes: number) {
   const tooMuch = new AbortController()
-  let left = mostBytes
+  let left = maxBytes
   let isOver = false
   return {
     tooMuch: tooMuch.signal,

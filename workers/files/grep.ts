@@ -13,7 +13,7 @@ import { oneOfFew } from './turns.ts'
 /** After this time the answer is what was found so far, and `truncated`. */
 const timeoutMs = 30_000
 /** Bytes of lines and names that may be printed: more than fit an answer, since names that are left out come too. */
-const mostBytes = 64 * 1024 * 1024
+const maxBytes = 64 * 1024 * 1024
 /** Bytes for the line number before a line's text. */
 const numberBytes = 20
 
@@ -86,7 +86,7 @@ export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) 
       String(limits.grepLineBytes + numberBytes),
       ...(include?.find ?? []),
     ],
-    mostBytes,
+    maxBytes,
     onStdout: readRecords(args.accountId, { delimiter: Buffer.of(0), onRecord }),
     enough,
     timeoutMs,

@@ -13,7 +13,7 @@ import { oneOfFew } from './turns.ts'
 /** After this time the list is cut, and `truncated`. */
 const timeoutMs = 30_000
 /** Bytes that a script may print. Beyond it the list is cut. */
-const mostBytes = 64 * 1024 * 1024
+const maxBytes = 64 * 1024 * 1024
 
 /** Prints the format of `stat` for each entry. No name can hold the marks in it. */
 const listScript = `${probes}
@@ -39,7 +39,7 @@ export const listFiles = oneOfFew<'listFiles'>(async (args, worker, { signal }) 
   const end = await runFileScript(worker, args, signal, {
     text: listScript,
     args: [word, `%f %s %Y %y${mark}%n${mark}%N${mark}${mark}`],
-    mostBytes,
+    maxBytes,
     onStdout: readRecords(args.accountId, {
       delimiter: Buffer.from(`${mark}${mark}\n`),
       onRecord,
@@ -138,10 +138,10 @@ export const globFiles = oneOfFew<'globFiles'>(async (args, worker, { signal }) 
   const end = await runFileScript(worker, args, signal, {
     text: globScript,
     args: [word, ...searchFor(pattern, args.pattern.endsWith('/'))],
-    mostBytes,
+    maxBytes,
     onStdout: readRecords(args.accountId, {
       delimiter: Buffer.of(0),
-      mostBytes: prefix.length + pathBytes,
+      maxBytes: prefix.length + pathBytes,
       onRecord: onPath,
       onTooLong: () => {
         isTooLong = true

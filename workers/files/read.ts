@@ -43,7 +43,7 @@ export const viewFile = oneOfFew<'viewFile'>(async (args, worker, { signal }) =>
   await runFileScript(worker, args, signal, {
     text: viewScript,
     args: [word, String(from), count, String(most)],
-    mostBytes: most + headerBytes,
+    maxBytes: most + headerBytes,
     onStdout: (chunk) => void printed.push(chunk),
   })
   const output = printed.bytes
@@ -150,7 +150,7 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
     stdin: (stdin) => {
       state.stdin = stdin
     },
-    mostBytes: Number.POSITIVE_INFINITY,
+    maxBytes: Number.POSITIVE_INFINITY,
     onStdout,
     enough: enough.signal,
     timeoutMs: streamMs,
@@ -163,12 +163,14 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
 /**
  * What a request gets of the file that is there.
  * @returns `isSame` when the client has it already; the range, if one counts
- * @throws {Problem} `file_changed`, and those of a range
+ * @throws {Problem} `precondition_failed`, and those of a range
  */
 function weigh({ range, ifRange, ifMatch, ifNoneMatch }: ReadConditions, size: number, sha256: string) {
   const names = (tags: Tags) => tags === '*' || tags.includes(sha256)
   if (ifMatch !== undefined && !names(ifMatch)) {
-    throw new Problem('file_changed', 'The file is not the one that If-Match means.', { members: { sha256 } })
+    throw new Problem('precondition_failed', 'The file is not the one that If-Match means.', {
+      members: { sha256 },
+    })
   }
   if (ifNoneMatch !== undefined && names(ifNoneMatch)) return { isSame: true }
   const counts = ifRange === undefined || ifRange === tagOf(sha256)
@@ -208,7 +210,7 @@ export const readShown: StreamHandler<'readShown', SandboxContext> = async (
     await runFileScript(worker, args, signal, {
       text: shownScript,
       args: [locate(args).word, String(from), count],
-      mostBytes: Number.POSITIVE_INFINITY,
+      maxBytes: Number.POSITIVE_INFINITY,
       onStdout,
       timeoutMs: streamMs,
     })

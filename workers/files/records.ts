@@ -8,9 +8,9 @@ const recordBytes = 64 * 1024
 export interface RecordReader {
   delimiter: Buffer
   onRecord: (record: Buffer) => void
-  /** Called instead of `onRecord` for a record of more than `mostBytes` (by default 64 KiB), which is skipped. */
+  /** Called instead of `onRecord` for a record of more than `maxBytes` (by default 64 KiB), which is skipped. */
   onTooLong?: () => void
-  mostBytes?: number
+  maxBytes?: number
 }
 
 /**
@@ -19,15 +19,15 @@ export interface RecordReader {
  * @returns a function that takes the next chunk; each call must wait for the one before
  */
 export function readRecords(accountId: string, reader: RecordReader): (chunk: Buffer) => Promise<void> {
-  const { delimiter, onRecord, onTooLong = () => {}, mostBytes = recordBytes } = reader
+  const { delimiter, onRecord, onTooLong = () => {}, maxBytes = recordBytes } = reader
   /** The start of a record whose end has not come yet, bounded, and never copied twice. */
-  const held = Buffer.allocUnsafeSlow(mostBytes + delimiter.length)
+  const held = Buffer.allocUnsafeSlow(maxBytes + delimiter.length)
   let heldBytes = 0
   /** Whether it is within a record that is too long. */
   let isPassing = false
 
   const end = (record: Buffer) => {
-    if (isPassing || record.length > mostBytes) onTooLong()
+    if (isPassing || record.length > maxBytes) onTooLong()
     else onRecord(record)
     heldBytes = 0
     isPassing = false

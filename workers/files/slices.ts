@@ -4,7 +4,7 @@
  * slice at most.
  */
 import { performance } from 'node:perf_hooks'
-import { append, type Turns, takeFirst } from '../../shared/lib/turns.ts'
+import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 
 /** Milliseconds. Another account's command takes some ten rounds of the loop, and each may wait for a slice. */
 const sliceMs = 3
@@ -12,7 +12,7 @@ const sliceMs = 3
 /** Work that can pause at each `yield`. From one `yield` to the next it takes far less than a slice. */
 export type Steps<T> = Generator<undefined, T>
 
-const waiting: Turns<() => void> = new Map()
+const waiting: RoundRobinQueue<() => void> = new Map()
 let isTaken = false
 
 export async function inSlices<T>(accountId: string, steps: Steps<T>): Promise<T> {

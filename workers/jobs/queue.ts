@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import { type JobName, type Jobs, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import { assignPod } from '../pods/claimed-pod.ts'
 import { createPod } from '../pods/create-pod.ts'
-import { reapPod } from '../pods/end-and-delete.ts'
+import { reapPod } from '../pods/destroy-and-delete-pod.ts'
 import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { readClock } from '../../shared/data/clock.ts'
-import { adoptPod, endSandbox, markReady } from '../../shared/data/sandbox-writes.ts'
+import { adoptPod, markDestroyed, markReady } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import { type Driver, type Pod, PodRefused } from '../drivers/driver.ts'
@@ -72,7 +72,7 @@ async function settle(worker: PodsContext, sandboxId: string, pod: Pod, slot: Sl
  * another worker has made the sandbox ready meanwhile.
  */
 async function giveUp(worker: PodsContext, sandbox: SandboxRow, words: string) {
-  const ended = await endSandbox(worker.db, sandbox.id, 'start_failed', words)
+  const ended = await markDestroyed(worker.db, sandbox.id, 'start_failed', words)
   if (ended) {
     worker.metrics.creates.observe(
       { outcome: 'start_failed' },

@@ -2,7 +2,7 @@ import { readClock } from '../../shared/data/clock.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { PodsContext } from './context.ts'
-import { endAndDelete } from './end-and-delete.ts'
+import { destroyAndDeletePod } from './destroy-and-delete-pod.ts'
 
 /** A job that runs early adds itself again. */
 export type ExpiryContext = PodsContext & Pick<Context, 'jobs'>
@@ -14,5 +14,5 @@ export async function expireSandbox(worker: ExpiryContext, sandboxId: string): P
   // Redis' clock may run ahead of PostgreSQL's, and only PostgreSQL's counts.
   if (msLeft > 0) return await worker.jobs.add('expire', { sandboxId }, msLeft)
   worker.reach('expire: before the row is ended')
-  await endAndDelete(worker, sandboxId, 'expired', null, 'expire: the row is ended, the pod lives')
+  await destroyAndDeletePod(worker, sandboxId, 'expired', null, 'expire: the row is ended, the pod lives')
 }

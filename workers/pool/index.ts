@@ -75,7 +75,7 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
     } catch (error) {
       log.warn({ err: error }, 'the warm pool could not be looked after; it is tried again')
     }
-    const ms = isEmpty ? settings.sweepSeconds * 1000 : lookEveryMs
+    const ms = isEmpty ? settings.reconcileIntervalSeconds * 1000 : lookEveryMs
     await sleep(ms, undefined, { signal: pause.signal }).catch(() => {})
   }
   await Promise.all(underWay.values())

@@ -39,7 +39,7 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
   }
   const tell = async () => {
     const entry = { id, url, driverProblem, isSetUp, isDraining }
-    const [told] = await Promise.allSettled([announceWorker(redis, settings.callsKeys, entry)])
+    const [told] = await Promise.allSettled([announceWorker(redis, settings.rpcKeys, entry)])
     return told.status === 'fulfilled'
   }
   const beat = async () => {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { WebSocket } from 'ws'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import {
   argsHeader,
   type CallName,
@@ -23,7 +23,7 @@ export interface Wire {
   signal: AbortSignal
   isAwaited: IsAwaited
   /** Counts the call's body, and a stream's buffers, until the answer has been sent. */
-  held: Holding
+  held: Reservation
 }
 
 /** Answers one call of the API. Throws a Problem for the client. */

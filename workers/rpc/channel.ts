@@ -1,4 +1,4 @@
-/** The RPC server, whose handshake requires a key of CALLS_KEY. */
+/** The RPC server, whose handshake requires a key of RPC_KEY. */
 import { createServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { limitRequest } from '../../shared/platform/sockets.ts'

@@ -4,26 +4,26 @@ import { json } from 'node:stream/consumers'
 import { limits } from '../../shared/contract/limits.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import { readPendingInput, wasStalled } from '../../shared/platform/event-loop-stall.ts'
+import { stillMs } from '../../shared/platform/liveness-timeouts.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
-import { stillMs } from '../../shared/platform/silence.ts'
 import { limitRequest } from '../../shared/platform/sockets.ts'
-import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
 import {
   accountHeader,
   argsHeader,
   type CallName,
   isStream,
+  livenessTimeoutHeader,
   nameAt,
   problemHeader,
   type StreamCallName,
-  silenceHeader,
 } from '../../shared/rpc/calls.ts'
 import { argsOf, type CallHandlers, type SocketHandlers, type StreamHandler } from './call.ts'
 import { isFault, problemOf } from './problem.ts'
 import { isAttachment, takeWebSocket } from './websockets.ts'
 
-type ServerContext = Pick<Context, 'ledger' | 'log' | 'settings'>
+type ServerContext = Pick<Context, 'memoryBudget' | 'log' | 'settings'>
 
 interface Handlers<Worker> {
   calls: CallHandlers<Worker>
@@ -101,17 +101,17 @@ export class CallServer<Worker extends ServerContext> {
 
 /** Returns undefined after refusing the call of an account with too many streams, or without memory for the body. */
 function holdCall(
-  { ledger }: ServerContext,
+  { memoryBudget }: ServerContext,
   { url = '', headers }: IncomingMessage,
   response: ServerResponse,
 ) {
   const accountId = String(headers[accountHeader])
   const isUpload = argsHeader in headers
-  let held: Holding | undefined
+  let held: Reservation | undefined
   try {
     held = isStream(url)
-      ? ledger.openStream(accountId, isUpload ? 'uploads' : 'streams', limits.streams)
-      : ledger.open(accountId, 'requests')
+      ? memoryBudget.openStream(accountId, isUpload ? 'uploads' : 'streams', limits.streams)
+      : memoryBudget.open(accountId, 'requests')
     // A client's own body passes in pieces.
     if (!isUpload) held.add(Number(headers['content-length']))
     return held
@@ -133,16 +133,16 @@ async function answer<Worker extends ServerContext>(
   handle: StreamHandler<StreamCallName, Worker>,
   request: IncomingMessage,
   response: ServerResponse,
-  held: Holding,
+  held: Reservation,
 ): Promise<void> {
   let args: unknown
   const hungUp = new AbortController()
   response.on('close', () => hungUp.abort())
   const since = performance.now()
-  const answerMs = Number(request.headers[silenceHeader])
+  const answerMs = Number(request.headers[livenessTimeoutHeader])
   const isAwaited = async () => {
-    await readWhatCame()
-    return !hungUp.signal.aborted && !stoodStill(since, stillMs(answerMs))
+    await readPendingInput()
+    return !hungUp.signal.aborted && !wasStalled(since, stillMs(answerMs))
   }
   try {
     args = argsHeader in request.headers ? argsOf(request) : await json(request)

@@ -5,9 +5,9 @@ import { WebSocketServer } from 'ws'
 import { limits } from '../../shared/contract/limits.ts'
 import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { RateLimitedWebSocket } from '../../shared/platform/rate-limited-websocket.ts'
-import { endSoon } from '../../shared/platform/sockets.ts'
+import { closeGracefully } from '../../shared/platform/sockets.ts'
 import { attachPath, type InSandbox, problemHeader } from '../../shared/rpc/calls.ts'
 import { argsOf, type SocketHandlers } from './call.ts'
 import { problemOf } from './problem.ts'
@@ -44,7 +44,7 @@ const sockets = new WebSocketServer({
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
 /** @param worker undefined while it accepts none */
-export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
+export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>>(
   handlers: SocketHandlers<Worker>,
   worker: Worker | undefined,
   request: IncomingMessage,
@@ -54,12 +54,12 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
   const open = handlers[request.url ?? '']
   if (!open || !worker) {
     socket.write('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
-    return endSoon(socket)
+    return closeGracefully(socket)
   }
-  let memory: Holding | undefined
+  let memory: Reservation | undefined
   try {
     const args = argsOf(request) as InSandbox
-    memory = worker.ledger.open(args.accountId, 'websockets')
+    memory = worker.memoryBudget.open(args.accountId, 'websockets')
     memory.add(socketBytes)
     const opened = await open(worker, args as never)
     let isServed = false
@@ -84,6 +84,6 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
       `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\n${problemHeader}: 1\r\n` +
         `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
     )
-    endSoon(socket)
+    closeGracefully(socket)
   }
 }

@@ -1,17 +1,17 @@
 /** What every call that works inside a sandbox begins and ends with. */
 
 import type { DatabaseClock } from '../../shared/data/clock.ts'
-import { findWithTimeLeft } from '../../shared/data/sandbox-pods.ts'
+import { findRemainingTime } from '../../shared/data/sandbox-pods.ts'
 import { envSealContext, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
+import { readPendingInput } from '../../shared/platform/event-loop-stall.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
-import { mustRun, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
+import { assertRunning, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
 import type { Opener } from '../../shared/platform/seal.ts'
-import { readWhatCame } from '../../shared/platform/standstill.ts'
 import { DriverUnavailable, PodExhausted, PodGone } from '../drivers/driver.ts'
 import type { Resource } from '../drivers/exhausted.ts'
 import { awaitReplacement, beginUse, renewPod } from '../pods/claimed-pod.ts'
 import type { PodsContext } from '../pods/context.ts'
-import { type RunEnd, runCommand } from '../shell/run.ts'
+import { runCommand, type SlotRunResult } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandIo, Slot } from '../shell/slot.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
@@ -47,14 +47,14 @@ async function readOwn(
   worker: SandboxContext,
   { sandboxId, accountId }: { sandboxId: string; accountId: string },
 ) {
-  const found = await findWithTimeLeft(worker.db, sandboxId)
+  const found = await findRemainingTime(worker.db, sandboxId)
   if (!found || found.account_id !== accountId) refuseMissing()
   const { left_ms: leftMs, clock_ms: ms, ...sandbox } = found
   return { sandbox, leftMs, clock: { ms, readAt: performance.now() } }
 }
 
 function enterNow({ leftMs, sandbox, clock }: Awaited<ReturnType<typeof readOwn>>): EnteredSandbox {
-  mustRun(sandbox)
+  assertRunning(sandbox)
   return { sandbox, leftMs: Math.max(1, leftMs), clock }
 }
 
@@ -73,10 +73,10 @@ export async function runInside(
   command: ShellCommand,
   io: CommandIo,
   options: { timeoutMs: number; signal: AbortSignal },
-): Promise<RunEnd> {
+): Promise<SlotRunResult> {
   const slot = await openSlotIn(worker, sandbox)
   // A client that was told meanwhile that this call is lost has hung up: then nothing is run.
-  await readWhatCame()
+  await readPendingInput()
   const end = await runCommand(worker.driver, slot, command, io, options)
   if (end.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
   return end

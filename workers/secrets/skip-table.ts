@@ -1,16 +1,16 @@
 /** How far no value can begin (Wu and Manber): most bytes of output are skipped without a look. */
 
 /** Bytes of a window at most; the longest leap is one less. */
-const mostPrefix = 64
+const maxPrefix = 64
 
 /** Seven bits of each byte, which tell ASCII apart. */
 const pairAt = (bytes: Uint8Array, last: number): number =>
   ((bytes[last - 1]! & 127) << 7) | (bytes[last]! & 127)
 export const skipTableBytes = 128 * 128
 
-/** Looks at the last two bytes of a window as long as the shortest value (or {@link mostPrefix}). */
+/** Looks at the last two bytes of a window as long as the shortest value (or {@link maxPrefix}). */
 export function makeSkipTable(values: readonly Uint8Array[]) {
-  const window = values.reduce((least, { length }) => Math.min(least, length), mostPrefix)
+  const window = values.reduce((least, { length }) => Math.min(least, length), maxPrefix)
   const shifts = new Uint8Array(skipTableBytes).fill(window - 1)
   for (const value of values) {
     for (let last = 1; last < window; last++) {

@@ -27,7 +27,7 @@ kill -CONT $leader 2>/dev/null; echo; ${waitToBeClosed}`
  * Kills the process groups of the leader and the command, which a fork bomb cannot escape, then what else is in their
  * sessions. Prints `left` if a process does not end, and an empty line otherwise.
  */
-const killSessions = `leader=$1 command=\${2:-$1}
+const killSessionsScript = `leader=$1 command=\${2:-$1}
 kill -KILL -$leader 2>/dev/null; kill -KILL -$command 2>/dev/null; kill -KILL $command 2>/dev/null
 for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do left=
 ${forEachProcess(`case $1 in [ZX]) continue;; esac
@@ -53,13 +53,15 @@ export async function signalGroup(
  * Ends all processes in the sessions of the command and of its slot, the shell included.
  * @returns `unreachable` also when one of them does not end
  */
-export async function endSessions(
+export async function killSessions(
   driver: Driver,
   { pod, leader, command }: CommandProcesses,
 ): Promise<'ended' | 'gone' | 'unreachable'> {
   const pids = [leader, ...(command === undefined ? [] : [command])].map(String)
   try {
-    return (await runToLine(driver, pod, [killSessions, 'sh', ...pids])) === '' ? 'ended' : 'unreachable'
+    return (await runToLine(driver, pod, [killSessionsScript, 'sh', ...pids])) === ''
+      ? 'ended'
+      : 'unreachable'
   } catch (error) {
     return error instanceof PodGone ? 'gone' : 'unreachable'
   }
@@ -85,7 +87,7 @@ async function runToLine(
   words: readonly string[],
 ): Promise<string | undefined> {
   const process = await startQuietly(driver, pod, ['/bin/sh', '-c', ...words])
-  const line = await withTimeout(driver.silence.shell, new LineReader(process.stdout).next())
+  const line = await withTimeout(driver.livenessTimeouts.shell, new LineReader(process.stdout).next())
   process.close()
   return line
 }

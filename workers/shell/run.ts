@@ -1,16 +1,16 @@
 /** Runs a command until it ends, times out or is cancelled. */
 import { untilAborted, withTimeout } from '../../shared/lib/timeout.ts'
 import type { Driver } from '../drivers/driver.ts'
-import { endSessions, signalGroup } from './kill.ts'
+import { killSessions, signalGroup } from './kill.ts'
 import type { ShellCommand } from './script.ts'
-import type { CommandEnd, CommandIo, CommandProcesses, Slot } from './slot.ts'
+import type { CommandExit, CommandIo, CommandProcesses, Slot } from './slot.ts'
 
 /** Milliseconds between TERM and KILL. */
 const graceMs = 2_000
 /** Milliseconds that the last output of a killed command is waited for. */
 const drainMs = 2_000
 
-export type RunEnd = CommandEnd | { kind: 'timed_out' } | { kind: 'cancelled' }
+export type SlotRunResult = CommandExit | { kind: 'timed_out' } | { kind: 'cancelled' }
 
 export interface RunOptions {
   timeoutMs: number
@@ -24,7 +24,7 @@ export async function runCommand(
   command: ShellCommand,
   io: CommandIo,
   { timeoutMs, signal }: RunOptions,
-): Promise<RunEnd> {
+): Promise<SlotRunResult> {
   if (signal.aborted) {
     slot.close()
     return { kind: 'cancelled' }
@@ -37,7 +37,7 @@ export async function runCommand(
     })
     const first = await withTimeout(timeoutMs, whileAwaited, () => 'timed_out' as const)
     if (first !== 'timed_out' && first !== 'cancelled') return first
-    await endGroup(driver, slot.processes, ended)
+    await killGroup(driver, slot.processes, ended)
     return { kind: first }
   } finally {
     slot.close()
@@ -48,12 +48,12 @@ export async function runCommand(
  * Ends the process group of a command and waits a little for its last output. A shell that does not
  * report the end of the command is ended too.
  */
-export async function endGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
+export async function killGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
   await signalGroup(driver, processes, 'TERM')
   if (await settles(ended, graceMs)) return
   await signalGroup(driver, processes, 'KILL')
   if (await settles(ended, drainMs)) return
-  await endSessions(driver, processes)
+  await killSessions(driver, processes)
 }
 
 async function settles(work: Promise<unknown>, ms: number): Promise<boolean> {

@@ -50,11 +50,11 @@ export const shellThatWaits: readonly string[] = [
  * Bytes of a script that is sent as one line; a longer one is sent by its length, through `dd`, which takes half of the
  * time to start a command. Shells read a line byte by byte, and some change bytes that are not ASCII.
  */
-const mostOfLine = 2_048
+const maxOfLine = 2_048
 
 /** What the waiting shell reads. No script begins with a digit. */
 export function messageFor(script: Buffer): Buffer {
-  const isLine = script.length <= mostOfLine && script.every((byte) => byte >= 0x20 && byte < 0x7f)
+  const isLine = script.length <= maxOfLine && script.every((byte) => byte >= 0x20 && byte < 0x7f)
   return isLine
     ? Buffer.concat([script, Buffer.from('\n')])
     : Buffer.concat([Buffer.from(`${script.length}\n`), script])

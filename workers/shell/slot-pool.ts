@@ -63,7 +63,7 @@ export class SlotPool {
   private isClosed = false
 
   constructor(options: SlotPoolOptions) {
-    const { driver, idleMs = 60_000, max = 500, silentMs = driver.silence.slot } = options
+    const { driver, idleMs = 60_000, max = 500, silentMs = driver.livenessTimeouts.slot } = options
     this.driver = driver
     this.options = options
     this.idleMs = idleMs

@@ -38,7 +38,7 @@ export interface CommandIo {
  * Never a guess: either the exit status that the shell reported, or `lost`. A command may end or stop that shell, which
  * is its parent. How the shell itself ended says nothing about the command.
  */
-export type CommandEnd =
+export type CommandExit =
   /**
    * `isCut`: the end of stderr did not come, so how much was printed there is not known. `inRoot`: it ran in `/`, because
    * the workspace could not be entered.
@@ -81,10 +81,10 @@ export async function startQuietly(
 export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   const process = await startQuietly(driver, pod, shellThatWaits)
   const lines = new LineReader(process.stdout)
-  const first = await withTimeout(driver.silence.shell, lines.next())
+  const first = await withTimeout(driver.livenessTimeouts.shell, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
   if (first !== undefined && /^[1-9]\d{0,9}$/.test(first)) {
-    return new Slot(pod, Number(first), process, lines, driver.silence.shell)
+    return new Slot(pod, Number(first), process, lines, driver.livenessTimeouts.shell)
   }
   const why = await whySilent(driver, pod, process)
   process.close()
@@ -121,7 +121,7 @@ export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource
   try {
     const process = await startQuietly(driver, pod, probe)
     const words = new LineReader(process.stderr).next()
-    const answer = await withTimeout(driver.silence.shell, new LineReader(process.stdout).next())
+    const answer = await withTimeout(driver.livenessTimeouts.shell, new LineReader(process.stdout).next())
     const said = answer === 'room' ? undefined : await withTimeout(endMs, words)
     process.close()
     return usedUpBy(said ?? '') ?? (answer === 'none' ? 'processes' : undefined)
@@ -175,14 +175,14 @@ export class Slot {
   }
 
   /** Runs one command. A slot serves no second one. */
-  run(command: ShellCommand, io: CommandIo): Promise<CommandEnd> {
+  run(command: ShellCommand, io: CommandIo): Promise<CommandExit> {
     const mark = randomBytes(16).toString('hex')
     this.process.stdin.write(messageFor(scriptFor(command, mark)))
     // The command itself may be large, and is not kept while it runs.
     return this.follow(mark, command.noStdin, io)
   }
 
-  private async follow(mark: string, noStdin: boolean | undefined, io: CommandIo): Promise<CommandEnd> {
+  private async follow(mark: string, noStdin: boolean | undefined, io: CommandIo): Promise<CommandExit> {
     const { process, lines } = this
     try {
       const first = await withTimeout(this.answerMs, lines.next())

@@ -3,7 +3,7 @@
  * ordinary slot first puts the command into a file, and a shell on the terminal runs that.
  *
  * The shell waits until its pid is written down, so no command runs that nobody could find again. Until then its argv
- * names the file, and the file the command: that is how {@link endWaiting} finds a shell whose worker died.
+ * names the file, and the file the command: that is how {@link killWaitingShells} finds a shell whose worker died.
  */
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import {
@@ -17,10 +17,10 @@ import {
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { tidy } from './kill.ts'
 import { inRoot, type ShellCommand, terminalScriptFor } from './script.ts'
-import { type CommandEnd, findUsedUp, LineReader, type Slot, startQuietly, whySilent } from './slot.ts'
+import { type CommandExit, findUsedUp, LineReader, type Slot, startQuietly, whySilent } from './slot.ts'
 
 const noRoom = 'the sandbox has no room for the command'
-const mostOfWords = 1_000
+const maxOfWords = 1_000
 
 export interface TerminalWays {
   /** Of the command; unguessable, and never used before in this pod. */
@@ -59,7 +59,7 @@ export async function openTerminal(
     return await connect(driver, pod, process, beforeStart)
   } catch (error) {
     process?.close()
-    void endWaiting(driver, pod, id)
+    void killWaitingShells(driver, pod, id)
     throw error
   }
 }
@@ -72,7 +72,7 @@ async function connect(
 ) {
   const { stdin, stdout, ended, close, resize } = process
   const lines = new LineReader(stdout)
-  const first = await withTimeout(driver.silence.shell, lines.next())
+  const first = await withTimeout(driver.livenessTimeouts.shell, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
   const [, pid, place] = /^([1-9]\d{0,9})( \/)?\r?$/.exec(first ?? '') ?? []
   if (pid === undefined) throw await whySilent(driver, pod, { ended }, first)
@@ -81,7 +81,7 @@ async function connect(
   // The terminal echoes the line before the shell has read it, so this comes before the command's output. Without it the
   // connection is dead, and nobody knows whether the command runs.
   const isEchoed = await withTimeout(
-    driver.silence.shell,
+    driver.livenessTimeouts.shell,
     lines.next().then(() => true),
   )
   if (!isEchoed) close()
@@ -92,7 +92,7 @@ async function connect(
     stdin,
     stdout,
     ended: ended.then(
-      (end): CommandEnd => (end.kind === 'exited' && place === inRoot ? { ...end, inRoot: true } : end),
+      (end): CommandExit => (end.kind === 'exited' && place === inRoot ? { ...end, inRoot: true } : end),
     ),
     close,
     resize: async (to: TerminalSize) => await resize?.(to),
@@ -114,7 +114,7 @@ async function writeScript(
     stdin: script,
     onStdout() {},
     onStderr(chunk: Buffer) {
-      words = (words + chunk.toString('latin1')).slice(0, mostOfWords)
+      words = (words + chunk.toString('latin1')).slice(0, maxOfWords)
     },
   }
   const end = await slot.run({ argv, cwd: '/', env: { LC_ALL: 'C' } }, io)
@@ -136,5 +136,5 @@ done; echo; rm -f "$1"; read -r _`
  * a command that has started.
  * @returns false when the pod cannot be reached
  */
-export const endWaiting = (driver: Driver, pod: PodName, id: string): Promise<boolean> =>
+export const killWaitingShells = (driver: Driver, pod: PodName, id: string): Promise<boolean> =>
   tidy(driver, pod, [endWaitingScript, 'sh', fileOf(id)])

@@ -9,7 +9,7 @@ import type WebSocket from 'ws'
 import { keepAlive } from '../../../shared/contract/keep-alive.ts'
 import { TokenBuckets } from '../../../shared/lib/token-buckets.ts'
 import { RateLimitedWebSocket } from '../../../shared/platform/rate-limited-websocket.ts'
-import { DriverUnavailable, PodGone, type Process, type ProcessEnd } from '../driver.ts'
+import { DriverUnavailable, PodGone, type Process, type ProcessExit } from '../driver.ts'
 import { outputsOf, type ProcessOutput } from '../output.ts'
 import { type ClusterConnection, driverUnavailable, type Failure, readStatus } from './client.ts'
 
@@ -25,14 +25,14 @@ export interface Protocol {
   name: string
   take(channel: number, bytes: Buffer, to: Outputs): void
   /** How it ended, when the connection was closed without another word. */
-  closed(code: number): ProcessEnd
+  closed(code: number): ProcessExit
   endInput(socket: WebSocket, done: (error?: Error | null) => void): void
 }
 
 export interface Outputs {
   stdout: ProcessOutput
   stderr: ProcessOutput
-  end(result: ProcessEnd): void
+  end(result: ProcessExit): void
 }
 
 /** `abandon` closes it for a reason: the process then ends as `lost`, with that reason. */
@@ -56,7 +56,7 @@ export async function openChannels(
   const url = `${server}/api/v1/namespaces/${namespace}/pods/${pod}/${subresource}`
   const socket = new RateLimitedWebSocket(url, [protocol.name], {
     ...credentials,
-    handshakeTimeout: connection.silence.cluster,
+    handshakeTimeout: connection.livenessTimeouts.cluster,
     // The types do not have it yet.
     ...{ closeTimeout: 2_000 },
     perMessageDeflate: false,
@@ -69,7 +69,7 @@ export async function openChannels(
   })
   socket.limitFrames(frameLimit, pod)
   // Made before the socket opens, so that no byte is missed.
-  const process = attach(socket, protocol, connection.silence.keepAlive)
+  const process = attach(socket, protocol, connection.livenessTimeouts.keepAlive)
   await awaitOpen(socket, protocol.name)
   return { socket, process }
 }
@@ -104,7 +104,7 @@ const refusal = (failure: Failure) =>
     : driverUnavailable(failure)
 
 function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): PodProcess {
-  const { promise: ended, resolve: settle } = Promise.withResolvers<ProcessEnd>()
+  const { promise: ended, resolve: settle } = Promise.withResolvers<ProcessExit>()
   let isOver = false
   const output = outputsOf(socket, bufferBytes)
   const stdout = output()
@@ -112,7 +112,7 @@ function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): Pod
   const liveness = keepAlive(socket, pingEveryMs, () => abandon('the connection went silent'))
   const stdin = input(socket, protocol, liveness.wrote)
 
-  const end = (result: ProcessEnd) => {
+  const end = (result: ProcessExit) => {
     if (isOver) return
     isOver = true
     liveness.stop()

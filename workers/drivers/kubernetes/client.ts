@@ -7,8 +7,12 @@ import { readFile } from 'node:fs/promises'
 import type { RequestOptions } from 'node:https'
 import { ApiException, KubeConfig, type RequestContext } from '@kubernetes/client-node'
 import { Agent, type Dispatcher } from 'undici'
+import {
+  type LivenessTimeouts,
+  livenessTimeoutsOf,
+  usualSeconds,
+} from '../../../shared/platform/liveness-timeouts.ts'
 import { SettingsError } from '../../../shared/platform/settings.ts'
-import { type Silence, silenceOf, usualSeconds } from '../../../shared/platform/silence.ts'
 import { DriverUnavailable, NotSetUp } from '../driver.ts'
 import { runClusterHint } from './policies.ts'
 
@@ -20,15 +24,15 @@ export class ClusterConnection extends KubeConfig {
   #pool: Dispatcher | undefined
   #path: string | undefined
   #text: string | undefined
-  silence: Silence = silenceOf(usualSeconds)
+  livenessTimeouts: LivenessTimeouts = livenessTimeoutsOf(usualSeconds)
 
   /**
    * @param path of a kubeconfig; without one, the service account of the pod that this runs in
    * @throws {SettingsError} there is none, or it is unusable
    */
-  static open(path: string | undefined, silence?: Silence): ClusterConnection {
+  static open(path: string | undefined, livenessTimeouts?: LivenessTimeouts): ClusterConnection {
     const connection = new ClusterConnection()
-    if (silence) connection.silence = silence
+    if (livenessTimeouts) connection.livenessTimeouts = livenessTimeouts
     connection.#path = path
     try {
       if (path !== undefined) {
@@ -61,7 +65,7 @@ export class ClusterConnection extends KubeConfig {
     }
     this.#pool ??= await this.#openPool(request, options)
     request.setDispatcher(this.#pool)
-    request.setSignal(AbortSignal.timeout(this.silence.cluster))
+    request.setSignal(AbortSignal.timeout(this.livenessTimeouts.cluster))
   }
 
   async close(): Promise<void> {

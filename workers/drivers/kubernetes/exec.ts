@@ -1,6 +1,6 @@
 /** A process in a pod, over the protocol that Kubernetes has for an exec. */
 import type WebSocket from 'ws'
-import type { ProcessEnd, StartOptions, TerminalSize } from '../driver.ts'
+import type { ProcessExit, StartOptions, TerminalSize } from '../driver.ts'
 import { openChannels, type PodProcess, type Protocol } from './channels.ts'
 import type { ClusterConnection } from './client.ts'
 import { containerName } from './manifest.ts'
@@ -10,7 +10,7 @@ const channels = { stdin: 0, stdout: 1, stderr: 2, status: 3, resize: 4, close: 
 /** @param readStatus is given what Kubernetes sends after the last byte of both streams */
 const execProtocol = (
   name: string,
-  readStatus: (bytes: Buffer) => ProcessEnd,
+  readStatus: (bytes: Buffer) => ProcessExit,
   endInput: Protocol['endInput'],
 ): Protocol => ({
   name,
@@ -110,7 +110,7 @@ const resizer =
     })
 
 /** A status without an exit code is `lost`. */
-function readEnd(bytes: Buffer): ProcessEnd {
+function readEnd(bytes: Buffer): ProcessExit {
   try {
     const status = JSON.parse(bytes.toString())
     if (status.status === 'Success') return { kind: 'exited', code: 0 }

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { CoreV1Api } from '@kubernetes/client-node'
 import { withTimeout } from '../../../shared/lib/timeout.ts'
+import type { LivenessTimeouts } from '../../../shared/platform/liveness-timeouts.ts'
 import type { Logger } from '../../../shared/platform/log.ts'
-import type { Silence } from '../../../shared/platform/silence.ts'
 import {
   type Driver,
   type DriverOptions,
@@ -19,8 +19,8 @@ import {
 import type { PodProcess } from './channels.ts'
 import { ClusterConnection, readFailure } from './client.ts'
 import { podDeath } from './death.ts'
-import { endAllArgv, endAllProcesses } from './end-all.ts'
 import { openExec, wrap } from './exec.ts'
+import { killAllArgv, killAllProcesses } from './kill-all.ts'
 import {
   assignClusterPod,
   awaitReady,
@@ -42,7 +42,7 @@ const lastWordsMs = 2_000
 export class KubernetesDriver implements Driver {
   readonly kind = 'kubernetes'
   readonly startsSlowly = true
-  readonly silence: Silence
+  readonly livenessTimeouts: LivenessTimeouts
   private readonly connection: ClusterConnection
   private readonly cluster: Cluster
   /** Pods that a list showed dead, and that the watch may still report. */
@@ -56,13 +56,13 @@ export class KubernetesDriver implements Driver {
    * @throws {SettingsError} there is no kubeconfig, or it is unusable
    */
   constructor({ settings, installationId, log }: DriverOptions) {
-    const { kubernetes, sandbox, silence } = settings
+    const { kubernetes, sandbox, livenessTimeouts } = settings
     if (!/^[a-z0-9]([-\w.]{0,61}[a-z0-9])?$/i.test(installationId)) {
       throw new Error('The installation id cannot be a label of Kubernetes.')
     }
     const { namespace } = kubernetes
-    this.silence = silence
-    this.connection = ClusterConnection.open(kubernetes.kubeconfig, silence)
+    this.livenessTimeouts = livenessTimeouts
+    this.connection = ClusterConnection.open(kubernetes.kubeconfig, livenessTimeouts)
     const api = this.connection.makeApiClient(CoreV1Api)
     const watch = new PodWatch(this.connection, namespace, installationId, log)
     watch.onEnd((uid) => this.abandonProcesses(uid))
@@ -70,7 +70,18 @@ export class KubernetesDriver implements Driver {
     const exec: Cluster['exec'] = (pod, argv) => this.exec(pod, argv)
     const setup = watchSetup(this.connection, settings, installationId, log)
     const tried = new Set<string>()
-    this.cluster = { api, namespace, installationId, sandbox, silence, setup, watch, log, exec, tried }
+    this.cluster = {
+      api,
+      namespace,
+      installationId,
+      sandbox,
+      livenessTimeouts,
+      setup,
+      watch,
+      log,
+      exec,
+      tried,
+    }
   }
 
   async ping(): Promise<void> {
@@ -79,7 +90,7 @@ export class KubernetesDriver implements Driver {
       throw new DOMException('', 'TimeoutError')
     }
     const asked = [api.listNamespacedPod({ namespace, limit: 1 }), this.cluster.setup.check()]
-    await withTimeout(this.silence.ping, Promise.all(asked), late).catch(async (error) => {
+    await withTimeout(this.livenessTimeouts.ping, Promise.all(asked), late).catch(async (error) => {
       // The credential may have ended, and another have been put in its place: the next ping tries that.
       if (await this.connection.readAgain()) {
         this.cluster.log.info('the kubeconfig was replaced, and read again')
@@ -113,24 +124,24 @@ export class KubernetesDriver implements Driver {
   }
 
   async start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
-    this.mustRun(pod)
+    this.assertRunning(pod)
     return await this.exec(pod, wrap(argv, options), options)
   }
 
   async endProcesses(pod: PodName): Promise<void> {
-    this.mustRun(pod)
-    await endAllProcesses(await this.exec(pod, endAllArgv))
+    this.assertRunning(pod)
+    await killAllProcesses(await this.exec(pod, killAllArgv))
   }
 
   async connect(pod: PodName, port: number): Promise<Duplex> {
-    this.mustRun(pod)
+    this.assertRunning(pod)
     this.mustBeOpen()
     const place = { namespace: this.cluster.namespace, pod: pod.name }
     return await openPort(this.connection, place, port, (process) => this.follow(pod, process))
   }
 
   /** @throws {PodGone} it is known to be dead */
-  private mustRun(pod: PodName): void {
+  private assertRunning(pod: PodName): void {
     const seen = this.cluster.watch.find(pod.name)
     const uid = pod.uid ?? seen?.metadata?.uid
     if (uid !== undefined && this.dead.has(uid)) throw new PodGone('The pod runs no more.')

@@ -24,7 +24,7 @@ export interface Cluster {
   namespace: string
   installationId: string
   sandbox: Settings['sandbox']
-  silence: Settings['silence']
+  livenessTimeouts: Settings['livenessTimeouts']
   setup: Setup
   watch: PodWatch
   log: Logger
@@ -164,7 +164,7 @@ const ran = 42
 
 async function runNothing(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
   const process = await cluster.exec(pod, ['/bin/sh', '-c', `exit ${ran}`])
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(cluster.silence.shell)])
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(cluster.livenessTimeouts.shell)])
   using _stop = addAbortListener(limit, () => process.close())
   const end = await process.ended
   if (end.kind === 'lost' || end.code !== ran) throw new DriverUnavailable('The trial did not answer.')

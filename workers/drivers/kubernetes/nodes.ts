@@ -12,8 +12,8 @@ export interface KubeletSettings {
   evictionHard?: Record<string, string>
 }
 
-const mostAtOnce = 10
-const mostNamed = 3
+const maxAtOnce = 10
+const maxNamed = 3
 
 /**
  * Asks every kubelet, through the API server.
@@ -26,7 +26,7 @@ export async function examineNodes(connection: ClusterConnection, pids: number):
   const gaps = new Map<string, string[]>()
   const { items } = await api.listNode()
   const names = items.flatMap(({ metadata }) => metadata?.name ?? [])
-  const limit = pLimit(mostAtOnce)
+  const limit = pLimit(maxAtOnce)
   await Promise.all(names.map((name) => limit(examine, name)))
   return [...gaps].map(([gap, nodes]) => `${namesOf(nodes)}: ${gap}`)
 
@@ -61,5 +61,5 @@ const check = (pids: number) =>
   `Make sure that its kubelet has podPidsLimit: ${pids} and evictionHard nodefs.inodesFree: 5%.`
 
 const namesOf = (nodes: string[]): string =>
-  nodes.slice(0, mostNamed).join(', ') +
-  (nodes.length > mostNamed ? ` and ${nodes.length - mostNamed} more nodes` : '')
+  nodes.slice(0, maxNamed).join(', ') +
+  (nodes.length > maxNamed ? ` and ${nodes.length - maxNamed} more nodes` : '')

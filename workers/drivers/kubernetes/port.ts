@@ -1,6 +1,6 @@
 /** A connection to a port of a pod, over the protocol that Kubernetes has for forwarding ports. */
 import type { Duplex } from 'node:stream'
-import { PortRefused, type ProcessEnd } from '../driver.ts'
+import { PortRefused, type ProcessExit } from '../driver.ts'
 import { duplexOf } from '../duplex.ts'
 import { openChannels, type PodProcess, type Protocol } from './channels.ts'
 import type { ClusterConnection } from './client.ts'
@@ -10,7 +10,7 @@ const channels = { data: 0, error: 1 } as const
 /** Milliseconds without a byte from the listener after which a connection ends whose own side has ended. */
 const lingerMs = 10_000
 const normalClosure = 1000
-const wellEnded: ProcessEnd = { kind: 'exited', code: 0 }
+const wellEnded: ProcessExit = { kind: 'exited', code: 0 }
 
 /**
  * Connects. If nobody listens, the stream fails later. containerd tells the end of a connection a second late, and looks
@@ -39,7 +39,7 @@ class PortForward implements Protocol {
   /** The first message of a channel names its port. */
   private readonly begun = new Set<number>()
   private lingering: NodeJS.Timeout | undefined
-  private end = (_: ProcessEnd): void => {}
+  private end = (_: ProcessExit): void => {}
 
   take: Protocol['take'] = (channel, bytes, { stdout, end }) => {
     this.end = end

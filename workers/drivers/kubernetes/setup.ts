@@ -4,8 +4,6 @@ import type { Logger } from '../../../shared/platform/log.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import { NotSetUp } from '../driver.ts'
 import { ClusterConnection, driverUnavailable, type Failure, isSetupProblem, readFailure } from './client.ts'
-import { buildPod } from './manifest.ts'
-import { buildNetworkPolicy, runClusterHint } from './policies.ts'
 import {
   compareLabels,
   comparePod,
@@ -15,7 +13,9 @@ import {
   describeMissing,
   findMissingRights,
   type Right,
-} from './walls.ts'
+} from './isolation-checks.ts'
+import { buildPod } from './manifest.ts'
+import { buildNetworkPolicy, runClusterHint } from './policies.ts'
 
 /** Days before its end from which on the end of the credential is told, once a day. */
 const tellDays = 28
@@ -41,11 +41,11 @@ export interface Setup {
 /** Looks at every sweep, with four requests: the walls may go while a worker runs. */
 export function watchSetup(
   connection: ClusterConnection,
-  settings: SetupSettings & Pick<Settings, 'sweepSeconds'>,
+  settings: SetupSettings & Pick<Settings, 'reconcileIntervalSeconds'>,
   installationId: string,
   log: Logger,
 ): Setup {
-  const sweepMs = settings.sweepSeconds * 1000
+  const sweepMs = settings.reconcileIntervalSeconds * 1000
   let lookAt = Number.NEGATIVE_INFINITY
   let verdict: { problem: NotSetUp | undefined } | undefined
   let looking: Promise<void> | undefined

@@ -104,7 +104,7 @@ export function limitFiles(version: 1 | 2, controller: Controller, limits: Limit
 }
 
 /** Kills whatever is left in a group and removes it. Resolves when it is gone. */
-export async function endCgroup(folder: string): Promise<void> {
+export async function killCgroup(folder: string): Promise<void> {
   for (let round = 0; existsSync(folder); round++) {
     const procs = await readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '')
     for (const pid of procs.split('\n').filter(Boolean)) killPid(Number(pid))

@@ -13,7 +13,7 @@ import {
   PodExhausted,
   PortRefused,
   type Process,
-  type ProcessEnd,
+  type ProcessExit,
   type StartOptions,
   type TerminalSize,
 } from '../driver.ts'
@@ -96,12 +96,12 @@ interface Status {
 
 class AgentProcess implements Process {
   readonly opened: Promise<void>
-  readonly ended: Promise<ProcessEnd>
+  readonly ended: Promise<ProcessExit>
   readonly stdin: Socket
   readonly stdout: Socket
   readonly stderr: Socket
   private readonly opening = Promise.withResolvers<void>()
-  private readonly ending = Promise.withResolvers<ProcessEnd>()
+  private readonly ending = Promise.withResolvers<ProcessExit>()
   private stage: 'starting' | 'running' | 'finished' = 'starting'
   private readonly status: Buffer[] = []
   private statusBytes = 0
@@ -179,7 +179,7 @@ class AgentProcess implements Process {
   }
 
   /** The output streams stay open until their remaining bytes are read. */
-  private finish(end: ProcessEnd): void {
+  private finish(end: ProcessExit): void {
     if (this.stage === 'finished') return
     this.stage = 'finished'
     this.stdin.destroy()

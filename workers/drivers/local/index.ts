@@ -30,8 +30,8 @@ import {
 import { usedUpBy } from '../exhausted.ts'
 import { assignLocalPod } from './assign.ts'
 import { NoAnswer, openPort, startProcess } from './connection.ts'
-import { endPod, endProcessesInside, evictPod } from './ending.ts'
-import { watchFullness } from './fullness.ts'
+import { watchFullness } from './inode-quota.ts'
+import { evictPod, killPod, killProcessesInside } from './kill-pod.ts'
 import { createLocalPod, removeDrafts } from './launch.ts'
 import { withLock } from './lock.ts'
 import { describeIsolation, examineMachine, listWeaknesses, type Machine } from './machine.ts'
@@ -46,7 +46,7 @@ const agentPatienceMs = 2_000
 export class LocalDriver implements Driver {
   readonly kind = 'local'
   readonly startsSlowly = false
-  readonly silence: Settings['silence']
+  readonly livenessTimeouts: Settings['livenessTimeouts']
   private readonly directory: string
   private readonly sandbox: Settings['sandbox']
   private readonly installationId: string
@@ -65,7 +65,7 @@ export class LocalDriver implements Driver {
   constructor({ settings, installationId, log }: DriverOptions) {
     this.directory = settings.local.directory
     this.sandbox = settings.sandbox
-    this.silence = settings.silence
+    this.livenessTimeouts = settings.livenessTimeouts
     this.installationId = installationId
     this.log = log
     try {
@@ -133,7 +133,7 @@ export class LocalDriver implements Driver {
   async delete(name: PodName): Promise<void> {
     await withLock(this.directory, name.name, async () => {
       const pod = await this.find(name)
-      if (pod) await endPod(this.directory, pod)
+      if (pod) await killPod(this.directory, pod)
     }).catch(throwUnavailable)
   }
 
@@ -181,7 +181,7 @@ export class LocalDriver implements Driver {
 
   async endProcesses(name: PodName): Promise<void> {
     const pod = await this.findAlive(name)
-    await endProcessesInside(this.directory, pod).catch(throwUnavailable)
+    await killProcessesInside(this.directory, pod).catch(throwUnavailable)
   }
 
   connect(name: PodName, port: number): Promise<Duplex> {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DriverUnavailable } from '../driver.ts'
 
 const retryEveryMs = 5
-const patienceMs = 30_000
+const retryBudgetMs = 30_000
 
 /**
  * Runs `work` while nobody else holds the lock of this name.
@@ -21,7 +21,7 @@ export async function withLock<T>(directory: string, name: string, work: () => P
 }
 
 async function takeLock(address: string): Promise<Server> {
-  const end = performance.now() + patienceMs
+  const end = performance.now() + retryBudgetMs
   for (;;) {
     const server = await listen(address)
     if (server) return server

@@ -1,14 +1,14 @@
 /** Finds a command that was started before, and the worker that runs it. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import { commandSealContext, findExec, type ShownExec } from '../../shared/data/execs.ts'
-import type { OwnSandbox } from '../../shared/data/sandboxes.ts'
+import type { SandboxOfAccount } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
-import { awaitRunning, findOwn } from '../sandboxes/own.ts'
+import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
-import { findEnd } from './ends.ts'
+import { findExitStatus } from './exit-status.ts'
 
 /** Milliseconds that a worker may need beyond the command's own time: for the hand-over, the start and the answer. */
 export const marginMs = 20_000
@@ -20,8 +20,8 @@ export interface ExecLookup {
   signal: AbortSignal
 }
 
-export interface KnownExec {
-  sandbox: OwnSandbox
+export interface LoadedExec {
+  sandbox: SandboxOfAccount
   row: ShownExec
   args: OneExec
   /** Options of a call to the worker that runs it. */
@@ -29,19 +29,26 @@ export interface KnownExec {
 }
 
 /** @throws {Problem} `not_found`, `exec_not_found` */
-export async function findKnown(app: App, asking: ExecLookup): Promise<KnownExec> {
-  const sandbox = await findOwn(app.context.db, asking.account.id, asking.params.id)
-  return knownIn(app, sandbox, asking)
+export async function loadExec(app: App, asking: ExecLookup): Promise<LoadedExec> {
+  const sandbox = await loadSandbox(app.context.db, asking.account.id, asking.params.id)
+  return loadInSandbox(app, sandbox, asking)
 }
 
-/** @throws {Problem} as {@link findKnown}, and when the sandbox does not run */
-export async function findInRunning(app: App, asking: ExecLookup): Promise<KnownExec & { leftMs: number }> {
+/** @throws {Problem} as {@link loadExec}, and when the sandbox does not run */
+export async function loadExecInRunningSandbox(
+  app: App,
+  asking: ExecLookup,
+): Promise<LoadedExec & { leftMs: number }> {
   const wait = { accountId: asking.account.id, sandboxId: asking.params.id, signal: asking.signal }
   const { sandbox, leftMs } = await awaitRunning(app, wait)
-  return { ...(await knownIn(app, sandbox, asking)), leftMs }
+  return { ...(await loadInSandbox(app, sandbox, asking)), leftMs }
 }
 
-async function knownIn({ context }: App, sandbox: OwnSandbox, asking: ExecLookup): Promise<KnownExec> {
+async function loadInSandbox(
+  { context }: App,
+  sandbox: SandboxOfAccount,
+  asking: ExecLookup,
+): Promise<LoadedExec> {
   const { account, params, requestId, signal } = asking
   const row = await findExec(context.db, { sandboxId: sandbox.id, execId: params.exec_id })
   if (!row) throw new Problem('exec_not_found', 'There is no such command in this sandbox.')
@@ -62,10 +69,10 @@ export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefine
 export const isForgotten = (error: unknown): boolean =>
   error instanceof WorkerGone || (error instanceof Problem && error.code === 'exec_not_found')
 
-export async function summarize(app: App, row: ShownExec, sandbox: OwnSandbox): Promise<ExecSummary> {
+export async function summarize(app: App, row: ShownExec, sandbox: SandboxOfAccount): Promise<ExecSummary> {
   const { lines } = app.context
   return {
-    ...(await findEnd(app, row, sandbox)),
+    ...(await findExitStatus(app, row, sandbox)),
     command: openLine(() => lines.open(row.sealed_command, commandSealContext(row.id))),
     background: row.background,
     tty: row.tty,

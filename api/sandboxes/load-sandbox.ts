@@ -2,13 +2,17 @@
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Queries } from '../../shared/data/database.ts'
-import { findOwnSandbox, type OwnSandbox, type ShownSandbox } from '../../shared/data/sandboxes.ts'
-import { mustRun, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
+import {
+  findSandboxOfAccount,
+  type SandboxOfAccount,
+  type ShownSandbox,
+} from '../../shared/data/sandboxes.ts'
+import { assertRunning, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 
 /** @throws {Problem} `not_found`, also for a sandbox of another account */
-export async function findOwn(db: Queries, accountId: string, id: string): Promise<OwnSandbox> {
-  return (await findOwnSandbox(db, { id, accountId })) ?? refuseMissing()
+export async function loadSandbox(db: Queries, accountId: string, id: string): Promise<SandboxOfAccount> {
+  return (await findSandboxOfAccount(db, { id, accountId })) ?? refuseMissing()
 }
 
 /** Milliseconds until the row is read again in case a notification was lost. */
@@ -22,11 +26,11 @@ export interface WaitOptions {
 }
 
 /** Resolves when the sandbox is ready or destroyed, or after `mostMs`. */
-export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<OwnSandbox> {
+export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<SandboxOfAccount> {
   const end = performance.now() + wait.mostMs
   let change: Promise<void> | undefined
   for (;;) {
-    const found = await findOwn(context.db, wait.accountId, wait.sandboxId)
+    const found = await loadSandbox(context.db, wait.accountId, wait.sandboxId)
     const leftMs = end - performance.now()
     const isSettled = found.ready_at ?? found.destroyed_at
     if (isSettled || leftMs <= 0 || wait.signal.aborted) return found
@@ -46,7 +50,7 @@ export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'mostMs'>) 
   const leftMs = sandbox.expires_at.getTime() - sandbox.now.getTime()
   // It is past its cap, and only the workers are late to end it.
   if (!sandbox.destroyed_at && leftMs <= 0) refuseDestroyed({ ...sandbox, destroy_reason: 'expired' })
-  mustRun(sandbox)
+  assertRunning(sandbox)
   return { sandbox, leftMs }
 }
 

@@ -1,5 +1,5 @@
 /** The output of an operator's command. */
-export interface Told {
+export interface Report {
   /** The object of --json. */
   value: object
   /** The text without --json. */

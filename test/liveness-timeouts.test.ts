@@ -1,11 +1,11 @@
 /** The order among the times that processes wait for a word of each other. */
 import { expect, test } from 'vitest'
-import { marginMs } from '../api/exec/known.ts'
-import { silenceOf, stillMs, usualSeconds } from '../shared/platform/silence.ts'
+import { marginMs } from '../api/exec/load-exec.ts'
+import { livenessTimeoutsOf, stillMs, usualSeconds } from '../shared/platform/liveness-timeouts.ts'
 import { announceEveryMs } from '../shared/rpc/directory.ts'
 
 test('with the default they are what the pages say', () => {
-  expect(silenceOf(usualSeconds)).toEqual({
+  expect(livenessTimeoutsOf(usualSeconds)).toEqual({
     handOver: 3_000,
     answer: 3_000,
     last: 2_000,
@@ -25,8 +25,8 @@ test('with the default they are what the pages say', () => {
 const settable = Array.from({ length: 191 }, (_, step) => (10 + step) / 10)
 
 test.each(settable)('with %s s each is shorter than what it must come before', (seconds) => {
-  const { handOver, answer, last, stale, missing, missingAnswer } = silenceOf(seconds)
-  const { cluster, ping, keepAlive, shell, slot, longer } = silenceOf(seconds)
+  const { handOver, answer, last, stale, missing, missingAnswer } = livenessTimeoutsOf(seconds)
+  const { cluster, ping, keepAlive, shell, slot, longer } = livenessTimeoutsOf(seconds)
   // A worker that was told of as lost begins nothing of before.
   expect(stillMs(answer)).toBeLessThan(answer)
   // What is not handed over is tried elsewhere before it counts as lost.
@@ -50,7 +50,7 @@ test.each(settable)('with %s s each is shorter than what it must come before', (
 })
 
 test.each(settable)('with %s s each is whole milliseconds, as time-outs must be', (seconds) => {
-  for (const [name, ms] of Object.entries(silenceOf(seconds))) {
+  for (const [name, ms] of Object.entries(livenessTimeoutsOf(seconds))) {
     expect(ms, name).toSatisfy(Number.isInteger)
   }
 })

@@ -18,7 +18,7 @@ const bite = 2_000
 const foldBite = 200
 const dayMs = 24 * 60 * 60 * 1000
 
-export async function forgetThePast({ db, settings }: Pick<Context, 'db' | 'settings'>): Promise<void> {
+export async function deleteExpiredRows({ db, settings }: Pick<Context, 'db' | 'settings'>): Promise<void> {
   await forgetIdempotencyKeys(db)
   await forgetRefusedCommands(db)
   const now = (await readClock(db)).getTime()

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { stoodStill, whenSilentFor } from '../shared/platform/standstill.ts'
+import { wasStalled, whenSilentFor } from '../shared/platform/event-loop-stall.ts'
 
 /** Nothing runs in this process meanwhile. */
 const freeze = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
@@ -17,10 +17,10 @@ test('patience with others does not end by a standstill of our own: what came me
   const other = spawn('/bin/sh', ['-c', script, go, said], { stdio: ['ignore', 'pipe', 'ignore'] })
   await once(other.stdout, 'data')
   const before = performance.now()
-  expect(stoodStill(before)).toBe(false)
+  expect(wasStalled(before)).toBe(false)
   const heard: string[] = []
   setTimeout(() => heard.push('a plain timer'), 1_000)
-  const stop = whenSilentFor(1_000, () => heard.push('silence'))
+  const stop = whenSilentFor(1_000, () => heard.push('livenessTimeouts'))
   const word = once(other.stdout, 'data').then(() => {
     heard.push('word')
     stop()
@@ -32,9 +32,9 @@ test('patience with others does not end by a standstill of our own: what came me
   while (!existsSync(said)) freeze(10)
   await word
   expect(heard).toEqual(['a plain timer', 'word'])
-  expect(stoodStill(before)).toBe(true)
-  expect(stoodStill(before, 30_000)).toBe(false)
-  expect(stoodStill(performance.now())).toBe(false)
+  expect(wasStalled(before)).toBe(true)
+  expect(wasStalled(before, 30_000)).toBe(false)
+  expect(wasStalled(performance.now())).toBe(false)
 })
 
 test('silence is told when there is one, also some time after a standstill', async () => {

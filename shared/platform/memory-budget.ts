@@ -21,7 +21,7 @@ type StreamKind = 'streams' | 'uploads'
 type LimitedKind = StreamKind | 'requests'
 
 /** Bytes. */
-export interface LedgerBounds {
+export interface MemoryLimits {
   ofAccount: number
   ofAll: number
 }
@@ -41,15 +41,15 @@ interface Held {
   loggedAt: number
 }
 
-export class Ledger {
+export class MemoryBudget {
   /** Bytes of all accounts, by kind. */
   readonly sums = Object.fromEntries(heldKinds.map((kind) => [kind, 0])) as Record<HeldKind, number>
-  readonly bounds: LedgerBounds
+  readonly bounds: MemoryLimits
   private readonly log: Logger
   private readonly ofOwner = new Map<string | undefined, Held>()
   private ofAll = 0
 
-  constructor(bounds: LedgerBounds, log: Logger) {
+  constructor(bounds: MemoryLimits, log: Logger) {
     this.bounds = bounds
     this.log = log
   }
@@ -58,7 +58,7 @@ export class Ledger {
    * Opens a holding without bytes.
    * @param accountId undefined for an unauthenticated request
    */
-  open(accountId: string | undefined, kind: HeldKind): Holding {
+  open(accountId: string | undefined, kind: HeldKind): Reservation {
     const owner = this.ofOwner.get(accountId) ?? {
       bytes: 0,
       open: new Map(),
@@ -66,11 +66,11 @@ export class Ledger {
     }
     owner.open.set(kind, (owner.open.get(kind) ?? 0) + 1)
     this.ofOwner.set(accountId, owner)
-    return new Holding(this, accountId, owner, kind)
+    return new Reservation(this, accountId, owner, kind)
   }
 
   /** @throws {Problem} `rate_limited` when the account has `maxOpen` of this kind open */
-  openLimited(accountId: string, kind: LimitedKind, maxOpen: number): Holding {
+  openLimited(accountId: string, kind: LimitedKind, maxOpen: number): Reservation {
     const openCount = this.ofOwner.get(accountId)?.open.get(kind) ?? 0
     if (openCount >= maxOpen) throw tooManyOpen(kind, maxOpen)
     return this.open(accountId, kind)
@@ -80,7 +80,7 @@ export class Ledger {
    * Opens a holding for the buffers of a stream.
    * @throws {Problem} `rate_limited` when the account has too many open, or holds too much; `unavailable`
    */
-  openStream(accountId: string, kind: StreamKind, maxOpen = Number.POSITIVE_INFINITY): Holding {
+  openStream(accountId: string, kind: StreamKind, maxOpen = Number.POSITIVE_INFINITY): Reservation {
     const holding = this.openLimited(accountId, kind, maxOpen)
     try {
       holding.add(streamBytes)
@@ -135,16 +135,16 @@ export class Ledger {
 }
 
 /** Bytes of one account and one kind. */
-export class Holding {
+export class Reservation {
   private bytes = 0
   private isOver = false
-  private readonly ledger: Ledger
+  private readonly memoryBudget: MemoryBudget
   readonly accountId: string | undefined
   private readonly owner: Held
   private readonly kind: HeldKind
 
-  constructor(ledger: Ledger, accountId: string | undefined, owner: Held, kind: HeldKind) {
-    this.ledger = ledger
+  constructor(memoryBudget: MemoryBudget, accountId: string | undefined, owner: Held, kind: HeldKind) {
+    this.memoryBudget = memoryBudget
     this.accountId = accountId
     this.owner = owner
     this.kind = kind
@@ -153,7 +153,7 @@ export class Holding {
   /** @throws {Problem} `rate_limited` for an account above a limit, `unavailable` for an unauthenticated request */
   add(bytes: number): void {
     if (this.isOver) return
-    this.ledger.take(this.accountId, this.owner, this.kind, bytes)
+    this.memoryBudget.take(this.accountId, this.owner, this.kind, bytes)
     this.bytes += bytes
   }
 
@@ -168,26 +168,26 @@ export class Holding {
   }
 
   /** Moves bytes into a new holding of another kind, which may last longer. */
-  move(kind: HeldKind, bytes: number): Holding {
-    const other = this.ledger.open(this.accountId, kind)
+  move(kind: HeldKind, bytes: number): Reservation {
+    const other = this.memoryBudget.open(this.accountId, kind)
     this.give(bytes)
     other.bytes = bytes
-    this.ledger.count(this.owner, kind, bytes)
+    this.memoryBudget.count(this.owner, kind, bytes)
     return other
   }
 
   give(bytes: number): void {
     if (this.isOver) return
     this.bytes -= bytes
-    this.ledger.count(this.owner, this.kind, -bytes)
+    this.memoryBudget.count(this.owner, this.kind, -bytes)
   }
 
   /** Releases all bytes. Nothing is counted after that. */
   free(): void {
     if (this.isOver) return
     this.isOver = true
-    this.ledger.count(this.owner, this.kind, -this.bytes)
-    this.ledger.close(this.accountId, this.owner, this.kind)
+    this.memoryBudget.count(this.owner, this.kind, -this.bytes)
+    this.memoryBudget.close(this.accountId, this.owner, this.kind)
   }
 }
 

@@ -2,7 +2,7 @@
  * The exit status that clients see: the row of a command decides. `lost` is committed before it is reported, so a lost
  * command stays lost when its worker is back, and the reconciler ends processes that still run.
  */
-import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import type { ExecOutcome, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
 import { formatEvent } from '../../shared/contract/server-sent-events.ts'
 import type { Queries } from '../../shared/data/database.ts'
@@ -15,24 +15,24 @@ import {
   type ShownExec,
   workerLost,
 } from '../../shared/data/execs.ts'
-import type { OwnSandbox } from '../../shared/data/sandboxes.ts'
+import type { SandboxOfAccount } from '../../shared/data/sandboxes.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { meansAway, type Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
-import { findOwn } from '../sandboxes/own.ts'
+import { loadSandbox } from '../sandboxes/load-sandbox.ts'
 
 /** The exit status as far as it is known without the worker, which reports a command that it runs as `running`. */
-export async function findEnd(
+export async function findExitStatus(
   { context: { db }, workers }: App,
   row: ShownExec,
-  sandbox: OwnSandbox,
-): Promise<ExecEnd> {
-  const isGone = row.status === 'running' && !sandbox.destroyed_at && !(await workers.isThere(row.worker_id))
+  sandbox: SandboxOfAccount,
+): Promise<ExecOutcome> {
+  const isGone = row.status === 'running' && !sandbox.destroyed_at && !(await workers.isAlive(row.worker_id))
   return isGone ? endAsLost(db, row, sandbox) : readRow(row, sandbox)
 }
 
 /** Prefers the exit status in the row: a worker that was considered lost may report another one. */
-export function preferRow<T extends ExecEnd>(told: T, row: ShownExec): T {
+export function preferRow<T extends ExecOutcome>(told: T, row: ShownExec): T {
   if (row.status === 'running') return told
   const { status, exit_code, signal, reason } = row
   const truncated = told.truncated || row.truncated
@@ -56,14 +56,14 @@ export interface StartedExec {
  * @param printed how many bytes of output the client received
  * @throws {Problem} `unavailable`
  */
-export async function endWithoutWorker(
+export async function exitStatusWithoutWorker(
   { context }: App,
   started: StartedExec,
   printed?: OutputOffset,
-): Promise<ExecEnd> {
+): Promise<ExecOutcome> {
   const { db } = context
   try {
-    const sandbox = await findOwn(db, started.accountId, started.sandboxId)
+    const sandbox = await loadSandbox(db, started.accountId, started.sandboxId)
     const find = () => findStarted(db, { ...started, key: started.key })
     let row = await find()
     if (!row && started.request && !sandbox.destroyed_at) {
@@ -88,7 +88,7 @@ function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
 }
 
 /** The exit status as a result without output. */
-export const withoutOutput = (ended: ExecEnd): ExecResult => ({
+export const withoutOutput = (ended: ExecOutcome): ExecResult => ({
   ...ended,
   stdout: '',
   stderr: '',
@@ -99,7 +99,7 @@ export const withoutOutput = (ended: ExecEnd): ExecResult => ({
 const noBytes: Buffer = Buffer.alloc(0)
 
 /** The exit status as events, after a gap for output that the client missed. @param lastEventId of its last event */
-export function writeLastEvents(known: ExecEnd, lastEventId: string | undefined): Buffer {
+export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefined): Buffer {
   const { stdout, stderr } = offsetOf(lastEventId)
   // Never counts less output than the client received.
   const ended = {
@@ -123,9 +123,9 @@ export function writeLastEvents(known: ExecEnd, lastEventId: string | undefined)
 async function endAsLost(
   db: Queries,
   row: ShownExec,
-  sandbox: OwnSandbox,
+  sandbox: SandboxOfAccount,
   printed: OutputOffset = { stdout: 0, stderr: 0 },
-): Promise<ExecEnd> {
+): Promise<ExecOutcome> {
   const told = readRow(row, sandbox)
   if (told.status !== 'running') return told
   const lost = await markLost(db, { id: row.id, sandboxId: sandbox.id }, printed)
@@ -151,7 +151,7 @@ async function insertLost(
 }
 
 /** The exit status of a command that was handed over and has no row. */
-const describeUnseen = (id: string, startedAt: Date, sandbox: OwnSandbox): ExecEnd => ({
+const describeUnseen = (id: string, startedAt: Date, sandbox: SandboxOfAccount): ExecOutcome => ({
   id,
   ...(sandbox.destroyed_at
     ? { status: 'killed', reason: sandbox.destroy_reason ?? null }
@@ -165,9 +165,9 @@ const describeUnseen = (id: string, startedAt: Date, sandbox: OwnSandbox): ExecE
   duration_ms: since(startedAt),
 })
 
-function readRow(row: ShownExec, sandbox: OwnSandbox): ExecEnd {
+function readRow(row: ShownExec, sandbox: SandboxOfAccount): ExecOutcome {
   const startedAt = row.started_at
-  const told: ExecEnd = {
+  const told: ExecOutcome = {
     id: row.id,
     status: row.status,
     exit_code: row.exit_code,

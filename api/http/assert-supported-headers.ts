@@ -6,7 +6,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 const conditions = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']
 
 /** @throws {Problem} `invalid_request`, `unsupported_media_type` */
-export function mustBeUnderstood(endpoint: Endpoint, sent: IncomingHttpHeaders): void {
+export function assertSupportedHeaders(endpoint: Endpoint, sent: IncomingHttpHeaders): void {
   if (endpoint.method === 'GET') return
   const known = endpoint.headers?.shape ?? {}
   for (const name of conditions) {

@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises'
 
 const tickMs = 250
 /** Milliseconds. Shorter stalls are common on a busy machine, and no timeout is that short. */
-const leastMs = 1_000
+const minMs = 1_000
 /** Milliseconds after a stall in which data that has arrived may still be unread. */
 const readMs = 3_000
 const rememberMs = 60_000
@@ -19,7 +19,7 @@ function look(): void {
   const now = performance.now()
   const ms = now - tickedAt
   tickedAt = now
-  if (ms < leastMs) return
+  if (ms < minMs) return
   stops = [...stops.filter(({ endedAt }) => now - endedAt < rememberMs), { endedAt: now, ms }]
 }
 
@@ -27,7 +27,7 @@ function look(): void {
  * Whether a stall of at least this many milliseconds ended since then.
  * @param since of performance.now(), at most a minute ago
  */
-export function stoodStill(since: number, ms: number = leastMs): boolean {
+export function wasStalled(since: number, ms: number = minMs): boolean {
   look()
   return stops.some((stop) => stop.endedAt > since && stop.ms >= ms)
 }
@@ -36,7 +36,7 @@ export function stoodStill(since: number, ms: number = leastMs): boolean {
 const turns = 3
 
 /** Resolves when the data that has arrived on this process's connections has been read, including their ends. */
-export async function readWhatCame(): Promise<void> {
+export async function readPendingInput(): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await setImmediate()
 }
 
@@ -46,7 +46,7 @@ export async function readWhatCame(): Promise<void> {
  */
 export function whenSilentFor(ms: number, act: () => void): () => void {
   const fire = () => {
-    if (stoodStill(performance.now() - readMs)) timer = setTimeout(fire, readMs)
+    if (wasStalled(performance.now() - readMs)) timer = setTimeout(fire, readMs)
     else act()
   }
   let timer = setTimeout(fire, ms)

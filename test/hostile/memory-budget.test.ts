@@ -1,7 +1,7 @@
 /** The ledger: who may hold how much memory of a process, and who is refused first. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
-import { heldKinds, Ledger } from '../../shared/platform/ledger.ts'
+import { heldKinds, MemoryBudget } from '../../shared/platform/memory-budget.ts'
 
 const ofAccount = 1_000
 const ofAll = 2_500
@@ -10,7 +10,7 @@ const mebibyte = 1024 * 1024
 function open() {
   const lines: Record<string, unknown>[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) })
-  return { ledger: new Ledger({ ofAccount, ofAll }, log), lines }
+  return { memoryBudget: new MemoryBudget({ ofAccount, ofAll }, log), lines }
 }
 
 const refusal = (work: () => void) => {
@@ -23,58 +23,58 @@ const refusal = (work: () => void) => {
 }
 
 test('an account has its bound over all kinds, and gets back what it frees', () => {
-  const { ledger } = open()
-  const request = ledger.open('acc_1', 'requests')
-  const stdin = ledger.open('acc_1', 'stdin')
+  const { memoryBudget } = open()
+  const request = memoryBudget.open('acc_1', 'requests')
+  const stdin = memoryBudget.open('acc_1', 'stdin')
   request.add(600)
   stdin.add(400)
-  expect(ledger.sums).toMatchObject({ requests: 600, stdin: 400 })
+  expect(memoryBudget.sums).toMatchObject({ requests: 600, stdin: 400 })
   expect(refusal(() => stdin.add(1))).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 1 })
-  expect(ledger.sums.stdin).toBe(400)
+  expect(memoryBudget.sums.stdin).toBe(400)
   request.give(100)
   stdin.add(100)
   request.free()
   stdin.add(500)
-  expect(() => ledger.open('acc_2', 'answers').add(ofAccount)).not.toThrow()
+  expect(() => memoryBudget.open('acc_2', 'answers').add(ofAccount)).not.toThrow()
   for (const holding of [stdin, request]) holding.free()
-  expect(ledger.sums).toMatchObject({ requests: 0, stdin: 0, answers: ofAccount })
+  expect(memoryBudget.sums).toMatchObject({ requests: 0, stdin: 0, answers: ofAccount })
 })
 
 test('a holding that is free counts nothing more, and is freed once', () => {
-  const { ledger } = open()
-  const holding = ledger.open('acc_1', 'requests')
+  const { memoryBudget } = open()
+  const holding = memoryBudget.open('acc_1', 'requests')
   holding.add(10)
   holding.free()
   holding.free()
   holding.add(10)
   holding.give(10)
-  expect(ledger.sums.requests).toBe(0)
+  expect(memoryBudget.sums.requests).toBe(0)
 })
 
 test('bytes that move to another kind are counted once, in either order of release', () => {
-  const { ledger } = open()
-  const request = ledger.open('acc_1', 'requests')
+  const { memoryBudget } = open()
+  const request = memoryBudget.open('acc_1', 'requests')
   request.add(ofAccount)
   const stdin = request.move('stdin', 900)
-  expect(ledger.sums).toMatchObject({ requests: 100, stdin: 900 })
+  expect(memoryBudget.sums).toMatchObject({ requests: 100, stdin: 900 })
   expect(() => request.add(1)).toThrow()
   request.free()
-  expect(ledger.sums).toMatchObject({ requests: 0, stdin: 900 })
+  expect(memoryBudget.sums).toMatchObject({ requests: 0, stdin: 900 })
   stdin.free()
-  expect(Object.values(ledger.sums)).toEqual(heldKinds.map(() => 0))
+  expect(Object.values(memoryBudget.sums)).toEqual(heldKinds.map(() => 0))
 })
 
 test('strangers share a quarter of what an account may have, and are told to come back', () => {
-  const { ledger } = open()
-  ledger.open(undefined, 'requests').add(150)
-  const other = ledger.open(undefined, 'requests')
+  const { memoryBudget } = open()
+  memoryBudget.open(undefined, 'requests').add(150)
+  const other = memoryBudget.open(undefined, 'requests')
   other.add(100)
   expect(refusal(() => other.add(1))).toMatchObject({ code: 'unavailable' })
 })
 
 test('when memory is short, the account that holds most is refused first, and nobody gets more than the reserve', () => {
-  const { ledger } = open()
-  const [first, second, third, small] = ['a', 'b', 'c', 'd'].map((id) => ledger.open(id, 'answers'))
+  const { memoryBudget } = open()
+  const [first, second, third, small] = ['a', 'b', 'c', 'd'].map((id) => memoryBudget.open(id, 'answers'))
   first!.add(900)
   second!.add(900)
   third!.add(700)
@@ -89,11 +89,14 @@ test('when memory is short, the account that holds most is refused first, and no
 })
 
 test('an account has so many streams of a kind open as it may, and each counts its buffers', () => {
-  const ledger = new Ledger({ ofAccount: mebibyte, ofAll: 2 * mebibyte }, pino({ level: 'silent' }))
+  const memoryBudget = new MemoryBudget(
+    { ofAccount: mebibyte, ofAll: 2 * mebibyte },
+    pino({ level: 'silent' }),
+  )
   const open = (accountId: string, kind: 'streams' | 'uploads' = 'streams') =>
-    ledger.openStream(accountId, kind, 4)
+    memoryBudget.openStream(accountId, kind, 4)
   const opened = Array.from({ length: 4 }, () => open('acc_1'))
-  expect(ledger.sums.streams).toBe(mebibyte / 2)
+  expect(memoryBudget.sums.streams).toBe(mebibyte / 2)
   expect(refusal(() => open('acc_1'))).toMatchObject({ code: 'rate_limited' })
   open('acc_2')
   open('acc_1', 'uploads').free()
@@ -104,14 +107,14 @@ test('an account has so many streams of a kind open as it may, and each counts i
 })
 
 test('a stream for whose buffers there is no room is refused, and is not counted', () => {
-  const { ledger } = open()
-  expect(refusal(() => ledger.openStream('acc_1', 'streams'))).toMatchObject({ code: 'rate_limited' })
-  expect(ledger.sums.streams).toBe(0)
+  const { memoryBudget } = open()
+  expect(refusal(() => memoryBudget.openStream('acc_1', 'streams'))).toMatchObject({ code: 'rate_limited' })
+  expect(memoryBudget.sums.streams).toBe(0)
 })
 
 test('the log names who was refused, once in a while', () => {
-  const { ledger, lines } = open()
-  const holding = ledger.open('acc_1', 'stdin')
+  const { memoryBudget, lines } = open()
+  const holding = memoryBudget.open('acc_1', 'stdin')
   holding.add(990)
   for (let round = 0; round < 100; round++) refusal(() => holding.add(20))
   expect(lines).toHaveLength(1)

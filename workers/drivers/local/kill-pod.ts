@@ -4,18 +4,18 @@ import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { endCgroup } from './cgroup.ts'
+import { killCgroup } from './cgroup.ts'
 import { identify, isAlive, kill, killPid, type ProcessId } from './process-id.ts'
 import { type LocalPod, podFolder, readSupervisor, readText } from './state.ts'
 
 const run = promisify(execFile)
 const pollEveryMs = 1
-const patienceMs = 2_000
+const retryBudgetMs = 2_000
 
 /** Resolves when nothing of the pod is left. The caller holds the pod's lock. */
-export async function endPod(directory: string, pod: LocalPod): Promise<void> {
+export async function killPod(directory: string, pod: LocalPod): Promise<void> {
   await endProcesses(directory, pod)
-  for (const group of pod.cgroups) await endCgroup(group)
+  for (const group of pod.cgroups) await killCgroup(group)
   await removeFiles(directory, pod)
 }
 
@@ -29,7 +29,7 @@ export async function evictPod(directory: string, pod: LocalPod, why: string): P
  * Ends all processes in the pod except its first one, which then starts a new agent. They are killed in one step, so
  * this waits for one of them.
  */
-export async function endProcessesInside(directory: string, pod: LocalPod): Promise<void> {
+export async function killProcessesInside(directory: string, pod: LocalPod): Promise<void> {
   const first = await findFirstProcess(directory, pod, await readSupervisor(directory, pod.name))
   if (!first) throw new Error('the first process of the sandbox was not found')
   const children = (await readText(`/proc/${first.pid}/task/${first.pid}/children`)) ?? ''
@@ -69,7 +69,7 @@ async function findFirstProcess(
   pod: LocalPod,
   supervisor: ProcessId | undefined,
 ): Promise<ProcessId | undefined> {
-  const end = performance.now() + patienceMs
+  const end = performance.now() + retryBudgetMs
   for (;;) {
     const status = (await readText(join(podFolder(directory, pod.name), 'status'))) ?? ''
     const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1])
@@ -82,7 +82,7 @@ async function findFirstProcess(
 }
 
 async function waitForEnd(id: ProcessId): Promise<void> {
-  const end = performance.now() + patienceMs
+  const end = performance.now() + retryBudgetMs
   while (isAlive(id) && performance.now() < end) await sleep(pollEveryMs)
 }
 

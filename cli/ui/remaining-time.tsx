@@ -11,7 +11,7 @@ interface Props {
 }
 
 /** The time left as a bar and in figures; for an ended session, the time since. */
-export const TimeLeft = ({ session, now, width }: Props) => {
+export const RemainingTime = ({ session, now, width }: Props) => {
   const { state, created_at, expires_at, destroyed_at, destroy_reason } = session
   if (state === 'destroyed') {
     const ago = showAge(now - Date.parse(destroyed_at ?? expires_at))

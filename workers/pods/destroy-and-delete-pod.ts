@@ -1,5 +1,5 @@
 import type { DestroyReason } from '../../shared/contract/sandboxes.ts'
-import { endSandbox, markReaped } from '../../shared/data/sandbox-writes.ts'
+import { markDestroyed, markReaped } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import type { PodCrashPoint } from '../faults/crash-points.ts'
@@ -11,14 +11,14 @@ import { removePod } from './remove-pod.ts'
  * Redis that is away delays nothing.
  * @param point reached when the row is ended and the pod still lives
  */
-export async function endAndDelete(
+export async function destroyAndDeletePod(
   worker: PodsContext,
   sandboxId: string,
   reason: DestroyReason,
   detail: string | null,
   point: PodCrashPoint,
 ): Promise<void> {
-  const ended = await endSandbox(worker.db, sandboxId, reason, detail)
+  const ended = await markDestroyed(worker.db, sandboxId, reason, detail)
   if (ended) {
     worker.reach(point)
     worker.log.info(

@@ -6,14 +6,14 @@
  * exit status that an API has already reported stays: it has most likely not received this worker's answer.
  */
 
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import type { Database } from '../../shared/data/database.ts'
-import { writeEndAnyhow } from '../../shared/data/exec-writes.ts'
+import { writeExitUnconditionally } from '../../shared/data/exec-writes.ts'
 import { findRunning } from '../../shared/data/execs.ts'
 import { PersistentTasks } from '../../shared/lib/persistent-tasks.ts'
 import type { Logger } from '../../shared/platform/log.ts'
-import type { Ending } from './command.ts'
-import { recordEnd } from './rows.ts'
+import type { ExitStatus } from './command.ts'
+import { recordExit } from './rows.ts'
 
 const retryMs = 1_000
 /**
@@ -24,11 +24,11 @@ const checkAfterMs = 3_000
 /** Exit statuses that wait for that check (some 5 MB). Beyond it the oldest are not checked. */
 const maxUnchecked = 10_000
 
-export class Ends {
+export class ExitStatusWriter {
   private readonly db: Database
   private readonly log: Logger
   private readonly writes: PersistentTasks
-  private readonly unchecked = new Map<string, { end: ExecEnd; writtenAt: number }>()
+  private readonly unchecked = new Map<string, { end: ExecOutcome; writtenAt: number }>()
   private timer: NodeJS.Timeout | undefined
 
   constructor(db: Database, log: Logger) {
@@ -43,8 +43,8 @@ export class Ends {
    * Resolves when PostgreSQL has taken the exit status, however long it is unavailable.
    * @returns undefined, or the exit status in the row: an API or worker that took this one for lost wrote it
    */
-  async write(end: ExecEnd): Promise<Ending | undefined> {
-    const other = await this.writes.run(end.id, () => recordEnd(this.db, end))
+  async write(end: ExecOutcome): Promise<ExitStatus | undefined> {
+    const other = await this.writes.run(end.id, () => recordExit(this.db, end))
     // That may be our own: the answer to the first try was lost.
     if (!other || isSame(other, end)) this.checkLater(end)
     return other
@@ -59,7 +59,7 @@ export class Ends {
     this.unchecked.clear()
   }
 
-  private checkLater(end: ExecEnd): void {
+  private checkLater(end: ExecOutcome): void {
     if (this.writes.isClosed) return
     this.unchecked.set(end.id, { end, writtenAt: performance.now() })
     const [oldest] = this.unchecked.keys()
@@ -80,13 +80,13 @@ export class Ends {
     this.timer = undefined
   }
 
-  private async restoreMissing(due: ExecEnd[]): Promise<void> {
+  private async restoreMissing(due: ExecOutcome[]): Promise<void> {
     const missing = await findRunning(
       this.db,
       due.map(({ id }) => id),
     )
     for (const end of due) {
-      const isRestored = missing.has(end.id) && (await writeEndAnyhow(this.db, end))
+      const isRestored = missing.has(end.id) && (await writeExitUnconditionally(this.db, end))
       this.unchecked.delete(end.id)
       if (!isRestored) continue
       this.checkLater(end)
@@ -95,5 +95,5 @@ export class Ends {
   }
 }
 
-type ShownEnding = Pick<Ending, 'status' | 'exit_code'>
+type ShownEnding = Pick<ExitStatus, 'status' | 'exit_code'>
 const isSame = (a: ShownEnding, b: ShownEnding) => a.status === b.status && a.exit_code === b.exit_code

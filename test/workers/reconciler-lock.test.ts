@@ -1,13 +1,13 @@
 /** Which worker sweeps, and when. */
 import { expect, test } from 'vitest'
-import { takeSweep } from '../../shared/data/installation.ts'
+import { claimReconcilePass } from '../../shared/data/installation.ts'
 import { shareDatabase } from '../support/shared.ts'
 
 const { db } = shareDatabase()
 
 const sweptAt = (when: string) => db.query(`update installation set swept_at = clock_timestamp() ${when}`)
 const takeAtOnce = async () =>
-  (await Promise.all(Array.from({ length: 8 }, () => takeSweep(db, 60)))).filter(Boolean).length
+  (await Promise.all(Array.from({ length: 8 }, () => claimReconcilePass(db, 60)))).filter(Boolean).length
 
 test('of workers that ask at once, one gets the sweep, and the next is due after the interval', async () => {
   expect(await takeAtOnce()).toBe(1)

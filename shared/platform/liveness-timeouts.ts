@@ -1,13 +1,13 @@
 /**
  * How long processes wait for a word of each other, of the cluster and of shells in pods. All of it follows from one
- * setting, because each time must be shorter than others: test/silence.test.ts holds their order.
+ * setting, because each time must be shorter than others: test/liveness-timeouts.test.ts holds their order.
  */
 
-/** The default of WORKER_SILENCE_SECONDS. */
+/** The default of WORKER_LIVENESS_TIMEOUT_SECONDS. */
 export const usualSeconds = 3
 
 /** Milliseconds. */
-export interface Silence {
+export interface LivenessTimeouts {
   /** Until a worker answers `100 Continue`. Only then is a call handed over to it. */
   handOver: number
   /** Until a worker with calls answers a liveness check. After that, its calls are lost. */
@@ -35,10 +35,10 @@ export interface Silence {
 }
 
 /**
- * @param seconds WORKER_SILENCE_SECONDS
+ * @param seconds WORKER_LIVENESS_TIMEOUT_SECONDS
  * @returns whole milliseconds, as time-outs must be
  */
-export function silenceOf(seconds: number): Silence {
+export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
   const share = (part: number) => Math.round(seconds * 1000 * part)
   return {
     handOver: share(1),

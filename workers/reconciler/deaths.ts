@@ -4,7 +4,7 @@ import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { PodDeath } from '../drivers/driver.ts'
 import { replacePod } from '../pods/claimed-pod.ts'
 import type { PodsContext } from '../pods/context.ts'
-import { endAndDelete } from '../pods/end-and-delete.ts'
+import { destroyAndDeletePod } from '../pods/destroy-and-delete-pod.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
 /** Ends the sandbox of a pod that died. The reconciler finds those that this misses. */
@@ -14,10 +14,10 @@ export function watchDeaths(worker: PodsContext): void {
       if (await discardWarmPod(worker, pod)) return
       const sandbox = await findByPod(worker.db, pod)
       if (!sandbox || sandbox.destroyed_at || sandbox.pod_uid !== pod.uid) return
-      const { reason, detail } = endOf(pod.death, sandbox, await readClock(worker.db))
+      const { reason, detail } = destroyReasonOf(pod.death, sandbox, await readClock(worker.db))
       if (reason !== 'expired' && (await replacePod(worker, sandbox))) return
       const point = 'sweep or watch: the row is ended, the pod lives'
-      await endAndDelete(worker, sandbox.id, reason, detail, point)
+      await destroyAndDeletePod(worker, sandbox.id, reason, detail, point)
     } catch (error) {
       worker.log.warn({ err: error, pod: pod.name }, 'a dead pod is left to the sweep')
     }
@@ -28,10 +28,10 @@ export function watchDeaths(worker: PodsContext): void {
 const clocksDifferMs = 5_000
 
 /**
- * The reason for the end of a sandbox whose pod died. The row decides whether that is a failed start (`endSandbox`). A
+ * The reason for the end of a sandbox whose pod died. The row decides whether that is a failed start (`markDestroyed`). A
  * deadline before `expires_at` was set by someone else.
  */
-export function endOf(
+export function destroyReasonOf(
   { reason, detail }: PodDeath,
   { expires_at }: Pick<SandboxRow, 'expires_at'>,
   now: Date,

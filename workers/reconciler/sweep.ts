@@ -6,21 +6,21 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import { removeDeletedAccounts } from '../../shared/data/accounts.ts'
 import { readClock } from '../../shared/data/clock.ts'
-import { takeSweep } from '../../shared/data/installation.ts'
+import { claimReconcilePass } from '../../shared/data/installation.ts'
 import { findUnreaped } from '../../shared/data/sandbox-pods.ts'
 import { findSandbox, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { PodState } from '../drivers/driver.ts'
-import { makeOrphanSweep } from '../exec/orphans.ts'
+import { makeOrphanReconciler } from '../exec/orphans.ts'
 import { assignPod, replacePod } from '../pods/claimed-pod.ts'
 import type { PodsContext } from '../pods/context.ts'
 import { createPod } from '../pods/create-pod.ts'
-import { endAndDelete, reapPod } from '../pods/end-and-delete.ts'
+import { destroyAndDeletePod, reapPod } from '../pods/destroy-and-delete-pod.ts'
 import { removePod } from '../pods/remove-pod.ts'
 import { discardWarmPod } from '../pool/make.ts'
-import { endOf } from './deaths.ts'
-import { forgetThePast } from './forget.ts'
+import { destroyReasonOf } from './deaths.ts'
+import { deleteExpiredRows } from './forget.ts'
 
 /** Milliseconds. Younger rows and pods are left to their jobs. */
 const newbornMs = 5_000
@@ -48,19 +48,19 @@ export type Action =
   | { kind: 'discard'; pod: WarmPod }
   | { kind: 'delete stray'; pod: PodState }
 
-type SweepContext = PodsContext & { id: string }
+type ReconcilerContext = PodsContext & { id: string }
 
 /** Runs until the signal aborts. A pass that fails is logged, and the next one tries again. */
-export async function sweepForEver(worker: SweepContext, signal: AbortSignal): Promise<void> {
+export async function runReconciler(worker: ReconcilerContext, signal: AbortSignal): Promise<void> {
   const mendAll = makeMender(worker)
-  const endOrphans = makeOrphanSweep(worker)
+  const endOrphans = makeOrphanReconciler(worker)
   while (!signal.aborted) {
     try {
       await sweep(worker, mendAll, endOrphans)
     } catch (error) {
       worker.log.warn({ err: error }, 'the sweep could not finish; it tries again')
     }
-    await sleep(worker.settings.sweepSeconds * 1000, undefined, { signal }).catch(() => {})
+    await sleep(worker.settings.reconcileIntervalSeconds * 1000, undefined, { signal }).catch(() => {})
   }
 }
 
@@ -72,13 +72,13 @@ const dueShare = 0.9
  * action reads its row again, and may be done twice.
  */
 async function sweep(
-  worker: SweepContext,
+  worker: ReconcilerContext,
   mendAll: ReturnType<typeof makeMender>,
   endOrphans: () => Promise<void>,
 ): Promise<void> {
   const { db, metrics, settings } = worker
-  if (!(await takeSweep(db, dueShare * settings.sweepSeconds))) return
-  const measured = metrics.sweepSeconds.startTimer()
+  if (!(await claimReconcilePass(db, dueShare * settings.reconcileIntervalSeconds))) return
+  const measured = metrics.reconcileIntervalSeconds.startTimer()
   // Rows are read first, then pods. A sandbox that is admitted in between has a pod and no row here, and is looked up
   // again before anything is done to it. A claim moves a pod from the warm ones to the sandboxes: read in this order,
   // it is in one of them.
@@ -90,7 +90,7 @@ async function sweep(
   const isAnyLost = planned.some((action) => lostOf(action) !== undefined)
   await mendAll(isAnyLost ? leaveFound(planned, await listPods(worker)) : planned)
   await endOrphans()
-  await forgetThePast(worker)
+  await deleteExpiredRows(worker)
   for (const id of await removeDeletedAccounts(db))
     worker.log.info({ account_id: id }, 'an account was deleted')
   measured()
@@ -149,7 +149,7 @@ function decideRow(
     const detail = `it was not ready within ${startSeconds} s`
     return { kind: 'end', sandboxId, reason: 'start_failed', detail }
   }
-  const end = seen?.pod?.death && endOf(seen.pod.death, row, now)
+  const end = seen?.pod?.death && destroyReasonOf(seen.pod.death, row, now)
   const isGone = seen !== undefined && !seen.pod
   if (row.ready_at && row.claim === 'unused' && (isGone || (end && end.reason !== 'expired'))) {
     return { kind: 'replace', sandboxId, lost: podOf(row).name }
@@ -184,7 +184,7 @@ function makeMender(worker: PodsContext): (actions: Action[]) => Promise<void> {
   const begin = async (action: Action, key: string) => {
     try {
       await mend(worker, action)
-      worker.metrics.sweeps.inc({ action: action.kind })
+      worker.metrics.reconcileActions.inc({ action: action.kind })
     } catch (error) {
       worker.log.warn({ err: error, action: action.kind }, 'the sweep could not mend this; it tries again')
     } finally {
@@ -236,5 +236,5 @@ async function mendEnd(worker: PodsContext, action: Action & { kind: 'end' }) {
     if (!row || podOf(row).name !== lost) return
   }
   const point = 'sweep or watch: the row is ended, the pod lives'
-  await endAndDelete(worker, sandboxId, reason, detail, point)
+  await destroyAndDeletePod(worker, sandboxId, reason, detail, point)
 }

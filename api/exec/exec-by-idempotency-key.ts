@@ -5,8 +5,8 @@ import type { ExecResult } from '../../shared/contract/exec.ts'
 import { findExecByKey } from '../../shared/data/execs.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
-import { awaitRunning, findOwn } from '../sandboxes/own.ts'
-import { marginMs } from './known.ts'
+import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
+import { marginMs } from './load-exec.ts'
 import { resultOf } from './start.ts'
 
 export interface UnderKey {
@@ -18,7 +18,7 @@ export interface UnderKey {
 }
 
 /** How long its row may take: the first process may still be waiting for the sandbox. */
-const mostLooks = 6
+const maxLooks = 6
 const lookEveryMs = 500
 
 /**
@@ -28,7 +28,7 @@ const lookEveryMs = 500
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
   const { accountId, sandboxId, key, requestId, signal } = asked
   const { leftMs } = await awaitRunning(app, asked)
-  for (let look = 0; look < mostLooks && !signal.aborted; look++) {
+  for (let look = 0; look < maxLooks && !signal.aborted; look++) {
     const row = await findExecByKey(app.context.db, asked)
     if (row) {
       const one = { accountId, sandboxId, requestId, execId: row.id, wait: true }
@@ -48,7 +48,7 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
 export async function stopUnderKey(app: App, asked: UnderKey): Promise<void> {
   const { accountId, sandboxId, requestId, signal } = asked
   const { db } = app.context
-  await findOwn(db, accountId, sandboxId)
+  await loadSandbox(db, accountId, sandboxId)
   const row = await findExecByKey(db, asked)
   if (row?.status !== 'running') return
   const one = { accountId, sandboxId, requestId, execId: row.id, signal: 'KILL' }

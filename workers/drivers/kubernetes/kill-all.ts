@@ -8,7 +8,7 @@ import { usedUpBy } from '../exhausted.ts'
 const roundsMs = 10_000
 
 /** How often it looks again for processes: those that were killed take a moment to go. */
-const mostRounds = 100
+const maxRounds = 100
 
 /**
  * The shell starts no process: all that it calls is its own. A runtime puts it into the pod whatever the limit says.
@@ -16,19 +16,19 @@ const mostRounds = 100
  * past it, and who is stopped makes no room for more. But who loses its parent goes on, unless a hang-up ends it. So
  * all are stopped again before each round.
  */
-export const endAllArgv = [
+export const killAllArgv = [
   '/bin/sh',
   '-c',
   `cd /proc; main=; for p in [0-9]*; do
 if [ "$p" -gt 1 ] && { [ -z "$main" ] || [ "$p" -lt "$main" ]; }; then main=$p; fi; done
-i=0 left=yes; while [ -n "$left" ] && [ "$i" -lt ${mostRounds} ]; do
+i=0 left=yes; while [ -n "$left" ] && [ "$i" -lt ${maxRounds} ]; do
 left=; i=$((i+1)); kill -STOP -1 2>/dev/null
 for p in [0-9]*; do case $p in 1|$$|$main) ;; *) left=yes; kill -KILL "$p" 2>/dev/null;; esac; done; done
 kill -CONT "$main"; echo done; read -r _`,
 ]
 
 /** @throws {DriverUnavailable} it did not say that it is done */
-export async function endAllProcesses(process: Process): Promise<void> {
+export async function killAllProcesses(process: Process): Promise<void> {
   for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
   process.stderr.resume()
   try {
