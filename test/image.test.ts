@@ -120,7 +120,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     }
     expect(run('admin', 'public-key')).toMatchObject({
       status: 0,
-      stdout: expect.stringMatching(/^SECRETS_PUBLIC_KEY=[\w-]{43}\nCALLS_KEY=/),
+      stdout: expect.stringMatching(/^SECRETS_PUBLIC_KEY=[\w-]{43}\nRPC_KEY=/),
     })
     expect(run()).toMatchObject({
       status: 2,
