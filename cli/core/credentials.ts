@@ -89,7 +89,7 @@ async function askTwice({ ask, output }: Asking, what: string): Promise<string> 
   }
 }
 
-const { least } = limits.passwordCharacters
+const { min: least } = limits.passwordCharacters
 const isLongEnough = (password: string): true | string =>
   password.length >= least || `It must have at least ${least} characters.`
 

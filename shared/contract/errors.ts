@@ -1,6 +1,6 @@
 /**
- * The one table of error codes: what each means in HTTP. Plain data, so that the client can
- * turn a code into its exit code without loading anything.
+ * All error codes, with their HTTP status and title. Plain data, so that the client can map a code to an exit status
+ * without loading schemas.
  */
 
 export const errors = {

@@ -120,7 +120,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await reader.until('stdout')
     // Its grace began later than that of the one before.
     const never = await start({ command, grace_ms: 2_000 })
-    const left = { status: 'killed', exit_code: null, reason: 'its client left' }
+    const left = { status: 'killed', exit_code: null, reason: 'its client disconnected' }
     expect(await ended(never)).toMatchObject(left)
     expect(await get(followed)).toMatchObject({ status: 'running' })
     await reader.leave()

@@ -151,7 +151,7 @@ test('a client that was killed takes its command along, after the grace that it 
   const { data } = (await user.run(['ps', '--json'])).json()
   const { id } = data.find(({ command }: { command: string }) => command.includes('up; sleep 775'))
   expect((await user.run(['logs', '-f', id])).stderr).toContain(
-    'killed: its client left. It was away for longer than the grace of the command (--grace).',
+    'killed: its client disconnected. It was away for longer than the grace of the command (--grace).',
   )
 })
 
