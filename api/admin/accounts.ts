@@ -45,7 +45,7 @@ export async function listAccounts(db: Queries): Promise<Report> {
 /** Ends every session of an account immediately: each request with a session token reads the account's row. */
 export async function revokeSessionsOf(db: Queries, { id, email }: AccountLine): Promise<Report> {
   await endSessions(db, id)
-  const text = `All sessions of ${email} have ended; its API keys are as they were.`
+  const text = `All sessions of ${email} have ended. Its API keys remain valid.`
   return { value: { id, email, sessions_ended: true }, text }
 }
 
@@ -58,11 +58,11 @@ export async function resetPasswordOf(db: Queries, account: AccountLine, logN: n
   const hash = Buffer.from(await Scrypt.kdf(password, { logN }))
   await resetPassword(db, account.id, hash)
   const text = `The new password of ${account.email} is ${password}
-It is shown only now. All its sessions have ended; its API keys are as they were. \`sandlot account password\` changes it.`
+It is not shown again. All sessions of the account have ended; its API keys remain valid. Change it with \`sandlot account password\`.`
   return { value: { ...account, password, sessions_ended: true }, text }
 }
 
-/** Suspends an account: its keys stop within a second, and the pods of its sandboxes go at the next sweep. */
+/** Suspends an account: its keys are refused within a second, and the reconciler deletes the pods of its sandboxes. */
 export async function suspendAccount(db: Database, account: AccountLine): Promise<Report> {
   const { length: ended } = await suspend(db, account.id)
   return {
@@ -73,7 +73,7 @@ export async function suspendAccount(db: Database, account: AccountLine): Promis
 
 /** @throws when the account is being deleted */
 export async function unsuspendAccount(db: Database, { id, email }: AccountLine): Promise<Report> {
-  if (!(await unsuspend(db, id))) throw new Error(`${email} is being deleted: that cannot be undone.`)
+  if (!(await unsuspend(db, id))) throw new Error(`${email} is being deleted, which cannot be undone.`)
   return { value: { id, email, state: 'active' }, text: `${email} is not suspended.` }
 }
 
@@ -84,10 +84,10 @@ export async function unsuspendAccount(db: Database, { id, email }: AccountLine)
 export async function removeAccount(
   db: Database,
   account: AccountLine,
-  say: (line: string) => void,
+  log: (line: string) => void,
 ): Promise<Report> {
   const { length: ended } = await suspend(db, account.id, { forGood: true })
-  say(`Sandboxes ended: ${ended}. Waiting for the workers to remove the account ...`)
+  log(`Sandboxes ended: ${ended}. Waiting for the workers to remove the account ...`)
   const endMs = performance.now() + retryBudgetMs
   while (performance.now() < endMs) {
     if (!(await findAccount(db, account.id))) {
@@ -97,6 +97,6 @@ export async function removeAccount(
     await sleep(250)
   }
   throw new Error(
-    `${account.email} is suspended and marked; the workers remove it when its last pod is gone. Do they run?`,
+    `${account.email} is suspended and marked for deletion. Workers delete it after its last pod; check that they are running.`,
   )
 }

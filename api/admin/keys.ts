@@ -28,7 +28,7 @@ export async function listKeys(redis: Redis): Promise<Report> {
     ...showColumns(lines),
     '',
     ...(data.length === 0
-      ? ['No process says which keys it holds. Do they run, with this Redis?']
+      ? ['No process has registered its keys. Check that the processes are running and use this Redis.']
       : missing.length === 0
         ? ['No process lacks a key that another one has.']
         : missing.map(
@@ -47,14 +47,14 @@ const holders: Record<KeyName, readonly KeyHolder['kind'][]> = {
 }
 
 function missingOf(key: KeyName, all: KeyHolder[]): Missing[] {
-  const should = all.filter(({ kind }) => holders[key].includes(kind))
-  // Each worker must be able to open what an API seals.
+  const expected = all.filter(({ kind }) => holders[key].includes(kind))
+  // Each worker must be able to open data that an API process has sealed.
   const known = new Set(all.flatMap(({ keys }) => keys[key]))
   return [...known]
     .map((fingerprint) => ({
       key,
       fingerprint,
-      processes: should.filter(({ keys }) => !keys[key].includes(fingerprint)).map(({ place }) => place),
+      processes: expected.filter(({ keys }) => !keys[key].includes(fingerprint)).map(({ place }) => place),
     }))
     .filter(({ processes }) => processes.length > 0)
 }

@@ -34,7 +34,7 @@ async function watch(
     await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
     if (over.signal.aborted) return
     if (await isRefused(account)) {
-      log.info({ account_id: account.id }, 'a connection was ended: its key was revoked')
+      log.info({ account_id: account.id }, 'closed a connection whose key was revoked')
       return void response.socket?.destroy()
     }
     await change

@@ -17,18 +17,18 @@ export interface UnderKey {
   signal: AbortSignal
 }
 
-/** How long its row may take: the first process may still be waiting for the sandbox. */
-const maxLooks = 6
-const lookEveryMs = 500
+/** The row may be inserted late, because the first process may still be waiting for the sandbox. */
+const maxReads = 6
+const readEveryMs = 500
 
 /**
- * Waits for the result. Meanwhile its grace does not run.
+ * Waits for the result. The command's grace does not run during the wait.
  * @throws {Problem} `exec_not_found`, and when the sandbox does not run
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
   const { accountId, sandboxId, key, requestId, signal } = asked
   const { leftMs } = await awaitRunning(app, asked)
-  for (let look = 0; look < maxLooks && !signal.aborted; look++) {
+  for (let read = 0; read < maxReads && !signal.aborted; read++) {
     const row = await findExecByKey(app.context.db, asked)
     if (row) {
       const one = { accountId, sandboxId, requestId, execId: row.id, wait: true }
@@ -39,12 +39,12 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
         workerId: row.worker_id,
       })
     }
-    await sleep(lookEveryMs)
+    await sleep(readEveryMs)
   }
   throw new Problem('exec_not_found', 'The connection broke before the command started.')
 }
 
-/** Kills its process group. Does nothing if there is no such command. */
+/** Kills the process group of the command, if it is running. */
 export async function stopUnderKey(app: App, asked: UnderKey): Promise<void> {
   const { accountId, sandboxId, requestId, signal } = asked
   const { db } = app.context

@@ -21,7 +21,7 @@ import { meansAway, type Problem, unavailable } from '../../shared/platform/prob
 import type { App } from '../app.ts'
 import { loadSandbox } from '../sandboxes/load-sandbox.ts'
 
-/** The exit status as far as it is known without the worker, which reports a command that it runs as `running`. */
+/** Returns the exit status in the row, or `running`. Stores `lost` if the worker of a running command is gone. */
 export async function findExitStatus(
   { context: { db }, workers }: App,
   row: ShownExec,
@@ -32,12 +32,12 @@ export async function findExitStatus(
 }
 
 /** Prefers the exit status in the row: a worker that was considered lost may report another one. */
-export function preferRow<T extends ExecOutcome>(told: T, row: ShownExec): T {
-  if (row.status === 'running') return told
+export function preferRow<T extends ExecOutcome>(reported: T, row: ShownExec): T {
+  if (row.status === 'running') return reported
   const { status, exit_code, signal, reason } = row
-  const truncated = told.truncated || row.truncated
-  const duration_ms = row.duration_ms ?? told.duration_ms
-  return { ...told, status, exit_code, signal, reason, truncated, duration_ms }
+  const truncated = reported.truncated || row.truncated
+  const duration_ms = row.duration_ms ?? reported.duration_ms
+  return { ...reported, status, exit_code, signal, reason, truncated, duration_ms }
 }
 
 export interface StartedExec {
@@ -80,8 +80,7 @@ export async function exitStatusWithoutWorker(
 
 /** Under an Idempotency-Key, only the database knows the id. */
 function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
-  const lost =
-    'The worker of this command was lost, and the database that keeps its exit status is unavailable.'
+  const lost = 'The worker of this command was lost, and the database with its exit status is unavailable.'
   return key === undefined
     ? unavailable(`${lost} Get the command later by exec_id.`, cause, { exec_id: execId })
     : unavailable(`${lost} Repeat the request with its Idempotency-Key.`, cause)
@@ -126,8 +125,8 @@ async function endAsLost(
   sandbox: SandboxOfAccount,
   printed: OutputOffset = { stdout: 0, stderr: 0 },
 ): Promise<ExecOutcome> {
-  const told = readRow(row, sandbox)
-  if (told.status !== 'running') return told
+  const outcome = readRow(row, sandbox)
+  if (outcome.status !== 'running') return outcome
   const lost = await markLost(db, { id: row.id, sandboxId: sandbox.id }, printed)
   const ended = lost ?? (await findExec(db, { sandboxId: sandbox.id, execId: row.id }))
   return ended ? readRow(ended, sandbox) : describeUnseen(row.id, row.started_at, sandbox)
@@ -167,7 +166,7 @@ const describeUnseen = (id: string, startedAt: Date, sandbox: SandboxOfAccount):
 
 function readRow(row: ShownExec, sandbox: SandboxOfAccount): ExecOutcome {
   const startedAt = row.started_at
-  const told: ExecOutcome = {
+  const outcome: ExecOutcome = {
     id: row.id,
     status: row.status,
     exit_code: row.exit_code,
@@ -179,10 +178,16 @@ function readRow(row: ShownExec, sandbox: SandboxOfAccount): ExecOutcome {
     duration_ms: row.duration_ms ?? (row.status === 'running' ? since(startedAt) : 0),
     reason: row.reason,
   }
-  if (row.status !== 'running' || !sandbox.destroyed_at) return told
-  // Its worker was gone before the command ended with its sandbox.
+  if (row.status !== 'running' || !sandbox.destroyed_at) return outcome
+  // The worker was lost before the sandbox was destroyed, so it stored no exit status.
   const duration_ms = Math.max(0, sandbox.destroyed_at.getTime() - startedAt.getTime())
-  return { ...told, status: 'killed', reason: sandbox.destroy_reason ?? null, truncated: true, duration_ms }
+  return {
+    ...outcome,
+    status: 'killed',
+    reason: sandbox.destroy_reason ?? null,
+    truncated: true,
+    duration_ms,
+  }
 }
 
 const since = (time: Date): number => Math.max(0, Date.now() - time.getTime())

@@ -51,7 +51,7 @@ async function loadInSandbox(
 ): Promise<LoadedExec> {
   const { account, params, requestId, signal } = asking
   const row = await findExec(context.db, { sandboxId: sandbox.id, execId: params.exec_id })
-  if (!row) throw new Problem('exec_not_found', 'There is no such command in this sandbox.')
+  if (!row) throw new Problem('exec_not_found', 'The sandbox has no command with this id.')
   const args = { sandboxId: sandbox.id, accountId: account.id, requestId, execId: row.id }
   return { sandbox, row, args, options: { workerId: row.worker_id, signal, timeoutMs: marginMs } }
 }
@@ -79,7 +79,7 @@ export async function summarize(app: App, row: ShownExec, sandbox: SandboxOfAcco
   }
 }
 
-/** A list shows a command line whose key is gone as empty. */
+/** Returns an empty text if the key of a command line is no longer configured. */
 function openLine(open: () => string): string {
   try {
     return open()

@@ -40,8 +40,8 @@ export async function runToResult(
   const { leftMs, key, request, signal } = start
   const { args, started } = prepare(start)
   // Under an Idempotency-Key it may be a command that was started with another time limit.
-  const mostMs = key ? leftMs : Math.min(request.timeout_ms ?? limits.execTimeoutMs, leftMs)
-  const timeoutMs = marginMs + (mode === 'background' ? 0 : mostMs)
+  const maxMs = key ? leftMs : Math.min(request.timeout_ms ?? limits.execTimeoutMs, leftMs)
+  const timeoutMs = marginMs + (mode === 'background' ? 0 : maxMs)
   try {
     return await app.workers.call('exec', { ...args, mode }, { signal, timeoutMs })
   } catch (error) {

@@ -11,20 +11,26 @@ export function assertSupportedHeaders(endpoint: Endpoint, sent: IncomingHttpHea
   const known = endpoint.headers?.shape ?? {}
   for (const name of conditions) {
     if (sent[name] !== undefined && !(name in known))
-      throw refused(name, 'is a condition that this route does not know')
+      throw refused(name, 'is a condition that this route does not support')
   }
   if (sent['content-range'] !== undefined)
-    throw refused('content-range', 'is not taken: a body is a whole one')
+    throw refused('content-range', 'is not supported, because a body must be complete')
   const encoding = sent['content-encoding']?.toLowerCase() ?? 'identity'
   if (endpoint.rawBody && encoding !== 'identity') {
-    throw wrongEncoding('This route takes bytes as they are, without Content-Encoding.', ['identity'])
+    throw wrongEncoding('This route does not decode a body. Send the bytes without Content-Encoding.', [
+      'identity',
+    ])
   }
 }
 
-export const wrongEncoding = (detail: string, taken: string[]) =>
-  new Problem('unsupported_media_type', detail, { members: { encodings: taken } })
+export const wrongEncoding = (detail: string, accepted: string[]) =>
+  new Problem('unsupported_media_type', detail, { members: { encodings: accepted } })
 
 const refused = (name: string, why: string) =>
-  new Problem('invalid_request', `The header ${name} ${why}. Nothing was done. Leave it out.`, {
-    members: { errors: [{ path: name, message: why }] },
-  })
+  new Problem(
+    'invalid_request',
+    `The header ${name} ${why}. The request had no effect. Send it without this header.`,
+    {
+      members: { errors: [{ path: name, message: why }] },
+    },
+  )

@@ -17,7 +17,7 @@ const anyRatioBytes = 256 * 1024
 const maxRatio = 100
 /** More values than any request needs. 1 MiB of brackets would take a third of a second, and 20 MiB of memory. */
 const maxValues = 100_000
-/** Memory of a chunk beyond its bytes, measured on Node 24. */
+/** Memory of a chunk in addition to its bytes, measured on Node 24. */
 const chunkObjectBytes = 128
 
 /**
@@ -31,9 +31,9 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Reserv
   if (koa.request.is('application/json') === false) {
     throw new Problem('unsupported_media_type', 'Send the body as JSON, with Content-Type: application/json.')
   }
-  const most = maxBytesOf(endpoint)
+  const maxBytes = maxBytesOf(endpoint)
   const unpack = unpackerOf(koa.req)
-  if (!unpack && (koa.request.length ?? 0) > most) throw tooLarge(endpoint, most)
+  if (!unpack && (koa.request.length ?? 0) > maxBytes) throw tooLarge(endpoint, maxBytes)
   try {
     const bytes = await gather(koa.req, unpack, endpoint, held)
     if (bytes.length === 0) return undefined
@@ -66,7 +66,7 @@ async function gather(
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const chunks: Buffer[] = []
-  const most = maxBytesOf(endpoint)
+  const maxBytes = maxBytesOf(endpoint)
   let size = 0
   let received = 0
   const count = (chunk: Buffer) => {
@@ -75,7 +75,7 @@ async function gather(
   const take = (chunk: Buffer) => {
     size += chunk.length
     try {
-      if (size > most) throw tooLarge(endpoint, most)
+      if (size > maxBytes) throw tooLarge(endpoint, maxBytes)
       if (unpack && size > anyRatioBytes && size > received * maxRatio) throw tooPacked()
       held.add(chunk.length + chunkObjectBytes)
       chunks.push(chunk)
@@ -84,7 +84,8 @@ async function gather(
     }
   }
   const brokeOff = () => {
-    if (!request.complete) reject(new Problem('invalid_request', 'The body broke off.'))
+    if (!request.complete)
+      reject(new Problem('invalid_request', 'The connection closed before the body was complete.'))
   }
   const source: Readable = unpack ? request.pipe(unpack) : request
   const whole = () => resolve(Buffer.concat(chunks))
@@ -93,7 +94,7 @@ async function gather(
   if (unpack) request.on('data', count)
   source.on('data', take).on('end', whole)
   // After an event-loop stall, the bytes that have arrived are read first.
-  const ms = deadlineMs(most)
+  const ms = deadlineMs(maxBytes)
   const timer = setTimeout(() => setImmediate(() => reject(tooSlow(ms))), ms)
   try {
     return await promise
@@ -107,19 +108,19 @@ async function gather(
 }
 
 function parse(text: string): unknown {
-  mustHaveFewValues(text)
+  limitValues(text)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     throw notJson()
   }
-  mustBePlain(value)
+  refusePoison(value)
   return value
 }
 
 /** Counts the characters that begin or separate values before any value is created. */
-function mustHaveFewValues(text: string): void {
+function limitValues(text: string): void {
   // Each value takes at least one character.
   if (text.length <= maxValues) return
   let count = 0
@@ -146,7 +147,7 @@ function endOfText(text: string, start: number): number {
 /** A field of this name would change the prototype of an object into which it is copied. */
 const poison = '__proto__'
 
-function mustBePlain(value: unknown): void {
+function refusePoison(value: unknown): void {
   const open = [value]
   while (open.length > 0) {
     const at = open.pop()
@@ -156,16 +157,16 @@ function mustBePlain(value: unknown): void {
   }
 }
 
-const tooLarge = ({ forLargerBody }: Endpoint, most: number) =>
+const tooLarge = ({ forLargerBody }: Endpoint, maxBytes: number) =>
   new Problem(
     'body_too_large',
-    `The body of this route may have at most ${most} bytes.${forLargerBody ? ` ${forLargerBody}` : ''}`,
+    `The body of this route may have at most ${maxBytes} bytes.${forLargerBody ? ` ${forLargerBody}` : ''}`,
   )
 
 const tooPacked = () =>
   new Problem(
     'body_too_large',
-    `A compressed body of more than ${anyRatioBytes} bytes may be at most ${maxRatio} times as large as what is sent. Send it plain.`,
+    `A body of more than ${anyRatioBytes} bytes may be compressed at most ${maxRatio} times. Send it uncompressed.`,
   )
 
 const tooSlow = (ms: number) =>

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { closeGracefully } from '../../shared/platform/sockets.ts'
 import { invalid } from '../errors/invalid.ts'
 
-/** The client's side of a WebSocket before the answer. */
+/** The client's connection before the handshake of a WebSocket is answered. */
 export interface Upgrade {
   socket: Duplex
   head: Buffer
@@ -16,9 +16,9 @@ const upgrades = new WeakMap<IncomingMessage, Upgrade>()
 
 export const upgradeOf = (request: IncomingMessage): Upgrade | undefined => upgrades.get(request)
 
-export function mustUpgrade({ upgrade }: { upgrade: Upgrade | undefined }): Upgrade {
+export function requireUpgrade({ upgrade }: { upgrade: Upgrade | undefined }): Upgrade {
   if (upgrade) return upgrade
-  throw invalid({ path: 'upgrade', message: 'this route speaks WebSocket alone' })
+  throw invalid({ path: 'upgrade', message: 'is required, because this route accepts only WebSockets' })
 }
 
 /** Upgrades to other protocols are ignored. */

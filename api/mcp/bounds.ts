@@ -1,4 +1,4 @@
-/** Limits and types of a message to the tools. Answers and progress repeat its names, so they are short. */
+/** Checks the limits and types of a message. Names are limited, because replies and progress messages repeat them. */
 import { invalid } from '../errors/invalid.ts'
 
 /** Characters of an id, a method, the name of a tool, a progress token. */
@@ -12,7 +12,7 @@ interface Message {
 }
 
 /** @throws {Problem} `invalid_request` for a name that is too long */
-export function mustBeBounded(message: Message): void {
+export function limitNames(message: Message): void {
   const { id, method, params } = message
   const names = {
     id,
@@ -27,9 +27,8 @@ export function mustBeBounded(message: Message): void {
 }
 
 /**
- * Removes members of `params` that are null, and arguments of a tool that are: many clients send null for a value that
- * is absent. `mustBeBounded` has checked the message's names.
- * @throws {Problem} `invalid_request` for parameters of another type than the protocol has
+ * Removes null members of `params` and null arguments of a tool, because many clients send null for an absent value.
+ * @throws {Problem} `invalid_request` for parameters whose type violates the protocol
  */
 export function withoutNulls<M extends Message>(message: M): M {
   if (message.params === undefined) return message
@@ -41,8 +40,8 @@ export function withoutNulls<M extends Message>(message: M): M {
   for (const [name, type] of Object.entries(types)) {
     const value = params[name]
     if (value === undefined) continue
-    const isRight = type === 'string' ? typeof value === 'string' : isObject(value)
-    if (!isRight)
+    const isValid = type === 'string' ? typeof value === 'string' : isObject(value)
+    if (!isValid)
       throw invalid({
         path: `params.${name}`,
         message: `must be ${type === 'string' ? 'a string' : 'an object'}`,

@@ -28,7 +28,7 @@ export const signUp = route(auth.signUp, async ({ body: { email, password }, req
   const address = app.clientAddress(request)
   const hash = await app.passwords.hash(password, { group: networkOf(address), isKnown: false, signal })
   const account = await insertAccount(app.context.db, { id: newAccountId(), email, hash, address })
-  if (!account) throw new Problem('email_taken', 'This email address has an account. Log in instead.')
+  if (!account) throw new Problem('email_taken', 'This email address already has an account. Log in instead.')
   return sessionOf(account, app.tokens)
 })
 
@@ -37,7 +37,7 @@ export const logIn = route(auth.logIn, async ({ body: { email, password }, reque
   const account = await findAccountByEmail(db, email)
   const address = app.clientAddress(request)
   const isKnown = account?.login_addresses.includes(address) ?? false
-  // Someone who tries passwords from many addresses slows other new addresses, but not those the owner has used before.
+  // An attacker with many addresses exhausts only the bucket of addresses that are new to the account.
   const owner = JSON.stringify(isKnown ? ['known', email, address] : ['new', email])
   await app.buckets.take('login_account', digest('sha256', owner))
   const waiter = { group: networkOf(address), isKnown, signal }
@@ -83,8 +83,8 @@ export const endSessions = route(sessions.endSessions, async ({ account: { id, g
 })
 
 /**
- * The account of a session whose owner typed the password once more.
- * @throws {Problem} `invalid_credentials`; that of an account that is gone
+ * Returns the account of a session after checking its password.
+ * @throws {Problem} `invalid_credentials`
  */
 async function findOwner(
   app: App,
@@ -98,7 +98,7 @@ async function findOwner(
   throw new Problem('invalid_credentials', 'The current password is wrong.')
 }
 
-/** Replaces a hash of another cost. If the queue is full, a later login does it. */
+/** Replaces a hash whose cost is outdated. If the queue is full, a later login replaces it. */
 async function hashAgain(app: App, account: AuthenticatedAccount, password: string, waiter: Waiter) {
   const hash = await app.passwords.hash(password, waiter).catch(() => undefined)
   if (hash) await replacePasswordHash(app.context.db.share(account.id), account, hash)

@@ -7,13 +7,13 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
-import { mayBeKept } from '../exec/allowlist.ts'
+import { assertStorable } from '../exec/allowlist.ts'
 import { takePage } from '../http/page.ts'
 import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
 import { awaitRunning, awaitSettled, loadSandbox, present } from '../sandboxes/load-sandbox.ts'
-import { sayLost } from '../worker-client/client.ts'
+import { reportLost } from '../worker-client/client.ts'
 
 export const createSandbox = route(
   contract.createSandbox,
@@ -27,11 +27,11 @@ export const createSandbox = route(
 
     const wait = { accountId: account.id, sandboxId, signal }
     if (prefersAsync(headers.prefer)) {
-      return answerCreated(await awaitSettled(app, { ...wait, mostMs: 0 }), {
+      return answerCreated(await awaitSettled(app, { ...wait, maxMs: 0 }), {
         'Preference-Applied': 'respond-async',
       })
     }
-    return answerCreated(await awaitSettled(app, { ...wait, mostMs: limits.createWaitMs }))
+    return answerCreated(await awaitSettled(app, { ...wait, maxMs: limits.createWaitMs }))
   },
 )
 
@@ -57,7 +57,7 @@ export const resetSandbox = route(
     await awaitRunning(app, { ...own, signal })
     const options = { signal, timeoutMs: resetMs }
     const reset = app.workers.call('resetSandbox', { ...own, requestId }, options)
-    await reset.catch(sayLost('The worker was lost during the reset. Send it again.'))
+    await reset.catch(reportLost('The worker was lost during the reset. Repeat the request.'))
     return present(await loadSandbox(app.context.db, account.id, id))
   },
 )
@@ -74,9 +74,9 @@ export const destroySandbox = route(
 )
 
 async function admitNew(app: App, account: Caller, body: CreateRequest, key: string | undefined) {
-  mayBeKept(account, 'sandbox', body.env)
+  assertStorable(account, 'sandbox', body.env)
   const order = readOrder(app.context.settings, body, account.overrides.sandboxSeconds)
-  await app.workers.mustBeThere()
+  await app.workers.assertAvailable()
   const admission = await admit(app.context, account.id, order, key)
   countClaim(app, order.image, admission.pod)
   return admission
@@ -91,7 +91,7 @@ function countClaim({ context: { metrics, settings } }: App, image: string, pod:
 const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
-/** 201 when the sandbox runs, 202 while it starts, an error if it has ended. */
+/** 201 if the sandbox is ready, 202 while it starts, an error if it has been destroyed. */
 function answerCreated(row: ShownSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'

@@ -16,18 +16,18 @@ export async function loadSandbox(db: Queries, accountId: string, id: string): P
 }
 
 /** Milliseconds until the row is read again in case a notification was lost. */
-const lookAgainMs = 1_000
+const rereadMs = 1_000
 
 export interface WaitOptions {
   accountId: string
   sandboxId: string
-  mostMs: number
+  maxMs: number
   signal: AbortSignal
 }
 
-/** Resolves when the sandbox is ready or destroyed, or after `mostMs`. */
+/** Resolves when the sandbox is ready or destroyed, or after `maxMs`. */
 export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<SandboxOfAccount> {
-  const end = performance.now() + wait.mostMs
+  const end = performance.now() + wait.maxMs
   let change: Promise<void> | undefined
   for (;;) {
     const found = await loadSandbox(context.db, wait.accountId, wait.sandboxId)
@@ -35,20 +35,20 @@ export async function awaitSettled({ context }: App, wait: WaitOptions): Promise
     const isSettled = found.ready_at ?? found.destroyed_at
     if (isSettled || leftMs <= 0 || wait.signal.aborted) return found
     await change
-    // Subscribes before it reads the row again, so that no change is missed. Most sandboxes are ready at the first read.
-    const maxMs = Math.min(lookAgainMs, leftMs)
-    change = context.notifications.next('sandbox', wait.sandboxId, maxMs, wait.signal)
+    // Subscribes before the next read, so that no change is missed. Most sandboxes are ready at the first read.
+    const waitMs = Math.min(rereadMs, leftMs)
+    change = context.notifications.next('sandbox', wait.sandboxId, waitMs, wait.signal)
   }
 }
 
 /**
- * @returns a sandbox that commands can run in, and the milliseconds until its cap
+ * @returns a sandbox that commands can run in, and the milliseconds until it expires
  * @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` after 10 s
  */
-export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'mostMs'>) {
-  const sandbox = await awaitSettled(app, { ...wait, mostMs: limits.startingWaitMs })
+export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'maxMs'>) {
+  const sandbox = await awaitSettled(app, { ...wait, maxMs: limits.startingWaitMs })
   const leftMs = sandbox.expires_at.getTime() - sandbox.now.getTime()
-  // It is past its cap, and only the workers are late to end it.
+  // It has expired, but no worker has destroyed it yet.
   if (!sandbox.destroyed_at && leftMs <= 0) refuseDestroyed({ ...sandbox, destroy_reason: 'expired' })
   assertRunning(sandbox)
   return { sandbox, leftMs }

@@ -85,7 +85,7 @@ export function testBytes(runs: number, seed: number): void {
       const refused = await send('GET', at(`${files}/view?path=caf%e9`))
       expect([refused.status, JSON.parse(refused.body.toString()).errors]).toEqual([
         400,
-        [{ path: 'path', message: 'is not UTF-8: its byte 3 (0xe9) begins no character' }],
+        [{ path: 'path', message: 'is not UTF-8: its byte 3 (0xe9) is not the beginning of a character' }],
       ])
       // Node writes each character as one byte.
       const raw = await send('GET', at(`${files}/view?path=${Buffer.from('café').toString('latin1')}`))

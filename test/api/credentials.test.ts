@@ -68,7 +68,7 @@ describe.each(guarded)('%s', (name) => {
       code: 'wrong_credential_type',
       problem: {
         detail: expect.stringContaining(
-          credential === 'key' ? 'needs an API key' : 'needs the session token',
+          credential === 'key' ? 'needs an API key' : 'needs a session token',
         ),
       },
     })

@@ -26,7 +26,7 @@ describe.concurrent.each(mcpVersions)('a client of %s', (version) => {
     expect(seen.slice(0, 2)).toEqual([1, 2])
     const refused = await client.callTool({ name: 'file_view', arguments: { ...args, path: 'none' } })
     expect(refused).toMatchObject({ isError: true })
-    await expect(client.callTool({ name: 'no_tool' })).rejects.toThrow('There is no tool no_tool')
+    await expect(client.callTool({ name: 'no_tool' })).rejects.toThrow('Unknown tool no_tool')
     await client.close()
   })
 

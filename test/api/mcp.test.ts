@@ -101,7 +101,7 @@ describe('tools/list', () => {
   const settings = { driver: 'kubernetes', sandbox } as Settings
 
   test.each([
-    ['the internet', settings, 'It reaches the internet, and no private network.'],
+    ['the internet', settings, 'It can reach the internet, but no private networks.'],
     ['nothing', { ...settings, sandbox: { ...settings.sandbox, egress: 'none' } }, 'It has no network.'],
     ['nothing, locally', { ...settings, driver: 'local' }, 'It has no network.'],
   ] as const)('describes the network of a session: %s', (_, settings, words) => {
@@ -143,7 +143,7 @@ describe('errors', () => {
       request_id: expect.stringMatching(/^req_/),
     })
     await alice.call('destroySandbox', { params: { id: body.id } })
-    await expect(callTool(client, 'api_key_create')).rejects.toThrow('There is no tool api_key_create')
+    await expect(callTool(client, 'api_key_create')).rejects.toThrow('Unknown tool api_key_create')
     await client.close()
   })
 
@@ -155,7 +155,7 @@ describe('errors', () => {
     await useTool(client, 'exec', { session_id, command: ['ls'] })
     expect(await refusalOf(client, 'exec', { session_id, command: ['id'] })).toMatchObject({
       code: 'command_not_allowed',
-      next: expect.stringContaining('only the user'),
+      next: expect.stringContaining('Only the user'),
     })
     await useTool(client, 'file_create', { session_id, path: 'a', content: '' })
     await useTool(client, 'session_destroy', { session_id })

@@ -105,7 +105,7 @@ test('a large body that was packed very small is not unpacked', async () => {
     })
   const refused = await create('x'.repeat(1_000_000))
   expect(refused.status).toBe(413)
-  expect(JSON.parse(refused.text).detail).toContain('Send it plain')
+  expect(JSON.parse(refused.text).detail).toContain('Send it uncompressed')
   // Any text that says something is far below that.
   const said = await create(Array.from({ length: 70_000 }, (_, line) => `line ${line}\n`).join(''))
   expect(said.status).toBe(404)

@@ -91,7 +91,7 @@ test('a command in JSON is told that the process stops, and the same request att
   expect(json).toBeInstanceOf(Refusal)
   const { status, code, retryAfter, headers, problem } = json as Refusal
   expect([status, code, retryAfter, headers.get('connection')]).toEqual([503, 'unavailable', 1, 'close'])
-  expect(problem.detail).toMatch(/process is stopping.*Idempotency-Key.*attaches.*grace_ms/s)
+  expect(problem.detail).toMatch(/process is stopping.*Idempotency-Key.*attach to.*grace_ms/s)
   expect(problem).not.toHaveProperty('exec_id')
   const running = (await alice.call('listExecs', { params, api: 1 })).body.data.filter(
     ({ command }) => command === keyed.body.command,
@@ -117,7 +117,7 @@ test('a tool call has a result that says so', () => {
   expect(tool).toMatchObject({
     code: 'unavailable',
     detail: expect.stringContaining('process is stopping'),
-    next: expect.stringContaining('check whether it was done'),
+    next: expect.stringContaining('check whether the call took effect'),
     exec_id: expect.stringMatching(/^exec_/),
   })
 })

@@ -48,7 +48,7 @@ describe.concurrent.each(mcpVersions)('a client of %s', (version) => {
     leave.abort('enough')
     await expect(cancelled).rejects.toThrow()
     await world.eventually(async () => !(await isRunning()), 10_000)
-    await expect(client.callTool({ name: 'no_tool' })).rejects.toThrow('There is no tool no_tool')
+    await expect(client.callTool({ name: 'no_tool' })).rejects.toThrow('Unknown tool no_tool')
     await use('session_destroy', { session_id })
     await client.close()
   })

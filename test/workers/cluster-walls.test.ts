@@ -29,7 +29,7 @@ describe.skipIf(!hasCluster)('a cluster whose walls go', () => {
     await expect(alice.call('createSandbox')).rejects.toMatchObject({
       status: 503,
       code: 'unavailable',
-      message: expect.stringContaining('not set up as it must be'),
+      message: expect.stringContaining('not configured as required'),
     })
     expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toHaveLength(1)
     const { body } = await alice.call('execCommand', { params, body: { command: ['echo', 'on'] } })

@@ -7,7 +7,7 @@ import { apiCount } from '../stage.ts'
 import { anyApi, judge, type Lane, newCommand, newToken, timeoutMs, writesItself } from './lane.ts'
 
 /** The refusal of one that certainly did not run. */
-const isUndone = /Nothing was done|sandbox (was|is) destroyed/i
+const isUndone = /Nothing was done|had no effect|sandbox (was|is) destroyed/i
 
 /** Starts a command, or asks for it again under its key. @returns its result so far; undefined for a failure */
 export async function run(lane: Lane, entry: CommandEntry, body: ExecRequest, api = anyApi(lane)) {
