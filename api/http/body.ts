@@ -108,19 +108,19 @@ async function gather(
 }
 
 function parse(text: string): unknown {
-  limitValues(text)
+  assertFewValues(text)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     throw notJson()
   }
-  refusePoison(value)
+  assertPlain(value)
   return value
 }
 
 /** Counts the characters that begin or separate values before any value is created. */
-function limitValues(text: string): void {
+function assertFewValues(text: string): void {
   // Each value takes at least one character.
   if (text.length <= maxValues) return
   let count = 0
@@ -147,7 +147,7 @@ function endOfText(text: string, start: number): number {
 /** A field of this name would change the prototype of an object into which it is copied. */
 const poison = '__proto__'
 
-function refusePoison(value: unknown): void {
+function assertPlain(value: unknown): void {
   const open = [value]
   while (open.length > 0) {
     const at = open.pop()
@@ -166,7 +166,7 @@ const tooLarge = ({ forLargerBody }: Endpoint, maxBytes: number) =>
 const tooPacked = () =>
   new Problem(
     'body_too_large',
-    `A body of more than ${anyRatioBytes} bytes may be compressed at most ${maxRatio} times. Send it uncompressed.`,
+    `A body of more than ${anyRatioBytes} bytes may be compressed by a factor of at most ${maxRatio}. Send it uncompressed.`,
   )
 
 const tooSlow = (ms: number) =>

@@ -12,7 +12,7 @@ interface Message {
 }
 
 /** @throws {Problem} `invalid_request` for a name that is too long */
-export function limitNames(message: Message): void {
+export function assertShortNames(message: Message): void {
   const { id, method, params } = message
   const names = {
     id,

@@ -5,14 +5,14 @@ import { mcp as contract } from '../../shared/contract/mcp.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { JsonReply, route, type ServedRoute } from '../http/route.ts'
-import { limitNames, withoutNulls } from '../mcp/bounds.ts'
+import { assertShortNames, withoutNulls } from '../mcp/bounds.ts'
 import { Outbox } from '../mcp/outbox.ts'
 import type { McpMessage } from '../mcp/server.ts'
 import { readEventId, resumable } from '../mcp/ticket.ts'
 
 export const callMcp = (routes: ServedRoute[]) =>
   route(contract.callMcp, async ({ body, headers, ...call }, app) => {
-    for (const message of [body].flat()) limitNames(message)
+    for (const message of [body].flat()) assertShortNames(message)
     const messages = Array.isArray(body) ? body.map(withoutNulls) : withoutNulls(body)
     const [, ...more] = [body].flat()
     // The first message is counted with the request itself.
@@ -41,7 +41,7 @@ export const resumeMcp = (routes: ServedRoute[]) =>
     const meta = progressToken === undefined ? {} : { _meta: { progressToken } }
     // The message of the earlier call, without its arguments.
     const message = { jsonrpc: '2.0', id, method: 'tools/call', params: { name, ...meta } }
-    limitNames(message)
+    assertShortNames(message)
     const accept = 'application/json, text/event-stream'
     const asSent = { accept, 'mcp-protocol-version': resumable, ...ofSession }
     return answer(app, routes, { ...call, message, headers: asSent, resumed })

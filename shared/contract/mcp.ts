@@ -224,11 +224,9 @@ export const mcp = family({
       [Message, z.array(Message).min(1).max(limits.mcpMessages)],
       `must be a JSON-RPC 2.0 message, or a list of at most ${limits.mcpMessages}`,
     ),
-    reply: z
-      .union([Message, z.array(Message)])
-      .meta({
-        description: 'JSON-RPC messages: one, or a list for a list; for tools/call also as an event stream',
-      }),
+    reply: z.union([Message, z.array(Message)]).meta({
+      description: 'JSON-RPC messages: one, or a list for a list; for tools/call also as an event stream',
+    }),
     alsoReply: 'text/event-stream',
     alsoStatus: 202,
     alsoEmpty: true,

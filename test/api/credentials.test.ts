@@ -67,9 +67,7 @@ describe.each(guarded)('%s', (name) => {
       status: 403,
       code: 'wrong_credential_type',
       problem: {
-        detail: expect.stringContaining(
-          credential === 'key' ? 'needs an API key' : 'needs a session token',
-        ),
+        detail: expect.stringContaining(credential === 'key' ? 'needs an API key' : 'needs a session token'),
       },
     })
   })

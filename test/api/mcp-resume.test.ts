@@ -131,7 +131,9 @@ test('a stream of another tool is told that its answer is gone, and what to do',
   const answer = await resume(await eventIdOf({ tool: 'file_edit' }))
   expect(answer.headers['content-type']).toContain('text/event-stream')
   expect(answer.text).toMatch(/^id: \S+\.8$/m)
-  expect(refusalIn(answer)).toMatchObject({ next: expect.stringContaining('Check whether the call took effect') })
+  expect(refusalIn(answer)).toMatchObject({
+    next: expect.stringContaining('Check whether the call took effect'),
+  })
   expect(refusalIn(await resume(await eventIdOf({ tool: 'file_view' })))).toMatchObject({
     next: 'Make the same call again.',
   })

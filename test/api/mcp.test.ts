@@ -226,7 +226,7 @@ describe('long output', () => {
     expect(truncated).toBe(true)
     expect(stdout_bytes).toBe(200_012)
     expect(stdout.length).toBeLessThan(toolLimits.outputCharacters + 100)
-    expect(stdout).toMatch(/^first\n[\s\S]*\n\[\.\.\. \d+ characters left out \.\.\.\]\n[\s\S]*last\n$/)
+    expect(stdout).toMatch(/^first\n[\s\S]*\n\[\.\.\. \d+ characters omitted \.\.\.\]\n[\s\S]*last\n$/)
     expect(result.content[1]!.text).toContain('stdout was cut')
   })
 
