@@ -229,15 +229,15 @@ export const files = family({
     query: z
       .strictObject({
         pattern: characters(Text, 1, 4096).meta({
-          description: `Plain text if fixed is true; otherwise ${grepSyntax}`,
+          description: `Plain text with fixed; otherwise ${grepSyntax}`,
         }),
         ...named,
         include: Glob.optional().meta({
           description:
-            'A glob that the name of a file must match; one with a / must match its path relative to path',
+            'A glob for the names of files, or if it contains a /, for their paths relative to path',
         }),
         ignore_case: Switch,
-        fixed: Switch.meta({ description: 'The pattern is plain text, not a regular expression' }),
+        fixed: Switch.meta({ description: 'Treat the pattern as plain text' }),
       })
       .refine(oneNameAtMost, notBoth)
       .meta(isNamedOnce),

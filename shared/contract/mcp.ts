@@ -64,7 +64,7 @@ export const tools = {
   session_create: {
     title: 'Create a session',
     description:
-      'Create a sandbox (a session): an isolated Linux machine that exists until expires_at at the latest. Create one, then pass its id as session_id to the other tools. Destroy it when you are done, because it counts against a quota.',
+      'Create a sandbox (a session): an isolated Linux machine that exists until expires_at at the latest. Create one, then pass its id as session_id to the other tools. Destroy it when done, because it counts against a quota.',
     endpoint: sandboxes.createSandbox,
     ...changes,
     destructive: false,
@@ -72,7 +72,7 @@ export const tools = {
   session_list: {
     title: 'List sessions',
     description:
-      'List sessions, newest first: by default the active ones, with another state also those that have ended.',
+      'List sessions, newest first: by default only active ones, with another state also ended ones.',
     endpoint: sandboxes.listSandboxes,
     ...reads,
     defaults: { state: 'active' },
@@ -86,7 +86,7 @@ export const tools = {
   session_reset: {
     title: 'Reset a session',
     description:
-      'End all processes of a session, including those of exec, and keep its files. Use it after the error sandbox_exhausted: the session has no processes or memory left.',
+      'End all processes of a session, including those of exec, and keep its files. Use it after sandbox_exhausted: no processes or memory are left.',
     endpoint: sandboxes.resetSandbox,
     ...changes,
     idempotent: true,
@@ -94,7 +94,7 @@ export const tools = {
   session_destroy: {
     title: 'Destroy a session',
     description:
-      'Destroy a session with all its files and processes. This cannot be undone. Repeating it is not an error.',
+      'Destroy a session with all its files and processes. This cannot be undone. Repeating it is harmless.',
     endpoint: sandboxes.destroySandbox,
     ...changes,
     idempotent: true,
@@ -137,7 +137,7 @@ export const tools = {
     endpoint: files.editFile,
     ...changes,
     ...named,
-    inputs: { if_match: 'The sha256 from file_view; the edit fails if the file has changed since' },
+    inputs: { if_match: 'The sha256 from file_view; the edit fails if the file has changed' },
     required: ['path', 'old', 'new'],
   },
   file_list: {
@@ -149,8 +149,7 @@ export const tools = {
   },
   file_glob: {
     title: 'Find files by name',
-    description:
-      'Find paths by a pattern such as **/*.ts. It may contain *, ?, [a-z], {a,b}, and ** for any depth.',
+    description: 'Find paths by a pattern such as **/*.ts with *, ?, [a-z], {a,b}, and ** for any depth.',
     endpoint: files.globFiles,
     ...reads,
     ...named,

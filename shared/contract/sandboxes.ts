@@ -59,12 +59,7 @@ export const sandboxes = family({
     bodyBytes: limits.bodyBytes,
     body: z
       .strictObject({
-        image: z
-          .string()
-          .min(1)
-          .max(512)
-          .optional()
-          .meta({ description: 'By default the image that the operator has configured' }),
+        image: z.string().min(1).max(512).optional().meta({ description: 'By default the configured image' }),
         name: Name.optional(),
         metadata: z
           .record(fieldName(characters(Text, 1, 64)), characters(Text, 0, 512))

@@ -107,7 +107,7 @@ test('a lost password is replaced by one that is printed once; sessions end, and
   expect((await alice.call('getAccount')).status).toBe(200)
   expect((await logIn(password)).body.account.id).toBe(alice.id)
   expect((await admin('reset-password', alice.email)).stdout).toMatch(
-    / is [\w-]{20}\nIt is shown only now\. /,
+    / is [\w-]{20}\nIt is not shown again\. /,
   )
 })
 

@@ -227,7 +227,7 @@ describe('long output', () => {
     expect(stdout_bytes).toBe(200_012)
     expect(stdout.length).toBeLessThan(toolLimits.outputCharacters + 100)
     expect(stdout).toMatch(/^first\n[\s\S]*\n\[\.\.\. \d+ characters omitted \.\.\.\]\n[\s\S]*last\n$/)
-    expect(result.content[1]!.text).toContain('stdout was cut')
+    expect(result.content[1]!.text).toContain('stdout was truncated')
   })
 
   test('of a file ends at the end of a line, from where it can be read on', async () => {
