@@ -37,7 +37,7 @@ const internalMs = 1_000
 /** For the first connection to Redis, without which the process starts too. */
 const firstTryMs = 1_000
 
-/** @throws {SettingsError} when a setting that only the API reads is wrong */
+/** @throws {SettingsError} when a setting that only the API reads is invalid */
 export function openApi(context: Context) {
   const app = openApp(context)
   const requests = new OpenRequests()
@@ -55,7 +55,7 @@ export function openApi(context: Context) {
     },
     serve,
   )
-  // The route answers 100 Continue, once it knows who asks.
+  // The route sends 100 Continue after authentication.
   server.on('checkContinue', serve)
   server.keepAliveTimeout = keepAliveMs
   const endTunnels = serveUpgrades(server, handle)

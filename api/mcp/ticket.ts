@@ -15,7 +15,7 @@ export const resumable = '2025-11-25'
 const Name = z.union([z.string(), z.number()])
 
 const Ticket = z.object({
-  /** Of the JSON-RPC request that the stream answers. */
+  /** The id of the JSON-RPC request. */
   requestId: Name,
   progressToken: Name.optional(),
   tool: z.enum(Object.keys(tools) as [ToolName, ...ToolName[]]),
