@@ -31,16 +31,18 @@ export function runAgain(state: State): string[] | undefined {
   return command && onSession(state, ['exec'], ['-c', command.command])
 }
 
-/** Arguments are text, so names that are not UTF-8 are left out. */
 export function rowInFront(state: State): Row | undefined {
   const page = pageOf(state)
-  const row = page.at === 'session' ? selectedRow(page) : undefined
-  return row?.entry.name_base64 === undefined ? row : undefined
+  return page.at === 'session' ? selectedRow(page) : undefined
 }
+
+/** Arguments are text, so a name that is not UTF-8 has no command line. */
+const isArgument = ({ entry }: Row): boolean => entry.name_base64 === undefined
 
 export function viewRow(state: State): string[] | undefined {
   const row = rowInFront(state)
-  return row && onSession(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], [row.path])
+  if (!row || !isArgument(row)) return undefined
+  return onSession(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], [row.path])
 }
 
 /** What `v` shows. */
@@ -58,5 +60,6 @@ export function fileInFront(state: State): Row | undefined {
 
 export function editFile(state: State): string[] | undefined {
   const file = fileInFront(state)
-  return file && onSession(state, ['files', 'edit'], [file.path])
+  if (!file || !isArgument(file)) return undefined
+  return onSession(state, ['files', 'edit'], [file.path])
 }
