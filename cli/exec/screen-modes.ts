@@ -46,9 +46,9 @@ const known = new Set([
   ...['1', '9', '47', '1000', '1002', '1003', '1004', '1005', '1006', '1015', '1047', '1049', '2004'],
   keypadMode,
 ])
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const switches = /\u001b(?:\[\?(?<modes>[\d;]+)(?<way>[hl])|(?<keypad>[=>]))/g
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const unfinished = /\u001b(?:\[(?:\?[\d;]{0,40})?)?$/
 
 function sequenceFor(mode: string, isOn: boolean): string {

@@ -98,11 +98,11 @@ function explainLostConnection(
   { disconnectedMs, grace }: { disconnectedMs: number; grace: number },
 ): unknown {
   if (!(error instanceof CliError) || error.code !== 'network') return error
-  const [away, limit] = [showSeconds(disconnectedMs / 1000), showSeconds(grace / 1000)]
+  const [duration, limit] = [showSeconds(disconnectedMs / 1000), showSeconds(grace / 1000)]
   return addStory(
     error,
-    `The connection was away for ${away}, longer than the command's grace of ${limit}, and the service ends the command.`,
-    `\`${shellLine('sandlot', 'logs', '-s', sessionId, execId)}\` shows what it printed; \`sandlot exec --grace 5m\` lets a command wait for longer.`,
+    `The client was disconnected for ${duration}, longer than the command's grace of ${limit}, so the service ends the command.`,
+    `\`${shellLine('sandlot', 'logs', '-s', sessionId, execId)}\` shows its output. \`sandlot exec --grace 5m\` sets a longer grace.`,
   )
 }
 

@@ -60,7 +60,7 @@ export async function attachTerminal(
 
 /** Names the session, because several may be active. */
 export const attachHint = ({ sessionId }: Remote, execId: string) =>
-  `\`${shellLine('sandlot', 'attach', '-s', sessionId, execId)}\` goes back to it`
+  `\`${shellLine('sandlot', 'attach', '-s', sessionId, execId)}\` attaches to it again`
 
 function pauseFor(error: unknown, retry: RetryPolicy): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')
@@ -97,7 +97,7 @@ function withAttachHint(
   if (!(error instanceof CliError) || error.code !== 'network') return error
   return new CliError(
     'network',
-    `The connection was away for ${showSeconds(disconnectedMs / 1000)}. ${error.message}`,
-    { hint: `The command goes on; ${attachHint(remote, execId)}.` },
+    `The client was disconnected for ${showSeconds(disconnectedMs / 1000)}. ${error.message}`,
+    { hint: `The command continues; ${attachHint(remote, execId)}.` },
   )
 }

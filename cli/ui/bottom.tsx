@@ -33,9 +33,9 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
 /** As many keys as fit, and always the last two, help and back. */
 function hintsFor(state: State): string {
   if (state.dialog?.kind === 'form') return ''
-  if (state.opening?.program === 'pager') return 'Loading… · Esc gives up'
-  if (state.opening) return "Keys are the shell's · Esc leaves it"
-  if (state.dialog?.kind === 'message') return 'Enter goes on'
+  if (state.opening?.program === 'pager') return 'Loading… · Esc cancels'
+  if (state.opening) return 'Keys go to the shell · Esc cancels'
+  if (state.dialog?.kind === 'message') return 'Enter continues'
   if (state.dialog?.kind === 'confirm') return 'y yes · any other key no'
   const hints = keysThatDo(state)
     .filter(({ short }) => short !== undefined)

@@ -65,7 +65,7 @@ export const valuesOf = ({ fields }: Form): Record<string, string> =>
 
 /** Hints for the keys of a form. */
 export const wordsOf = ({ enterWord, escWord, past }: Form): string =>
-  `Enter ${enterWord} · Esc ${escWord}${past?.lines.length ? ' · ↑ earlier ones' : ''}`
+  `Enter ${enterWord} · Esc ${escWord}${past?.lines.length ? ' · ↑ history' : ''}`
 
 /** @returns the changed form, or the requested action */
 export function pressInForm(form: Form, key: string, text: string): Form | 'submit' | 'cancel' {

@@ -86,7 +86,7 @@ export const keys: Key[] = [
   {
     keys: ['return', 'right', 'l'],
     shown: 'Enter',
-    label: 'show what the command printed',
+    label: 'show the output of the command',
     short: 'output',
     where: ['commands'],
     run: openCommand,
@@ -103,7 +103,7 @@ export const keys: Key[] = [
     does: (state) => rowInFront(state) !== undefined,
     commandLine: viewRow,
   },
-  { keys: ['left', 'h'], shown: '← h', label: 'to the folder above', where: ['files'], run: leave },
+  { keys: ['left', 'h'], shown: '← h', label: 'parent folder', where: ['files'], run: leave },
   {
     keys: ['n'],
     shown: 'n',
@@ -116,7 +116,7 @@ export const keys: Key[] = [
   {
     keys: ['v'],
     shown: 'v',
-    label: 'open all of the output in $PAGER',
+    label: 'open the whole output in $PAGER',
     short: 'pager',
     where: ['output'],
     run: pageOutput,
@@ -165,7 +165,7 @@ export const keys: Key[] = [
   {
     keys: ['e'],
     shown: 'e',
-    label: 'change the file in $EDITOR',
+    label: 'edit the file in $EDITOR',
     short: 'edit',
     where: ['files'],
     run: changeSelected,
@@ -203,7 +203,7 @@ export const keys: Key[] = [
   {
     keys: ['u'],
     shown: 'u',
-    label: 'make it the current session',
+    label: 'make this the current session',
     where: ['list', 'commands', 'files'],
     run: useSession,
     does: hasActive,
@@ -212,7 +212,7 @@ export const keys: Key[] = [
   {
     keys: ['c'],
     shown: 'c',
-    label: 'copy a command line that does the same',
+    label: 'copy the equivalent command line',
     short: 'copy',
     where: inSession,
     run: askWhichLine,
@@ -228,7 +228,7 @@ export const keys: Key[] = [
   {
     keys: ['a'],
     shown: 'a',
-    label: 'show destroyed sessions too',
+    label: 'also show destroyed sessions',
     short: 'all',
     where: ['list'],
     run: toggleDestroyed,
@@ -245,7 +245,7 @@ export const keys: Key[] = [
   {
     keys: ['escape'],
     shown: 'Esc',
-    label: 'show all again, without the filter',
+    label: 'clear the filter',
     short: 'no filter',
     where: ['list'],
     run: ({ store }) => store.get().filter !== '' && store.set({ filter: '', notice: undefined }),
@@ -272,7 +272,7 @@ export const keys: Key[] = [
   {
     keys: ['ctrl+c'],
     shown: 'Ctrl-C',
-    label: 'interrupt the command; the second time, leave its page',
+    label: 'interrupt the command; again to leave its page',
     where: ['output'],
     run: interruptOrQuit,
   },
@@ -286,7 +286,7 @@ export const keys: Key[] = [
   {
     keys: ['ctrl+z'],
     shown: 'Ctrl-Z',
-    label: 'back to your shell; fg comes here again',
+    label: 'suspend the picker; fg resumes it',
     where: everywhere,
     run: stopHere,
   },

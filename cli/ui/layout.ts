@@ -20,7 +20,7 @@ export function noticeLines({ notice, size }: State): string[] {
 
 const maxTroubleRows = 3
 /** The longest text before the reason. */
-const troubleHead = '! Service away since 00:00:00 (59m), trying again. '.length
+const troubleHead = '! Service unavailable since 00:00:00 (59m), retrying. '.length
 /** Splits the reason into the part next to the message and further rows. */
 export function troubleRows({ trouble, size }: State): string[] {
   if (trouble === undefined) return []

@@ -92,7 +92,7 @@ export function interruptOrQuit(ui: Ui) {
   if (state.dialog) return closeDialog(ui)
   if (page.isRunning && !page.isInterrupted) return interrupt(ui)
   goBack(ui)
-  if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} goes on.`)
+  if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} continues.`)
 }
 
 /** Changes the list without a request; ignored until the list is loaded. */
@@ -190,7 +190,7 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
   if (ended.stdout !== '' || ended.stderr !== '') output.add(ended.stdout + ended.stderr)
   changeOutput(ui, pageId, { status: statusLine(ended), isRunning: false })
   if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.total === 0)
-    showError(ui, new CliError('failed', 'What it printed is gone with its session.'))
+    showError(ui, new CliError('failed', 'The output was deleted with the session.'))
 }
 
 /** Draws at intervals, because a command may print faster than the screen can change. */

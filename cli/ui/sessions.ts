@@ -21,7 +21,7 @@ export const activeInFront = ({ store }: Ui): Sandbox => requireActive(sessionIn
 
 /** @throws {CliError} as {@link activeInFront} */
 export function requireActive(session: Sandbox | undefined): Sandbox {
-  if (!session) throw new CliError('no_session', 'There is no session. n makes one.')
+  if (!session) throw new CliError('no_session', 'There is no session. n creates one.')
   if (session.state === 'active') return session
   throw new CliError('sandbox_destroyed', `${nameOf(session)} has ended: ${describeDestroyed(session)}.`)
 }
@@ -93,7 +93,7 @@ export function useSession(ui: Ui): void {
     const chosen = await chosenSession(ui.settings)
     ui.store.set({ chosen: chosen?.value })
     const isSaved = chosen === undefined || chosen.value === session.id
-    const wins = isSaved ? '' : ` ${chosen.source} is set, and wins over it.`
+    const wins = isSaved ? '' : ` ${chosen.source} is set and overrides it.`
     showNotice(ui, `${nameOf(session)} is the current session.${wins}`)
   })
 }

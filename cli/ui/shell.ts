@@ -47,7 +47,7 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
     if (ended === 'detached')
       return showNotice(
         ui,
-        `Detached from ${name}, and it goes on. Enter on it among the commands, or ${attachHint(remote, execId)}.`,
+        `Detached from ${name}; the program continues. Press Enter on it in the list of commands, or ${attachHint(remote, execId)}.`,
       )
     const ofSession = destroyReasonOf(ended)
     const how =

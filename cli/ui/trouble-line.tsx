@@ -11,7 +11,7 @@ export const TroubleLine = ({ state, now }: { state: State; now: number }) => {
   return (
     <>
       <Line color="yellow">
-        ! {trouble.isUnavailable ? 'Service away' : 'Refused'} since {showClock(trouble.since)} ({age}),
+        ! {trouble.isUnavailable ? 'Service unavailable' : 'Refused'} since {showClock(trouble.since)} ({age}),
         trying again. {beside}
       </Line>
       {below.map((row, index) => (

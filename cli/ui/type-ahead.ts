@@ -29,7 +29,7 @@ export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void 
     return
   }
   endOpening(ui, opening)
-  showNotice(ui, `No ${opening.program} is opened.`)
+  showNotice(ui, `Cancelled opening the ${opening.program}.`)
 }
 
 /** Resolves when sessions were loaded, loading failed, or the user cancelled. */
