@@ -22,7 +22,9 @@ export function noteExitStatus(ended: ExecOutcome, note: (text: string) => void)
     note(`sandlot: the command was lost${why}. Whether it ran, and its exit status, are unknown.`)
   }
   const rule =
-    reason === clientDisconnected ? ' It was disconnected for longer than the grace of the command (--grace).' : ''
+    reason === clientDisconnected
+      ? ' It was disconnected for longer than the grace of the command (--grace).'
+      : ''
   if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
 }
 

@@ -156,7 +156,7 @@ function takeSignals({ idOf, isUnavailable, remote, note }: SignalOptions) {
     // The service ends the command after its grace.
     if (isUnavailable()) return void shutDown(130)
     if (interrupts > 1) return void leave('TERM', 130)
-    if (process.stderr.isTTY) note('sandlot: interrupting the command; Ctrl-C again leaves it.')
+    if (process.stderr.isTTY) note('sandlot: interrupting the command; press Ctrl-C again to exit.')
     void pass('INT')
   }
   // The exit status is reported as usual. A second SIGTERM, or one that cannot be forwarded, ends the client.

@@ -55,7 +55,10 @@ export async function downloadArchive(
   const isPartial = ended.status === 'exited' && [1, 2].includes(ended.exit_code!) && taken > 0
   if (!isPartial || named.length === 0) assertSuccess(ended, stderr)
   if (taken < ended.stdout_bytes) {
-    throw new CliError('network', 'The connection was interrupted for too long, and part of the archive is lost.')
+    throw new CliError(
+      'network',
+      'The connection was interrupted for too long, and part of the archive is lost.',
+    )
   }
   for (const line of named) skipped.addLine(line)
 }

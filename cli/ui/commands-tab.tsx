@@ -31,14 +31,14 @@ const emptyText = (state: State) =>
 
 const CommandLine = (props: { command: ExecSummary; isSelected: boolean; now: number }) => {
   const { command, isSelected, now } = props
-  const { sign, words } = describeStatus(command)
+  const { sign, text } = describeStatus(command)
   const age = showAge(now - Date.parse(command.started_at))
   return (
     <Box height={1} gap={1} aria-role="listitem" aria-state={{ selected: isSelected }}>
       <Box width={14} flexShrink={0}>
         <Line bold={isSelected} inverse={isSelected}>
           {isSelected ? '›' : ' '}
-          {sign} {words}
+          {sign} {text}
         </Line>
       </Box>
       <Box width={4} flexShrink={0} justifyContent="flex-end">

@@ -64,7 +64,7 @@ export const valuesOf = ({ fields }: Form): Record<string, string> =>
   Object.fromEntries(fields.map(({ name, line }) => [name, line.text]))
 
 /** Hints for the keys of a form. */
-export const wordsOf = ({ enterWord, escWord, past }: Form): string =>
+export const hintOf = ({ enterWord, escWord, past }: Form): string =>
   `Enter ${enterWord} · Esc ${escWord}${past?.lines.length ? ' · ↑ history' : ''}`
 
 /** @returns the changed form, or the requested action */

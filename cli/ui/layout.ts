@@ -26,9 +26,13 @@ export function troubleRows({ trouble, size }: State): string[] {
   if (trouble === undefined) return []
   const reason = oneLine(trouble.message)
   if (troubleHead + reason.length <= size.columns) return [reason]
-  const most = size.rows < 16 ? 1 : maxTroubleRows
+  const maxRows = size.rows < 16 ? 1 : maxTroubleRows
   const rows = wrapWords(reason, size.columns - 2)
-  return ['', ...rows.slice(0, most - 1), ...(rows.length < most ? [] : [rows.slice(most - 1).join(' ')])]
+  return [
+    '',
+    ...rows.slice(0, maxRows - 1),
+    ...(rows.length < maxRows ? [] : [rows.slice(maxRows - 1).join(' ')]),
+  ]
 }
 
 /** Rows between the head of a page and the bottom. */

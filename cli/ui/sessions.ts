@@ -48,7 +48,7 @@ export function askNewSession(ui: Ui): void {
   const fields = [
     field('name', 'Name', { placeholder: 'none' }),
     field('image', 'Image', { placeholder: "the service's default" }),
-    field('ttl', 'Lives for', { placeholder: 'as long as it may, or such as 10m' }),
+    field('ttl', 'Lifetime', { placeholder: 'the maximum, or a duration such as 10m' }),
   ]
   const create = (values: Record<string, string>) =>
     void whileBusy(ui, 'creating', async () => {
@@ -66,7 +66,7 @@ function createSession({ api }: Ui, { name, image, ttl }: Record<string, string>
     body: {
       name: name || undefined,
       image: image || undefined,
-      ttl_seconds: ttl ? readSeconds(ttl, 'Lives for') : undefined,
+      ttl_seconds: ttl ? readSeconds(ttl, 'Lifetime') : undefined,
     },
     headers: { 'idempotency-key': randomUUID(), prefer: 'respond-async' },
   })

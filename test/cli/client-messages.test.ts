@@ -124,13 +124,16 @@ const refusals: [string[], string, string, RegExp][] = [
   ],
 ]
 
-test.each(refusals)('explains the error of %j with options of the command line', async (args, code, detail, words) => {
-  using home = new Home()
-  const problem = { type: 'about:blank', title: code, status: 409, code, detail, request_id: 'req_1' }
-  await using peer = await startPeer((_, response) => response.writeHead(409).end(JSON.stringify(problem)))
-  const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
-  expect((await home.run(args, { env })).stderr).toMatch(words)
-})
+test.each(refusals)(
+  'explains the error of %j with options of the command line',
+  async (args, code, detail, words) => {
+    using home = new Home()
+    const problem = { type: 'about:blank', title: code, status: 409, code, detail, request_id: 'req_1' }
+    await using peer = await startPeer((_, response) => response.writeHead(409).end(JSON.stringify(problem)))
+    const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
+    expect((await home.run(args, { env })).stderr).toMatch(words)
+  },
+)
 
 test('files create sends a file that is larger than any JSON body', async () => {
   using home = new Home()

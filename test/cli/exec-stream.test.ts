@@ -226,7 +226,7 @@ test.each([
   noteExitStatus(end, (text) => said.push(text))
   expect(said).toEqual([`sandlot: the session has ended (${why}), and the command with it.`])
   expect(describeExit(end)).toBe(`killed with its session (${why})`)
-  expect(describeStatus(end).words).toBe(`killed with its session: ${why}`)
+  expect(describeStatus(end).text).toBe(`killed with its session: ${why}`)
 })
 
 test('suggests -s for a session given as the command, and keeps exit code 127', async () => {

@@ -100,18 +100,21 @@ test.each([
   ['secrets create', ['secrets', 'create', 'A'], '--from-file'],
   ['config set-key', ['config', 'set-key'], 'API_KEY'],
   ['files edit', ['files', 'edit', 'a'], '--old and --new'],
-])('%s asks nothing with --no-input on a terminal, and names the missing argument', async (_, args, instead) => {
-  using home = new Home()
-  for (const words of [
-    [...args, '--no-input'],
-    ['--no-input', ...args],
-  ]) {
-    const terminal = openTerminal([process.execPath, clientPath, ...words], home.environment(nowhere))
-    await terminal.shows('--no-input')
-    await terminal.shows(instead)
-    expect(await terminal.ended).toBe(2)
-  }
-})
+])(
+  '%s asks nothing with --no-input on a terminal, and names the missing argument',
+  async (_, args, instead) => {
+    using home = new Home()
+    for (const words of [
+      [...args, '--no-input'],
+      ['--no-input', ...args],
+    ]) {
+      const terminal = openTerminal([process.execPath, clientPath, ...words], home.environment(nowhere))
+      await terminal.shows('--no-input')
+      await terminal.shows(instead)
+      expect(await terminal.ended).toBe(2)
+    }
+  },
+)
 
 test('colors only terminals; --color overrides FORCE_COLOR, which overrides NO_COLOR', async () => {
   using home = new Home()

@@ -185,19 +185,16 @@ describe('doctor in an untrusted folder', () => {
       { command: process.execPath, args: [clientPath, 'mcp', 'serve'], env: { A: 'b' } },
     ],
     ['args that are not a list', { command: 'sandlot', args: 'mcp serve' }],
-  ])(
-    '--scope project shows an entry with %s and starts it only with --yes',
-    async (_, more) => {
-      using home = new Home()
-      const { doctor, isStarted } = makeProject(home, more)
-      const refused = await doctor('--scope', 'project')
-      expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('It was not started') })
-      expect(refused.stdout).toContain('--yes')
-      expect(isStarted()).toBe(false)
-      await doctor('--scope', 'project', '--yes')
-      expect(isStarted()).toBe(!('args' in more))
-    },
-  )
+  ])('--scope project shows an entry with %s and starts it only with --yes', async (_, more) => {
+    using home = new Home()
+    const { doctor, isStarted } = makeProject(home, more)
+    const refused = await doctor('--scope', 'project')
+    expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('It was not started') })
+    expect(refused.stdout).toContain('--yes')
+    expect(isStarted()).toBe(false)
+    await doctor('--scope', 'project', '--yes')
+    expect(isStarted()).toBe(!('args' in more))
+  })
 
   test('--scope project asks before it starts the entry that init wrote', async () => {
     using user = await newUser()

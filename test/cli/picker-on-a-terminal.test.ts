@@ -104,7 +104,7 @@ describe.concurrent('without settings', () => {
 
     // Streams output while the command runs, without control sequences.
     screen.type('x')
-    await screen.shows('a line for /bin/sh')
+    await screen.shows('a command for /bin/sh')
     screen.type('mkfifo go; printf "one\\033[2J two\\n"; read x < go; seq 100; exit 5\r')
     await screen.shows(/^one two$/m)
     await screen.shows('▸ running')
@@ -118,14 +118,14 @@ describe.concurrent('without settings', () => {
     await screen.shows(/^›web .*✓ sh -c 'echo > go'/m)
 
     screen.type('x')
-    await screen.shows('a line for /bin/sh')
+    await screen.shows('a command for /bin/sh')
     screen.type('\u001b[200~echo waiting\nsleep 99\u001b[201~')
     await screen.shows('› web $ echo waiting↵sleep 99')
     screen.type('\r')
     await screen.shows(/^waiting$/m)
     screen.type('\u0003')
     await screen.shows(/✗ (SIGINT|exit 130) after/)
-    await screen.shows('Interrupted it.')
+    await screen.shows('Interrupted the command.')
     screen.type('q')
     await screen.shows('SESSIONS')
 
@@ -207,11 +207,11 @@ describe.concurrent('with settings', () => {
     // Simulates expiry; the reconciler runs every second.
     await world.db.query("update sandbox set expires_at = sandlot_now() where name = 'short'")
     await screen.shows('short has ended: its time was up.')
-    await screen.shows(/! It has ended at \d\d:\d\d:\d\d: its time was up/)
+    await screen.shows(/! Ended at \d\d:\d\d:\d\d: its time was up/)
     screen.type('x')
     await screen.shows('! short has ended: its time was up.')
     screen.type('\u001b')
-    await screen.hides('a line for /bin/sh')
+    await screen.hides('a command for /bin/sh')
     screen.type('q')
     await screen.shows(/^›sbx_/m)
     screen.type('a')
@@ -252,7 +252,7 @@ describe.concurrent('with settings', () => {
     await once(silent, 'listening')
     const { port } = silent.address() as AddressInfo
     using screen = openPicker(user.home, user.home.through(`http://127.0.0.1:${port}`))
-    await screen.shows('It has not answered yet.')
+    await screen.shows('The service has not answered yet.')
     const left = performance.now()
     screen.type('q')
     await expectRestored(screen, 0)

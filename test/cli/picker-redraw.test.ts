@@ -111,7 +111,7 @@ test('Ctrl-C interrupts the command, then leaves its page; the up arrow recalls 
   await screen.shows(/^waits$/m)
   expect(screen.rows()[0]).toBe('‹ other $ trap "" INT; echo waits; sleep 99')
   screen.type('\u0003')
-  await screen.shows('Interrupting it. Ctrl-C now leaves this page.')
+  await screen.shows('Interrupting the command. Ctrl-C now leaves this page.')
   screen.type('\u0003')
   await screen.shows('The command in other continues.')
   await screen.shows('SESSIONS')

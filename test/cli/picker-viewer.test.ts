@@ -54,7 +54,7 @@ test('opens the whole output in $PAGER', async () => {
   const kept = join(user.home.folder, 'paged')
   using screen = await openPicker({ PAGER: `tee '${kept}' | wc -l; read x </dev/tty` })
   screen.type('x')
-  await screen.shows('a line for /bin/sh')
+  await screen.shows('a command for /bin/sh')
   screen.type('echo error >&2; seq 300000\r')
   await screen.shows(/✓ exit 0 .* of 300001$/m)
   await screen.shows(/^299999\n300000$/m)
@@ -73,7 +73,7 @@ test('opens the whole output in $PAGER', async () => {
 test('reports a missing pager by name', async () => {
   using screen = await openPicker({ PAGER: 'no-such-pager' })
   screen.type('x')
-  await screen.shows('a line for /bin/sh')
+  await screen.shows('a command for /bin/sh')
   screen.type('echo short\r')
   await screen.shows(/✓ exit 0/)
   screen.type('v')
@@ -86,7 +86,7 @@ test.each([
 ])('colors of output %s', async (_, env, colors) => {
   using screen = await openPicker(env)
   screen.type('x')
-  await screen.shows('a line for /bin/sh')
+  await screen.shows('a command for /bin/sh')
   const red = '\\033[31mred\\033[2J\\033]0;title\\007 line\\n'
   const orange = '\\033[1;38;5;208morange\\033[0m\\033[8m line\\n'
   screen.type(`printf '${red}${orange}plain line\\n'\r`)

@@ -50,7 +50,7 @@ test('precedence: flag, --profile, environment, SANDLOT_PROFILE, top level', asy
   })
 })
 
-test("never sends the top-level key to the address of a profile without a key", async () => {
+test('never sends the top-level key to the address of a profile without a key', async () => {
   using at = homeWithProfiles()
   await using peer = await startPeer((_, response) => response.end('{}'))
   at.home.writeConfig(file.replace('https://bare.example', peer.url))

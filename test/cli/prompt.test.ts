@@ -210,21 +210,24 @@ const confirmations: [string[], string, string][] = [
   [['secrets', 'rm', 'TOKEN'], 'Delete the secret TOKEN', 'Nothing was deleted'],
 ]
 
-test.each(confirmations)('%j asks for confirmation, and needs --yes without a terminal', async (words, question, nothing) => {
-  await using service = await startService()
-  using home = new Home()
-  const args = [...words, '--url', service.url, '--api-key', 'sandlot_live_x']
-  const deleted = () => service.asked.filter(({ line }) => line.startsWith('DELETE'))
-  const terminal = openTerminal(client(...args), home.environment())
-  await terminal.shows(question)
-  terminal.type('\r')
-  expect(await terminal.ended).toBe(1)
-  expect(terminal.screen()).toContain(nothing)
-  expect(await home.run(args)).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') })
-  expect(deleted()).toEqual([])
-  expect(await home.run([...args, '--yes'])).toMatchObject({ code: 0 })
-  expect(deleted()).toHaveLength(1)
-})
+test.each(confirmations)(
+  '%j asks for confirmation, and needs --yes without a terminal',
+  async (words, question, nothing) => {
+    await using service = await startService()
+    using home = new Home()
+    const args = [...words, '--url', service.url, '--api-key', 'sandlot_live_x']
+    const deleted = () => service.asked.filter(({ line }) => line.startsWith('DELETE'))
+    const terminal = openTerminal(client(...args), home.environment())
+    await terminal.shows(question)
+    terminal.type('\r')
+    expect(await terminal.ended).toBe(1)
+    expect(terminal.screen()).toContain(nothing)
+    expect(await home.run(args)).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') })
+    expect(deleted()).toEqual([])
+    expect(await home.run([...args, '--yes'])).toMatchObject({ code: 0 })
+    expect(deleted()).toHaveLength(1)
+  },
+)
 
 test('destroys a named session without confirmation, by id and by --session', async () => {
   await using service = await startService()

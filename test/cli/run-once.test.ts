@@ -30,7 +30,7 @@ async function newest() {
   return row!
 }
 
-test("connects stdin, stdout, stderr and the exit code to the command", async () => {
+test('connects stdin, stdout, stderr and the exit code to the command', async () => {
   const script = 'cat; echo problem >&2; exit 42'
   const ran = await once(['--name', 'once', '--env', 'A=b', '--', 'sh', '-c', script], {
     input: 'from stdin',

@@ -331,7 +331,7 @@ describe('sessions', () => {
     expect((await user.run(['session', 'rm', '--yes', twin, other])).stdout).toBe(`${twin}\n${other}\n`)
   })
 
-  test("exits with 3 for a session of another account", async () => {
+  test('exits with 3 for a session of another account', async () => {
     await using owner = await users.newSession()
     using other = await users.newUser()
     expect(await other.run(['session', 'get', owner.id])).toMatchObject({ code: 3 })

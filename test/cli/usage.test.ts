@@ -81,12 +81,15 @@ describe('wrong usage', () => {
     ['--timeout', 'x', 'true'],
     ['--env', '=', 'true'],
   ]
-  test.each(wrongExec.map((args) => [args]))("exec %j exits with 125, because 2 may be the exit code of the command", async (args) => {
-    using home = new Home()
-    const { code, json } = await home.run(['exec', '--json', ...args], { env: configured })
-    expect(json().error.exit_code).toBe(125)
-    expect(code).toBe(125)
-  })
+  test.each(wrongExec.map((args) => [args]))(
+    'exec %j exits with 125, because 2 may be the exit code of the command',
+    async (args) => {
+      using home = new Home()
+      const { code, json } = await home.run(['exec', '--json', ...args], { env: configured })
+      expect(json().error.exit_code).toBe(125)
+      expect(code).toBe(125)
+    },
+  )
 })
 
 test('exits with 2 without a base address, and shows how to set it', async () => {

@@ -132,7 +132,7 @@ test('Esc on the list only clears a filter', async () => {
   }
 })
 
-test("keys typed while a shell opens go to the shell, and Esc cancels", async () => {
+test('keys typed while a shell opens go to the shell, and Esc cancels', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -141,7 +141,10 @@ test("keys typed while a shell opens go to the shell, and Esc cancels", async ()
       press(ui, { key, text: key.length === 1 ? key : '' })
     expect(ui.store.get()).toMatchObject({ opening: { typed: 'eq\rq\u0004\u001b[A' }, dialog: undefined })
     press(ui, { key: 'escape', text: '' })
-    expect(ui.store.get()).toMatchObject({ opening: undefined, notice: { text: 'Cancelled opening the shell.' } })
+    expect(ui.store.get()).toMatchObject({
+      opening: undefined,
+      notice: { text: 'Cancelled opening the shell.' },
+    })
     expect(quits).toEqual([])
   } finally {
     ui.quit()

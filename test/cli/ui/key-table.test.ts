@@ -1,7 +1,7 @@
 /** The table of keys, and the hints, help and command lines built from it. */
 import { expect, test } from 'vitest'
 import { newFolder } from '../../../cli/ui/folder.ts'
-import { commandLines, keys, keysOf, keysThatDo, type Where, whereIs } from '../../../cli/ui/keys.ts'
+import { applicableKeys, commandLines, keys, keysOf, type Where, whereIs } from '../../../cli/ui/keys.ts'
 import type { Page, State } from '../../../cli/ui/state.ts'
 import type { FileEntry } from '../../../shared/contract/files.ts'
 import { command, ended, outputPage, session, sessionPage, stateWith } from './sample.ts'
@@ -94,14 +94,14 @@ test('offers keys but no command line for a file whose name is not UTF-8', () =>
   }
   const folder = { ...newFolder('/workspace'), entries: [entry as FileEntry] }
   const state = stateWith([session()], { pages: [sessionPage(id, { tab: 'files', folder })] })
-  expect(keysThatDo(state).map(({ shown }) => shown)).toContain('Enter v')
-  expect(keysThatDo(state).map(({ shown }) => shown)).toContain('e')
+  expect(applicableKeys(state).map(({ shown }) => shown)).toContain('Enter v')
+  expect(applicableKeys(state).map(({ shown }) => shown)).toContain('e')
   expect(commandLines(state).find(({ text }) => text.includes('caf'))).toBeUndefined()
   expect(commandLines(state).map(({ text }) => text)).toContain(`sandlot files ls -s ${id} /workspace`)
 })
 
 const offered = (state: State) =>
-  keysThatDo(state)
+  applicableKeys(state)
     .filter(({ short }) => short !== undefined)
     .map(({ shown }) => shown)
     .join(' ')

@@ -109,7 +109,7 @@ describe('when the service is unreachable', () => {
     const message = 'Nothing listens at http://localhost:8080: the connection was refused. Is the service up?'
     const rows = drawRows({ ...state, trouble: { ...state.trouble!, message } })
     const at = rows.findIndex((row) => row.startsWith('! Service unavailable'))
-    expect(rows[at]).toMatch(/trying again\.$/)
+    expect(rows[at]).toMatch(/retrying\.$/)
     expect(`${rows[at + 1]!.trim()} ${rows[at + 2]!.trim()}`).toBe(message)
   })
 

@@ -31,7 +31,7 @@ test('has facts, the remaining time, and the commands with their status', () => 
   )
   expect(rows[0]).toMatch(/^‹ web +█{13}░{3} 25:00$/)
   expect(rows[1]).toBe(`${web.id}  debian:bookworm-slim`)
-  expect(rows[2]).toBe('made 5m ago, ready after 300 ms, 300 s billed')
+  expect(rows[2]).toBe('created 5m ago, ready after 300 ms, 300 s billed')
   expect(rows[3]).toBe('team=blue')
   expect(rows[4]).toBe('[Commands]  Files')
   expect(rows[5]).toMatch(/^›▸ running +4m +sleep 60$/)
@@ -47,7 +47,7 @@ test.each([
 ] as const)('one that ended as %s says why', (destroy_reason, destroy_detail, words) => {
   const gone = ended({ destroy_reason, destroy_detail })
   const screen = draw(stateWith([gone], { pages: [sessionPage(gone.id)] }))
-  expect(screen).toMatch(/! It has ended at [\d:]{8}/)
+  expect(screen).toMatch(/! Ended at [\d:]{8}/)
   expect(screen).toContain(words)
 })
 
