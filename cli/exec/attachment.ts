@@ -32,7 +32,7 @@ function otherSize() {
 export interface Seen {
   shown: ShownOutput
   modes: ScreenModes
-  /** Whether the program was attached before, so that it may believe its screen is shown. */
+  /** Whether the program was attached before, and may therefore not redraw its screen. */
   hasScreen: boolean
 }
 
@@ -122,7 +122,7 @@ function untilExit(socket: WebSocket, { shown, modes }: Seen): Promise<ExecOutco
     })
     socket.on('close', () => {
       liveness.stop()
-      reject(new CliError('network', 'The connection broke.'))
+      reject(new CliError('network', 'The connection was lost.'))
     })
     socket.resume()
   })

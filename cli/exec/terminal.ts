@@ -42,7 +42,7 @@ export async function attachTerminal(
       }
       const socket = await connect(remote, execId)
       for (const sign of ['message', 'pong']) socket.on(sign, () => retry.alive())
-      if (isBroken) note('sandlot: attached again.')
+      if (isBroken) note('sandlot: reconnected.')
       return await useTerminal(socket, { shown, modes, hasScreen: isBroken || !isNew }, detachKeys)
     } catch (error) {
       const isFirst = retry.isFresh
@@ -50,7 +50,7 @@ export async function attachTerminal(
       if (pause === undefined) throw withAttachHint(error, retry, remote, execId)
       if (pause > 0 && isFirst)
         note(
-          `sandlot: ${(error as CliError).message} Attaching again; Ctrl-C leaves, and ${attachHint(remote, execId)}.`,
+          `sandlot: ${(error as CliError).message} Reconnecting; press Ctrl-C to exit, and ${attachHint(remote, execId)}.`,
         )
       isBroken = true
       await sleep(pause)

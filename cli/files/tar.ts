@@ -101,7 +101,7 @@ function explainRefusal(error: unknown): never {
   throw addStory(
     error,
     'A folder is copied by sh and tar in the sandbox.',
-    'Files can be copied one by one: that takes no command.',
+    'Files can be copied one by one without a command.',
   )
 }
 

@@ -45,15 +45,15 @@ describe('exec', () => {
   })
 
   test.each([
-    ['its own 255', ['-c', 'exit 255'], 255],
-    ['its own 1', ['false'], 1],
-    ['its own 2', ['-c', 'exit 2'], 2],
-    ['124 when it timed out', ['--timeout', '300ms', 'sleep', '30'], 124],
-    ['126 when it is no program', ['/etc/passwd'], 126],
-    ['127 when there is none', ['no-such-command'], 127],
-    ['137 when it was killed', ['-c', 'kill -9 $$'], 137],
-    ['143 when it was asked to end', ['-c', 'kill -TERM $$'], 143],
-    ['125 when its session is unknown', ['-s', 'sbx_none', 'true'], 125],
+    ['the exit code 255 of the command', ['-c', 'exit 255'], 255],
+    ['the exit code 1 of the command', ['false'], 1],
+    ['the exit code 2 of the command', ['-c', 'exit 2'], 2],
+    ['124 after a timeout', ['--timeout', '300ms', 'sleep', '30'], 124],
+    ['126 for a file that is not executable', ['/etc/passwd'], 126],
+    ['127 for an unknown program', ['no-such-command'], 127],
+    ['137 after SIGKILL', ['-c', 'kill -9 $$'], 137],
+    ['143 after SIGTERM', ['-c', 'kill -TERM $$'], 143],
+    ['125 for an unknown session', ['-s', 'sbx_none', 'true'], 125],
   ])('exits with %s', async (_, args, code) => {
     expect(await exec(args)).toMatchObject({ code })
   })
@@ -146,8 +146,8 @@ describe('files', () => {
   test.each([
     ['a missing file', ['view', 'none'], 3],
     ['a directory', ['view', '/tmp'], 5],
-    ['a read-only place', ['create', '/etc/x', '--content', 'x'], 1],
-    ['a local file that is not there', ['create', 'x', '--from-file', '/nonexistent'], 1],
+    ['a path that is not writable', ['create', '/etc/x', '--content', 'x'], 1],
+    ['a missing local file', ['create', 'x', '--from-file', '/nonexistent'], 1],
   ])('%s exits with its code', async (_, args, code) => {
     const ran = await files([...args, '--json'])
     expect(ran.code).toBe(code)

@@ -41,11 +41,13 @@ test('logs without an id selects the only running command, or lists the candidat
   const several = await askAmong([running, second, ended], ['logs'])
   expect(several.code).toBe(5)
   expect(several.json().error.message).toBe(
-    `Several commands run:\n  ${execId}  running  make\n  ${second.id}  running  make`,
+    `Several commands are running:\n  ${execId}  running  make\n  ${second.id}  running  make`,
   )
   const none = await askAmong([ended], ['logs'])
   expect(none.code).toBe(3)
-  expect(none.json().error.message).toBe(`No command runs now. The last ones:\n  ${ended.id}  exited  make`)
+  expect(none.json().error.message).toBe(
+    `No command is running. The most recent ones:\n  ${ended.id}  exited  make`,
+  )
 })
 
 test('attach without an id selects the only command with a terminal', async () => {

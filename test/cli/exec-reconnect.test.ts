@@ -28,14 +28,14 @@ test.concurrent('reports an outage, reconnects, and continues where the output s
         child.stdout!.once('data', line.hold)
         child.stderr!.on('data', async (chunk) => {
           stderr += chunk
-          if (stderr.endsWith('Connecting again; Ctrl-C leaves.\n')) line.restore()
-          if (stderr.endsWith('connected again.\n')) await exec(['-n', 'touch', 'is-back'])
+          if (stderr.endsWith('Reconnecting; press Ctrl-C to exit.\n')) line.restore()
+          if (stderr.endsWith('reconnected.\n')) await exec(['-n', 'touch', 'is-back'])
         })
       },
     },
   )
   expect(ran).toMatchObject({ code: 0, stdout: 'up\ndone\n' })
-  expect(ran.stderr).toMatch(/^sandlot: .+ Connecting again; Ctrl-C leaves\.\nsandlot: connected again\.\n$/)
+  expect(ran.stderr).toMatch(/^sandlot: .+ Reconnecting; press Ctrl-C to exit\.\nsandlot: reconnected\.\n$/)
 })
 
 test.concurrent('Ctrl-C exits immediately during an outage', async () => {
@@ -47,7 +47,7 @@ test.concurrent('Ctrl-C exits immediately during an outage', async () => {
       child.stdout!.once('data', line.hold)
       child.stderr!.on('data', (chunk) => {
         stderr += chunk
-        if (stderr.endsWith('Connecting again; Ctrl-C leaves.\n')) child.kill('SIGINT')
+        if (stderr.endsWith('Reconnecting; press Ctrl-C to exit.\n')) child.kill('SIGINT')
       })
     },
   })

@@ -45,14 +45,14 @@ describe('a JSON file', () => {
   })
 
   test.each([
-    ['cut short', '{"mcpServers": {"x": {'],
+    ['that is truncated', '{"mcpServers": {"x": {'],
     ['with a stray brace', '{}}'],
-    ['of another language', 'servers = 1'],
+    ['that is TOML', 'servers = 1'],
     ['that is a list', '[]'],
     ['whose section is a list', '{"mcpServers": []}'],
     ['whose section is null', '{"mcpServers": null}'],
-    ['whose section is there twice', '{"mcpServers": {}, "mcpServers": {}}'],
-    ['whose server is there twice', '{"mcpServers": {"sandlot": {}, "sandlot": {}}}'],
+    ['with a duplicate section', '{"mcpServers": {}, "mcpServers": {}}'],
+    ['with a duplicate server', '{"mcpServers": {"sandlot": {}, "sandlot": {}}}'],
   ])('rejects %s', (_, text) => {
     expect(() => put(text)).toThrow()
     expect(() => take(text)).toThrow()
@@ -127,7 +127,7 @@ describe('a TOML file', () => {
     ['nothing', '', table],
     ['settings', '# mine\nmodel = "o5" # fast\n', `# mine\nmodel = "o5" # fast\n\n${table}`],
     [
-      'other servers and no last line end',
+      'other servers and no final newline',
       '[mcp_servers.x] # keep\ncommand  =  "y"',
       `[mcp_servers.x] # keep\ncommand  =  "y"\n\n${table}`,
     ],
@@ -183,10 +183,10 @@ command   =   "x"
     ['a separate section', 'a = 1\n\n[mcp_servers] # all\n\n[mcp_servers.sandlot]\n\n# b\n[b]\n'],
     ['keys with dots', 'mcp_servers.sandlot.command = "x"\n# b\nb = 1\n'],
     ['braces', 'mcp_servers = { sandlot = {}, x = {} }   # s\n'],
-    ['braces behind others', 'mcp_servers = { x = {}, sandlot = {} }\n'],
-    ['braces alone', 'a = 1\nmcp_servers = { sandlot = {} }\nb = 2\n'],
-    ['its name in a text', 't = """\n[mcp_servers.sandlot]\n"""\n[mcp_servers.sandlot]\n'],
-    ['no line end', '[mcp_servers.x]\n[mcp_servers.sandlot]\ncommand = "y"'],
+    ['an inline table after others', 'mcp_servers = { x = {}, sandlot = {} }\n'],
+    ['only an inline table', 'a = 1\nmcp_servers = { sandlot = {} }\nb = 2\n'],
+    ['its name inside a string', 't = """\n[mcp_servers.sandlot]\n"""\n[mcp_servers.sandlot]\n'],
+    ['no final newline', '[mcp_servers.x]\n[mcp_servers.sandlot]\ncommand = "y"'],
   ])('changes and removes only a server with %s', (_, before) => {
     const { mcp_servers, ...rest } = parseToml(before)
     const { sandlot: _sandlot, ...others } = mcp_servers as Record<string, unknown>

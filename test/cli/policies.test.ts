@@ -132,9 +132,9 @@ describe('secrets', () => {
   })
 
   test.each([
-    ['no value at all', ['NAME'], undefined],
+    ['no value', ['NAME'], undefined],
     ['an empty pipe', ['NAME'], ''],
-    ['a name that is no variable', ['A-B'], 'x'],
+    ['an invalid variable name', ['A-B'], 'x'],
   ])('rejects %s', async (_, args, input) => {
     using user = await users.newUser()
     const options = input === undefined ? {} : { input }
@@ -143,7 +143,7 @@ describe('secrets', () => {
   })
 
   test.each([['p4ssw0rd!'], ['-----BEGIN KEY-----p4ssw0rd!'], ['-p4ssw0rd!'], ['p4ssw0rd!', '--json']])(
-    'a value as an argument (%s) is refused, and not printed',
+    'rejects a value as an argument (%s) without printing it',
     async (...words) => {
       using user = await users.newUser()
       const { code, stdout, stderr } = await user.run(['secrets', 'create', 'NAME', ...words], { input: 'x' })
