@@ -26,15 +26,15 @@ test('account password and end-sessions ask for the password and save nothing', 
   expect(await other.run(['whoami'])).toMatchObject({ code: 0 })
 })
 
-test('account delete asks twice for confirmation, deletes the account and removes its saved key', async () => {
+test('account delete requires --yes and --confirm, deletes the account and removes its saved key', async () => {
   using other = await users.newUser()
-  using stranger = await users.newUser()
+  using unrelated = await users.newUser()
   const with_ = ['account', 'delete', '--email', other.email, '--password-stdin']
   const input = { input: password }
   expect(await other.run(with_, input)).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') })
   const unsure = await other.run([...with_, '--yes'], input)
   expect(unsure).toMatchObject({ code: 2, stderr: expect.stringContaining('--confirm') })
-  const wrong = await other.run([...with_, '--yes', '--confirm', stranger.email], input)
+  const wrong = await other.run([...with_, '--yes', '--confirm', unrelated.email], input)
   expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing was deleted') })
   expect(await other.run(['whoami'])).toMatchObject({ code: 0 })
 

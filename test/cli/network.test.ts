@@ -73,7 +73,7 @@ test('repeats a command refused by a stopping process with its Idempotency-Key',
   const ended = { id: 'exec_b', status: 'exited', exit_code: 0, signal: null, stdout: 'all', stderr: '' }
   const problem = {
     type: 'about:blank',
-    title: 'Away',
+    title: 'Unavailable',
     status: 503,
     code: 'unavailable',
     detail: 'Stopping.',

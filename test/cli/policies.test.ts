@@ -81,7 +81,7 @@ describe('allowlist', () => {
     },
   )
 
-  test('a refused exec reports the rule, and that the command did not run', async () => {
+  test('exec names a command that is not on the allowlist, and exits with 125', async () => {
     using user = await users.newUser()
     const id = await sandboxOf(user.email)
     await user.run(['allowlist', 'set', 'ls'])

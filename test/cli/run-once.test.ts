@@ -65,10 +65,10 @@ test('--json prints the result with the session, or the requested fields', async
 
 test.each([
   ['127 for an unknown command', ['--', 'no-such-command'], 127],
-  ['137 when the command was killed', ['--', 'sh', '-c', 'kill -9 $$'], 137],
-  ['125 when there is no command', [], 125],
-  ['125 when an option is unknown', ['--nonsense', '--', 'true'], 125],
-  ['125 when the session is refused', ['--ttl', '100h', '--', 'true'], 125],
+  ['137 after SIGKILL', ['--', 'sh', '-c', 'kill -9 $$'], 137],
+  ['125 without a command', [], 125],
+  ['125 for an unknown option', ['--nonsense', '--', 'true'], 125],
+  ['125 if no session can be created', ['--ttl', '100h', '--', 'true'], 125],
 ])('exits with %s', async (_, args, code) => {
   expect(await once(args)).toMatchObject({ code, stdout: '' })
 })

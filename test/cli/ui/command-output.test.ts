@@ -11,7 +11,7 @@ import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
 import { command, ended, outputPage, session, sessionPage, tailOf } from './sample.ts'
 
-test('counts output that is no longer kept at its place', async () => {
+test('shows at its place how much output is no longer kept', async () => {
   const events = [
     ['gap', { stdout_bytes: 40, stderr_bytes: 2 }],
     ['stdout', { text: 'the rest' }],
