@@ -227,9 +227,9 @@ test('tracks the terminal modes of a program regardless of chunks', () => {
       const modes = new ScreenModes()
       const places = [0, ...cuts.toSorted((a, b) => a - b), output.length]
       for (const [index, place] of places.entries())
-        modes.see(Buffer.from(output.slice(places[index - 1], place)))
-      expect(modes.givenAgain).toBe('\u001b[?1049h\u001b[?25l\u001b=\u001b[?1006h')
-      expect(modes.takenBack).toBe('\u001b[?1006l\u001b>\u001b[?25h\u001b[?1049l\u001b[m')
+        modes.track(Buffer.from(output.slice(places[index - 1], place)))
+      expect(modes.restoreSequence).toBe('\u001b[?1049h\u001b[?25l\u001b=\u001b[?1006h')
+      expect(modes.resetSequence).toBe('\u001b[?1006l\u001b>\u001b[?25h\u001b[?1049l\u001b[m')
     }),
   )
 })
