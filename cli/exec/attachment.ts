@@ -29,7 +29,7 @@ function otherSize() {
 }
 
 /** State of the command's terminal, across connections. */
-export interface Seen {
+export interface TerminalState {
   shown: ShownOutput
   modes: ScreenModes
   /** Whether the program was attached before, and may therefore not redraw its screen. */
@@ -42,7 +42,7 @@ export interface Seen {
  */
 export async function useTerminal(
   socket: WebSocket,
-  seen: Seen,
+  seen: TerminalState,
   detachKeys: Buffer,
 ): Promise<ExecOutcome | 'detached'> {
   const { promise: detached, resolve } = Promise.withResolvers<'detached'>()
@@ -62,7 +62,7 @@ export const connect = async (remote: Remote, execId: string): Promise<WebSocket
 /** @returns a function that restores the terminal */
 function takeTerminal(
   socket: WebSocket,
-  { modes, hasScreen }: Seen,
+  { modes, hasScreen }: TerminalState,
   detachKeys: Buffer,
   onDetach: () => void,
 ): () => void {
@@ -110,7 +110,7 @@ function takeTerminal(
   return restore
 }
 
-function untilExit(socket: WebSocket, { shown, modes }: Seen): Promise<ExecOutcome> {
+function untilExit(socket: WebSocket, { shown, modes }: TerminalState): Promise<ExecOutcome> {
   shown.restart()
   return new Promise((resolve, reject) => {
     const liveness = keepAlive(socket, pingMs, () => socket.terminate())
