@@ -19,10 +19,12 @@ export function noteExitStatus(ended: ExecOutcome, note: (text: string) => void)
   }
   if (status === 'timed_out') note(`sandlot: timed out after ${Math.round(duration_ms)} ms`)
   if (status === 'lost') {
-    note(`sandlot: the command was lost${why}. How it ended, or whether it ran, is not known.`)
+    note(`sandlot: the command was lost${why}. Whether it ran, and its exit status, are unknown.`)
   }
   const rule =
-    reason === clientDisconnected ? ' It was away for longer than the grace of the command (--grace).' : ''
+    reason === clientDisconnected
+      ? ' It was disconnected for longer than the grace of the command (--grace).'
+      : ''
   if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
 }
 

@@ -6,7 +6,7 @@ import type { Input } from './input.ts'
 import { RetryPolicy, retrying } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
-/** Ends a request without input, because proxies close idle ones. */
+/** Ends a request after this time without input, because proxies close idle requests. */
 const idleMs = 5_000
 
 export interface Stdin {

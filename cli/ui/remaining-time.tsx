@@ -2,7 +2,7 @@ import { Box } from 'ink'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { Bar } from './bar.tsx'
 import { Line } from './line.tsx'
-import { describeTimeLeft, formatTimeLeft, showAge } from './time.ts'
+import { describeRemainingTime, formatRemainingTime, showAge } from './time.ts'
 
 interface Props {
   session: Sandbox
@@ -26,7 +26,7 @@ export const RemainingTime = ({ session, now, width }: Props) => {
   return (
     <Box gap={1}>
       <Bar fraction={left / life} width={width} color={colorOf(left)} />
-      <Line aria-label={describeTimeLeft(left)}>{left <= 0 ? 'ending' : formatTimeLeft(left)}</Line>
+      <Line aria-label={describeRemainingTime(left)}>{left <= 0 ? 'ending' : formatRemainingTime(left)}</Line>
     </Box>
   )
 }

@@ -24,7 +24,7 @@ export function printedLine(line: string): string {
     .join('')
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const hasSequences = /[\u001b\u0080-\u009f]/
 
 function expandTabs(line: string, column = 0): string {

@@ -1,4 +1,4 @@
-/** `files` of the built client, beyond view and create, in a real sandbox. */
+/** `files` of the built client in a real sandbox, except view and create. */
 import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ const files = (args: string[], input?: string | Uint8Array) =>
   user.run(['files', ...args], input === undefined ? {} : { input })
 const local = (name: string) => join(world.folder, name)
 
-test('edit replaces text, from options or local files, and says where it is not unique', async () => {
+test('edit replaces text from options or local files, and reports where it is not unique', async () => {
   await files(['create', 'edited', '--content', 'a\nb\na\n'])
   expect(await files(['edit', 'edited', '--old', 'b', '--new', 'B'])).toMatchObject({
     code: 0,
@@ -40,7 +40,7 @@ test('edit replaces text, from options or local files, and says where it is not 
   expect(await files(['edit', 'edited', '--old', 'B'])).toMatchObject({ code: 2 })
 })
 
-test('edit with neither opens the editor and prints a diff', async () => {
+test('edit without text opens the editor and prints a diff', async () => {
   await files(['create', 'by-hand', '--content', 'one\ntwo\n'])
   const terminal = openTerminal([process.execPath, clientPath, 'files', 'edit', 'by-hand'], {
     ...user.home.environment(),
@@ -52,7 +52,7 @@ test('edit with neither opens the editor and prints a diff', async () => {
   expect((await files(['view', 'by-hand'])).stdout).toBe('one\n2\n')
 })
 
-test('ls, glob and grep print what their namesakes do', async () => {
+test('ls, glob and grep print the format of the Unix tools', async () => {
   await user.run(['exec', '-c', 'mkdir -p d/e; echo Needle > "d/a b"; echo hay > d/e/c.txt; ln -s e d/l'])
   expect(await files(['ls', 'd'])).toMatchObject({ code: 0, stdout: 'a b\ne\nl\n', stderr: '' })
   expect((await files(['ls', '-l', 'd'])).stdout).toMatch(
@@ -67,7 +67,7 @@ test('ls, glob and grep print what their namesakes do', async () => {
   ])
 })
 
-test('at a terminal ls shows sizes and ages, and names with a dot in front only with -a', async () => {
+test('ls on a terminal shows sizes and ages, and hidden names only with -a', async () => {
   await user.run(['exec', '-c', 'mkdir dots && cd dots && head -c 1536 /dev/zero > big && touch .hidden'])
   const shown = async (...more: string[]) => {
     const command = [process.execPath, clientPath, 'files', 'ls', 'dots', ...more]
@@ -81,7 +81,7 @@ test('at a terminal ls shows sizes and ages, and names with a dot in front only 
   expect((await files(['ls', '-la', 'dots'])).stdout).toMatch(/^\S+ +0 \S+Z \.hidden\n\S+ 1536 \S+Z big\n$/)
 })
 
-test('put and get move any bytes, from and to files, folders and pipes', async () => {
+test('put and get copy binary data from and to files, folders and pipes', async () => {
   const bytes = randomBytes(12_000_000)
   writeFileSync(local('big'), bytes)
   expect(await files(['put', local('big'), 'in/'])).toMatchObject({ code: 0, stdout: '/workspace/in/big\n' })
@@ -104,7 +104,7 @@ test('put and get move any bytes, from and to files, folders and pipes', async (
   )
 })
 
-test('names and contents steer no terminal, and pipes get their bytes', async () => {
+test('neutralizes control characters of names and contents on a terminal, but not in pipes', async () => {
   using owner = await users.newUser()
   const nasty = 'a\u001b[2J\u202eb\u009b31m\tc'
   const created = await owner.run(['session', 'create', '--name', nasty])
@@ -121,7 +121,7 @@ test('names and contents steer no terminal, and pipes get their bytes', async ()
     ['files', 'get', `d/${nasty}`, '-'],
     ['session', 'ls', `--no ${nasty}`],
   ]
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
   const steers = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e]/
   for (const line of lines) {
     const words = [process.execPath, clientPath, ...line].map(quote).join(' ')

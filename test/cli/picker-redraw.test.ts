@@ -1,4 +1,4 @@
-/** The picker never surprises: where keys go, which session they mean, and the screen after others had the terminal. */
+/** Which program and which session receive keys, and the screen after another program had the terminal. */
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { makeUsers, shareSession } from './users.ts'
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '5' } })
 const user = shareSession(makeUsers(world))
 
-/** The frame fills the screen, row by row: nothing of it is moved, broken or left over. */
+/** Expects that the frame fills the screen exactly, without shifted, broken or stale rows. */
 async function expectWhole(screen: Screen, top: RegExp) {
   const isWhole = () => {
     const rows = screen.rows()
@@ -27,11 +27,11 @@ async function makeSession(name: string): Promise<string> {
   return stdout.trim()
 }
 
-test('the picker comes back whole after Ctrl-Z, an editor, a shell and its end', async () => {
+test('redraws the whole screen after Ctrl-Z, an editor, a shell and the end of a shell', async () => {
   const editor = join(user.home.folder, 'editor')
-  // The cursor stays within a line, in colour, on a screen of which only a part scrolls.
-  const leftBehind = '\\033[31m\\033[5;9r\\033[20;30Hhalf a line'
-  writeFileSync(editor, `#!/bin/sh\nprintf '${leftBehind}'; read line; printf '${leftBehind}'\n`)
+  // Leaves the cursor within a line, a color, and a scroll region.
+  const residue = '\\033[31m\\033[5;9r\\033[20;30Hhalf a line'
+  writeFileSync(editor, `#!/bin/sh\nprintf '${residue}'; read line; printf '${residue}'\n`)
   chmodSync(editor, 0o755)
   expect(await user.run(['exec', '-c', 'echo hello > note'])).toMatchObject({ code: 0 })
   const list = new RegExp(`^${user.email} .* \\d/5 sessions`)
@@ -60,12 +60,12 @@ test('the picker comes back whole after Ctrl-Z, an editor, a shell and its end',
   host.type('e')
   await host.shows('half a line')
   host.type('\r')
-  await host.shows(`${user.id}:/workspace/note is as it was.`)
+  await host.shows(`${user.id}:/workspace/note is unchanged.`)
   await expectWhole(host, new RegExp(`^‹ ${user.id} `))
   host.type('q')
   await expectWhole(host, list)
 
-  // Typed before the shell is there, as quickly as may be: it is the shell's, and no key of the picker.
+  // Typed before the shell is ready: goes to the shell, not to the picker.
   host.type('secho q$((6*7)) qqq\r')
   await host.shows('q42 qqq')
   expect(host.text()).toContain(`a shell in ${user.id}`)
@@ -73,7 +73,7 @@ test('the picker comes back whole after Ctrl-Z, an editor, a shell and its end',
   await host.shows(`The shell in ${user.id} has ended: exit 3.`)
   await expectWhole(host, list)
 
-  // Another session appears above: the selection stays on its own.
+  // Another session appears above; the selection stays on its session.
   const short = await makeSession('short')
   await host.shows(/^ short /m)
   await host.shows(/^›sbx_/m)
@@ -87,11 +87,11 @@ test('the picker comes back whole after Ctrl-Z, an editor, a shell and its end',
   await host.shows(/half a li$/m)
   await world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [short])
   await host.shows(/! The shell in short has ended with its session: its time was up/)
-  // What one types on was meant for the shell, too.
+  // Further keys were meant for the shell.
   host.type('nqq; echo this is the host')
-  await host.shows('Enter goes on')
+  await host.shows('Enter continues')
   host.type('\r')
-  await host.hides('Enter goes on')
+  await host.hides('Enter continues')
   await expectWhole(host, list)
   host.type('q')
   await host.shows(/^host>$/m)
@@ -101,7 +101,7 @@ test('the picker comes back whole after Ctrl-Z, an editor, a shell and its end',
   expect(await host.ended).toBe(0)
 })
 
-test('Ctrl-C interrupts the command, then leaves its page; the arrow up brings its line back', async () => {
+test('Ctrl-C interrupts the command, then leaves its page; the up arrow recalls its command line', async () => {
   await using other = { id: await makeSession('other'), [Symbol.asyncDispose]: () => endSession('other') }
   using screen = openScreen([process.execPath, clientPath], user.home.environment(), { columns: 120 })
   await screen.shows(/^›other +debian:bookworm-slim +\d/m)
@@ -111,12 +111,12 @@ test('Ctrl-C interrupts the command, then leaves its page; the arrow up brings i
   await screen.shows(/^waits$/m)
   expect(screen.rows()[0]).toBe('‹ other $ trap "" INT; echo waits; sleep 99')
   screen.type('\u0003')
-  await screen.shows('Interrupting it. Ctrl-C now leaves this page.')
+  await screen.shows('Interrupting the command. Ctrl-C now leaves this page.')
   screen.type('\u0003')
-  await screen.shows('The command in other goes on.')
+  await screen.shows('The command in other continues.')
   await screen.shows('SESSIONS')
   screen.type('x')
-  await screen.shows('↑ earlier ones')
+  await screen.shows('↑ history')
   screen.type('\u001b[A')
   await screen.shows('› other $ trap "" INT; echo waits; sleep 99▏')
   screen.type('\u001b[B\u001b')
@@ -126,7 +126,7 @@ test('Ctrl-C interrupts the command, then leaves its page; the arrow up brings i
   screen.type('x')
   await screen.shows(/^› sbx_\S+ \$ /m)
   screen.type('\u001b[A')
-  expect(screen.text()).not.toContain('↑ earlier ones')
+  expect(screen.text()).not.toContain('↑ history')
   screen.type('\u001b')
   await screen.hides(/^› sbx_/m)
   screen.type('q')

@@ -1,4 +1,4 @@
-/** `sandlot exec` runs the words after it, whatever they are; `ps`, `logs`, `kill` and `attach` manage commands. */
+/** `sandlot exec` runs any program, even `ls` or `kill`; `ps`, `logs`, `kill` and `attach` manage commands. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { clientPath, Home } from './client.ts'
 import { startPeer } from './peer.ts'
@@ -21,7 +21,7 @@ afterAll(async () => {
 
 const running = { id: execId, status: 'running', command: 'make', tty: false }
 
-/** What the line says where these commands are in the session. */
+/** Runs the client against a session with these commands. */
 async function askAmong(commands: object[], args: string[]) {
   await using service = await startPeer((_, response) =>
     response.end(JSON.stringify({ data: commands, next_cursor: null, ...commands[0] })),
@@ -31,7 +31,7 @@ async function askAmong(commands: object[], args: string[]) {
   return { ...ran, asked: service.asked.map(({ line }) => line) }
 }
 
-test('logs without an id takes the only command that runs, or names those that may be meant', async () => {
+test('logs without an id selects the only running command, or lists the candidates', async () => {
   const ended = { ...running, id: `exec_${'1'.repeat(26)}`, status: 'exited' }
   expect(await askAmong([running, ended], ['logs'])).toMatchObject({
     code: 0,
@@ -41,14 +41,16 @@ test('logs without an id takes the only command that runs, or names those that m
   const several = await askAmong([running, second, ended], ['logs'])
   expect(several.code).toBe(5)
   expect(several.json().error.message).toBe(
-    `Several commands run:\n  ${execId}  running  make\n  ${second.id}  running  make`,
+    `Several commands are running:\n  ${execId}  running  make\n  ${second.id}  running  make`,
   )
   const none = await askAmong([ended], ['logs'])
   expect(none.code).toBe(3)
-  expect(none.json().error.message).toBe(`No command runs now. The last ones:\n  ${ended.id}  exited  make`)
+  expect(none.json().error.message).toBe(
+    `No command is running. The most recent ones:\n  ${ended.id}  exited  make`,
+  )
 })
 
-test('attach without an id takes the only one that has a terminal', async () => {
+test('attach without an id selects the only command with a terminal', async () => {
   const terminal = { ...running, id: `exec_${'2'.repeat(26)}`, tty: true }
   await using service = await startPeer((_, response) =>
     response.end(JSON.stringify({ data: [running, terminal], next_cursor: null })),
@@ -59,7 +61,7 @@ test('attach without an id takes the only one that has a terminal', async () => 
   expect(service.asked.at(-1)!.line).toBe(`GET ${base}/${terminal.id}/attach`)
 })
 
-test('exec -d says at a terminal how to follow the command, and how to end it', async () => {
+test('exec -d on a terminal shows how to follow and how to kill the command', async () => {
   await using service = await startPeer((_, response) => response.end(JSON.stringify(running)))
   const env = { SANDLOT_URL: service.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
   const screen = openTerminal([process.execPath, clientPath, 'exec', '-d', 'make'], home.environment(env))
@@ -69,7 +71,7 @@ test('exec -d says at a terminal how to follow the command, and how to end it', 
   expect(await screen.ended).toBe(0)
 })
 
-/** What the line asked the service first. */
+/** Returns the first request that the client sent. */
 async function ask(args: string[]) {
   peer.asked.length = 0
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
@@ -105,8 +107,8 @@ test.each([
   [['kill', execId], `DELETE ${base}/${execId}?signal=TERM`],
   [['kill', '--signal', 'sigint', execId], `DELETE ${base}/${execId}?signal=INT`],
   [['kill', execId, '--signal=9'], `DELETE ${base}/${execId}?signal=KILL`],
-])('%j is about commands', async (args, line) => {
-  // No such session: 3, as with every command but a run.
+])('%j sends the request for commands', async (args, line) => {
+  // The session does not exist: 3, as for every command except exec.
   expect(await ask(args)).toMatchObject({ line, code: 3 })
 })
 
@@ -118,7 +120,7 @@ test.each([
   [['logs', 'exec_unknown'], 3],
   [['attach', execId], 125],
   [['exec', '--attach', execId], 125],
-])('%j asks for nothing and exits %i, also with --json', async (args, code) => {
+])('%j sends no request and exits with %i, also with --json', async (args, code) => {
   const [name = '', ...more] = args
   const { line, json, stderr, ...ran } = await ask([name, '--json', ...more])
   expect(line).toBeUndefined()

@@ -1,4 +1,4 @@
-/** Waiting for the service is told, and has an end. */
+/** Notes and timeouts while the client waits for the service. */
 import { expect, test } from 'vitest'
 import { createApi } from '../../cli/core/api.ts'
 import { Settings } from '../../cli/core/settings.ts'
@@ -8,7 +8,7 @@ import { openTerminal } from './terminal.ts'
 
 const key = 'sandlot_live_x'
 
-test('a service that says nothing is asked once, however safe it were to ask again', async () => {
+test('sends an unanswered request only once, even if it is safe to repeat', async () => {
   await using silent = await startPeer(() => {})
   const api = createApi(new Settings({ url: silent.url, apiKey: key }, {}))
   const error = await api.call('getAccount', { timeoutMs: 400 }).catch((thrown) => thrown)
@@ -16,14 +16,14 @@ test('a service that says nothing is asked once, however safe it were to ask aga
   expect(silent.asked).toHaveLength(1)
 })
 
-test('a connection that breaks is tried again', async () => {
+test('retries after a broken connection', async () => {
   await using broken = await startPeer(({ socket }) => socket.destroy())
   const api = createApi(new Settings({ url: broken.url, apiKey: key }, {}))
   await api.call('getAccount', {}).catch(() => {})
   expect(broken.asked).toHaveLength(3)
 })
 
-test('after some seconds of silence a person is told who has not answered', async () => {
+test('shows on a terminal that the service has not answered for some seconds', async () => {
   await using silent = await startPeer(() => {})
   using home = new Home()
   const env = home.environment({ SANDLOT_URL: silent.url, SANDLOT_API_KEY: key })
@@ -33,7 +33,7 @@ test('after some seconds of silence a person is told who has not answered', asyn
   expect(await terminal.ended).toBe(130)
 })
 
-/** Refuses so often, as the service does when a rate limit is in the way. */
+/** Rejects the given number of requests with a rate limit. */
 const limited = (times: number, seconds: number) => {
   let refused = 0
   return startPeer((_, response) => {
@@ -44,7 +44,7 @@ const limited = (times: number, seconds: number) => {
   })
 }
 
-test('a short Retry-After is waited for, with a line', async () => {
+test('waits for a short Retry-After with a note', async () => {
   await using peer = await limited(1, 1)
   using home = new Home()
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }
@@ -53,7 +53,7 @@ test('a short Retry-After is waited for, with a line', async () => {
   expect(ran.stderr).toMatch(/^sandlot: At most 5 .*\nWaiting, 1 s at most\.\n$/)
 })
 
-test('a longer one is told, once', async () => {
+test('reports a long Retry-After once and does not wait', async () => {
   await using peer = await limited(9, 60)
   using home = new Home()
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }

@@ -1,4 +1,4 @@
-/** `sandlot ps`, `logs` and `kill`: commands that were started before. */
+/** `sandlot ps`, `logs` and `kill` for commands started earlier. */
 
 import { createHash } from 'node:crypto'
 import { stripVTControlCharacters } from 'node:util'
@@ -27,14 +27,14 @@ afterAll(async () => {
   await world[Symbol.asyncDispose]()
 })
 
-/** `words` begin with `logs` or `kill`. */
-const run = (words: string[], options: RunOptions = {}) => home.run([...words, '-s', id], options)
+/** The arguments begin with `logs` or `kill`. */
+const run = (args: string[], options: RunOptions = {}) => home.run([...args, '-s', id], options)
 const startIn = async (id: string, command: string) => {
   const body = { command, background: true }
   return (await alice.call('execCommand', { params: { id }, body })).body.id
 }
 const start = (command: string) => startIn(id, command)
-/** The result of a command, once it is as described. */
+/** Waits until the result of a command meets the condition. */
 const until = (exec_id: string, isSo: (result: ExecResult) => boolean, sandboxId = id) =>
   world.eventually(async () => {
     const { body } = await alice.call('getExec', { params: { id: sandboxId, exec_id } })
@@ -43,7 +43,7 @@ const until = (exec_id: string, isSo: (result: ExecResult) => boolean, sandboxId
 const isOver = ({ status }: ExecResult) => status !== 'running'
 const saysUp = ({ stdout }: ExecResult) => stdout === 'up\n'
 
-test('ps lists the commands of a session, newest first, by pages', async () => {
+test('ps lists the commands of a session page by page, newest first', async () => {
   const { body } = await alice.call('createSandbox')
   const commands = ['exit 3', 'kill -9 $$', 'exec sleep 60']
   const ids: string[] = []
@@ -84,7 +84,7 @@ test('ps lists the commands of a session, newest first, by pages', async () => {
   await alice.call('destroySandbox', { params: { id: body.id } })
 })
 
-test('logs gives both streams byte for byte, of a command that has ended and of one that runs', async () => {
+test('logs prints both streams of finished and running commands byte for byte', async () => {
   const print = 'printf "\\377\\000\\303\\251 out\\r\\n"; printf "\\376 err" >&2'
   const [ended, running, silent] = await Promise.all([
     start(print),
@@ -103,7 +103,7 @@ test('logs gives both streams byte for byte, of a command that has ended and of 
   for (const exec_id of [running, silent]) await alice.call('stopExec', { params: { id, exec_id } })
 })
 
-test('logs counts what is no longer kept', async () => {
+test('logs counts the bytes that are no longer kept', async () => {
   const id = await start('yes | head -c 12000000; echo the end')
   await until(id, isOver)
   const { code, stdout, stderr } = await run(['logs', id])
@@ -114,30 +114,30 @@ test('logs counts what is no longer kept', async () => {
   expect(code).toBe(0)
 })
 
-test('logs -f follows through connections that break, and exits 0 whatever the command did', async () => {
+test('logs -f reconnects, and exits with 0 regardless of the exit status of the command', async () => {
   await using line = await openLine(world.url())
-  // However late its reader comes, it goes on only after a connection to it was cut.
+  // Each round continues only after a connection was cut, even if the reader is late.
   const waiting = 'until [ -e go$turn ]; do sleep 0.05; done'
   const execId = await start(`for turn in 1 2 3 4; do seq 100000; ${waiting}; done; exit 7`)
   const numbers = Array.from({ length: 100_000 }, (_, index) => `${index + 1}\n`).join('')
   let cuts = 0
   let shown = 0
-  const goOn: Promise<unknown>[] = []
+  const released: Promise<unknown>[] = []
   const hasPassed = (chunk: Buffer, every: number) =>
     Math.floor((shown + chunk.length) / every) > Math.floor(shown / every)
   const followed = await run(['logs', '-f', execId], {
     env: home.through(line.url),
     onStart: (child) =>
       child.stdout!.on('data', (chunk) => {
-        // In the middle of what is printed, and where it waits.
+        // In the middle of the output, and while the command waits.
         if (hasPassed(chunk, 5e5) || hasPassed(chunk, numbers.length)) cuts += line.cut()
         shown += chunk.length
         const turn = shown / numbers.length
         if (!Number.isInteger(turn)) return
-        goOn.push(alice.call('createFile', { params: { id }, body: { path: `go${turn}`, content: '' } }))
+        released.push(alice.call('createFile', { params: { id }, body: { path: `go${turn}`, content: '' } }))
       }),
   })
-  await Promise.all(goOn)
+  await Promise.all(released)
   expect(followed).toMatchObject({ code: 0, stderr: '' })
   expect(cuts).toBeGreaterThanOrEqual(4)
   const sum = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
@@ -147,7 +147,7 @@ test('logs -f follows through connections that break, and exits 0 whatever the c
   expect(result.json()).toMatchObject({ id: execId, status: 'exited', exit_code: 7 })
 })
 
-test('logs ends when its reader does, and the command goes on', async () => {
+test('logs exits when its reader closes the pipe, and the command continues', async () => {
   const exec_id = await start('while :; do echo y; done')
   const { code, stderr } = await run(['logs', '-f', exec_id], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
@@ -156,7 +156,7 @@ test('logs ends when its reader does, and the command goes on', async () => {
   expect((await run(['kill', exec_id])).stdout).toBe(`${exec_id} signaled SIGTERM\n`)
 })
 
-test('kill prints how the command ended; of one that goes on, that it does', async () => {
+test('kill prints the exit status of the command, or that it is still running', async () => {
   const [polite, deaf] = await Promise.all([
     start('trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.05; done'),
     start('trap "" HUP; echo up; while :; do sleep 0.05; done'),
@@ -178,7 +178,7 @@ test('kill prints how the command ended; of one that goes on, that it does', asy
   expect(again.stderr).toContain('has ended already: signaled SIGKILL')
 })
 
-test('what is not there is exit code 3, with where to look; a signal that is none is 2', async () => {
+test('an unknown command exits with 3 and points to ps; an unknown signal exits with 2', async () => {
   for (const name of ['logs', 'kill']) {
     const { code, stderr } = await run([name, newExecId()])
     expect(code).toBe(3)
@@ -189,7 +189,7 @@ test('what is not there is exit code 3, with where to look; a signal that is non
   expect(stderr).toContain('signal')
 })
 
-test('of a command whose session is gone, what is known is told', async () => {
+test('logs of a command whose session was destroyed counts the missing bytes', async () => {
   const { body } = await alice.call('createSandbox')
   const ended = await startIn(body.id, 'echo 1234; exit 3')
   await until(ended, isOver, body.id)

@@ -1,4 +1,4 @@
-/** What is followed while the service is away: it is tried for long, told, left with Ctrl-C, and given up in the end. */
+/** Following a command across an outage: retries, notes, Ctrl-C, and the retry budget. */
 import { expect, test } from 'vitest'
 import { createApi } from '../../cli/core/api.ts'
 import { Settings } from '../../cli/core/settings.ts'
@@ -17,9 +17,9 @@ const user = shareSession(makeUsers(world))
 const exec = (args: string[], options: Parameters<typeof user.run>[1] = {}) =>
   user.run(['exec', ...args], options)
 
-test.concurrent('while the service is away that is said, and the command goes on where it was when it is back', async () => {
+test.concurrent('reports an outage, reconnects, and continues where the output stopped', async () => {
   await using line = await openLine(world.url())
-  let said = ''
+  let stderr = ''
   const ran = await exec(
     ['--grace', '30s', '-c', 'echo up; until [ -e is-back ]; do sleep 0.05; done; echo done'],
     {
@@ -27,50 +27,50 @@ test.concurrent('while the service is away that is said, and the command goes on
       onStart(child) {
         child.stdout!.once('data', line.hold)
         child.stderr!.on('data', async (chunk) => {
-          said += chunk
-          if (said.endsWith('Connecting again; Ctrl-C leaves.\n')) line.mend()
-          if (said.endsWith('connected again.\n')) await exec(['-n', 'touch', 'is-back'])
+          stderr += chunk
+          if (stderr.endsWith('Reconnecting; press Ctrl-C to exit.\n')) line.restore()
+          if (stderr.endsWith('reconnected.\n')) await exec(['-n', 'touch', 'is-back'])
         })
       },
     },
   )
   expect(ran).toMatchObject({ code: 0, stdout: 'up\ndone\n' })
-  expect(ran.stderr).toMatch(/^sandlot: .+ Connecting again; Ctrl-C leaves\.\nsandlot: connected again\.\n$/)
+  expect(ran.stderr).toMatch(/^sandlot: .+ Reconnecting; press Ctrl-C to exit\.\nsandlot: reconnected\.\n$/)
 })
 
-test.concurrent('Ctrl-C leaves at once while the service is away', async () => {
+test.concurrent('Ctrl-C exits immediately during an outage', async () => {
   await using line = await openLine(world.url())
-  let said = ''
+  let stderr = ''
   const { code } = await exec(['-n', '-c', 'echo up; sleep 773'], {
     env: user.home.through(line.url),
     onStart(child) {
       child.stdout!.once('data', line.hold)
       child.stderr!.on('data', (chunk) => {
-        said += chunk
-        if (said.endsWith('Connecting again; Ctrl-C leaves.\n')) child.kill('SIGINT')
+        stderr += chunk
+        if (stderr.endsWith('Reconnecting; press Ctrl-C to exit.\n')) child.kill('SIGINT')
       })
     },
   })
   expect(code).toBe(130)
 })
 
-/** The client's calls over a line that breaks when the command prints. */
+/** Requests through a connection that breaks when the command prints. */
 const remoteOver = (line: CuttableLine) => {
   const { SANDLOT_API_KEY: apiKey } = user.home.through(line.url)
   return createRemote(createApi(new Settings({ url: line.url, apiKey: apiKey! }, {})), user.id)
 }
 
-/** A single request gets six. */
+/** More than the six attempts of a single request. */
 const manyTries = 8
 
-/** Mends the line before the last of many tries to follow again; the command of {@link waiting} goes on then. */
-const mendLate = (line: CuttableLine, remote: Remote, file: string): Remote => {
+/** Restores the connection before the last attempt; the command of {@link waiting} then continues. */
+const restoreLate = (line: CuttableLine, remote: Remote, file: string): Remote => {
   let tries = 0
   return {
     ...remote,
     async follow(...args) {
       if (++tries === manyTries) {
-        line.mend()
+        line.restore()
         await exec(['-n', 'touch', file])
       }
       return await remote.follow(...args)
@@ -80,14 +80,14 @@ const mendLate = (line: CuttableLine, remote: Remote, file: string): Remote => {
 
 const waiting = (file: string) => `echo up; until [ -e ${file} ]; do sleep 0.05; done; echo done`
 
-/** As long as the client's own, with shorter pauses. */
+/** The same budget as the client's, with shorter pauses. */
 const quick = () => new RetryPolicy({ pausesMs: [1] })
 
-test.concurrent('an exec goes on after more tries than a single request gets', async () => {
+test.concurrent('exec reconnects after more attempts than a single request gets', async () => {
   await using line = await openLine(world.url())
   const printed: string[] = []
   const ended = await runStreaming({
-    remote: mendLate(line, remoteOver(line), 'mended-1'),
+    remote: restoreLate(line, remoteOver(line), 'mended-1'),
     request: { command: waiting('mended-1'), grace_ms: 60_000 },
     input: undefined,
     async write(_, bytes) {
@@ -101,11 +101,11 @@ test.concurrent('an exec goes on after more tries than a single request gets', a
   expect(printed.join('')).toBe('up\ndone\n')
 })
 
-test.concurrent('and so do logs -f', async () => {
+test.concurrent('logs -f reconnects after as many attempts', async () => {
   await using line = await openLine(world.url())
   const remote = remoteOver(line)
   const { id } = await remote.launch({ command: waiting('mended-2') })
-  const { follow } = mendLate(line, remote, 'mended-2')
+  const { follow } = restoreLate(line, remote, 'mended-2')
   const open = (lastId?: string) => follow(id, lastId)
   let printed = ''
   for await (const event of readAll(await remote.follow(id), open, { retry: quick() })) {
@@ -116,7 +116,7 @@ test.concurrent('and so do logs -f', async () => {
   expect(printed).toBe('up\ndone\n')
 })
 
-test.concurrent('one that stays away is given up, and how long it was away and what was exceeded is said', async () => {
+test.concurrent('gives up after the grace, and reports the length of the outage and the grace', async () => {
   await using line = await openLine(world.url())
   let now = 0
   const running = runStreaming({
@@ -125,14 +125,14 @@ test.concurrent('one that stays away is given up, and how long it was away and w
     input: undefined,
     write: async () => line.hold(),
     note() {},
-    // Each look at the clock is 10 s later.
+    // Each reading of the clock is 10 s later.
     retry: new RetryPolicy({ pausesMs: [1], now: () => (now += 10_000) }),
   })
   await expect(running).rejects.toMatchObject({
     code: 'network',
     message: expect.stringMatching(
-      /away for \d+ s, longer than the command's grace of 3 s, and the service ends the command\. /,
+      /disconnected for \d+ s, longer than the command's grace of 3 s, so the service ends the command\. /,
     ),
-    hint: expect.stringMatching(/`sandlot logs -s sbx_\w+ exec_\w+` shows what it printed/),
+    hint: expect.stringMatching(/`sandlot logs -s sbx_\w+ exec_\w+` shows its output/),
   })
 })

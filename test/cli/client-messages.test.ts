@@ -1,4 +1,4 @@
-/** The client's messages are in the words of the command line, and name what they are about. */
+/** Messages of the client name commands and options, also where the service names JSON fields. */
 import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -17,7 +17,7 @@ const find = (words: string[], branch: Branch = commands): boolean => {
   return 'commands' in entry ? find(rest, entry.commands) : true
 }
 
-test('a word of another tool is no command here, and what is named in its place is one', () => {
+test('each synonym is not a command, and its suggestion is one', () => {
   for (const [theirs, ours] of Object.entries(commandSynonyms)) {
     expect(find(theirs.split(' ')), theirs).toBe(false)
     expect(find(ours.split(' ')), ours).toBe(true)
@@ -70,7 +70,7 @@ test.each([
   ],
   [['session', 'create', '--bogus'], "unknown option '--bogus'\n`sandlot session create --help` shows how."],
   [['--bogus'], "unknown option '--bogus'\n`sandlot --help` shows how."],
-])('%j is wrong, and what is meant is named', async (args, words) => {
+])('rejects %j with a suggestion', async (args, words) => {
   using home = new Home()
   const env = {
     SANDLOT_URL: 'http://127.0.0.1:1',
@@ -80,7 +80,7 @@ test.each([
   expect(await home.run(args, { env })).toMatchObject({ code: 2, stdout: '', stderr: `sandlot: ${words}\n` })
 })
 
-test('what every command takes stands behind what is its own', async () => {
+test('help lists global options after those of the command', async () => {
   using home = new Home()
   const end = /\n\nOptions of every command, which sandlot --help describes: --json [^.]+--api-key\n/
   const group = await home.run(['files', '--help'])
@@ -124,13 +124,16 @@ const refusals: [string[], string, string, RegExp][] = [
   ],
 ]
 
-test.each(refusals)('%j is refused in the words of the command line', async (args, code, detail, words) => {
-  using home = new Home()
-  const problem = { type: 'about:blank', title: code, status: 409, code, detail, request_id: 'req_1' }
-  await using peer = await startPeer((_, response) => response.writeHead(409).end(JSON.stringify(problem)))
-  const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
-  expect((await home.run(args, { env })).stderr).toMatch(words)
-})
+test.each(refusals)(
+  'explains the error of %j with options of the command line',
+  async (args, code, detail, words) => {
+    using home = new Home()
+    const problem = { type: 'about:blank', title: code, status: 409, code, detail, request_id: 'req_1' }
+    await using peer = await startPeer((_, response) => response.writeHead(409).end(JSON.stringify(problem)))
+    const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
+    expect((await home.run(args, { env })).stderr).toMatch(words)
+  },
+)
 
 test('files create sends a file that is larger than any JSON body', async () => {
   using home = new Home()
@@ -147,7 +150,7 @@ test('files create sends a file that is larger than any JSON body', async () => 
   expect(body).toHaveLength(limits.bodyBytes + 1)
 })
 
-test('on a terminal that cannot draw, the client says why it shows the commands', async () => {
+test('explains on a dumb terminal why it shows help instead of the picker', async () => {
   using home = new Home()
   const terminal = openTerminal([process.execPath, clientPath], home.environment({ TERM: 'dumb' }))
   await terminal.shows('TERM is dumb, and the picker cannot draw')
@@ -155,7 +158,7 @@ test('on a terminal that cannot draw, the client says why it shows the commands'
   await terminal.ended
 })
 
-test('help says that a bare number is seconds', async () => {
+test('help states that a number without a unit is seconds', async () => {
   using home = new Home()
   const { stdout } = await home.run(['session', 'create', '--help'])
   expect(stdout.replace(/\s+/g, ' ')).toContain('such as 10m; a bare number is seconds')

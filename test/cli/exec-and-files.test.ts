@@ -21,7 +21,7 @@ describe('exec', () => {
     })
   })
 
-  test('passes stdin through, byte for byte', async () => {
+  test('passes stdin through byte for byte', async () => {
     const text = '\ufeffhéllo\n\0\ttab 🎈 no newline at the end'
     expect((await exec(['cat'], text)).bytes).toEqual(Buffer.from(text))
     expect(await exec(['wc', '-c'], 'y'.repeat(1_000_000))).toMatchObject({ stdout: '1000000\n' })
@@ -40,38 +40,38 @@ describe('exec', () => {
       `[a b][][it's]["][$HOME][new\nline][*]`,
     ],
     [['-c', 'echo one | tr a-z A-Z; echo "$0"'], 'ONE\n/bin/sh\n'],
-  ])('%j gives the command what was typed', async (args, stdout) => {
+  ])('%j passes the arguments unchanged', async (args, stdout) => {
     expect(await exec(args)).toMatchObject({ stdout, stderr: '', code: 0 })
   })
 
   test.each([
-    ['its own 255', ['-c', 'exit 255'], 255],
-    ['its own 1', ['false'], 1],
-    ['its own 2', ['-c', 'exit 2'], 2],
-    ['124 when it timed out', ['--timeout', '300ms', 'sleep', '30'], 124],
-    ['126 when it is no program', ['/etc/passwd'], 126],
-    ['127 when there is none', ['no-such-command'], 127],
-    ['137 when it was killed', ['-c', 'kill -9 $$'], 137],
-    ['143 when it was asked to end', ['-c', 'kill -TERM $$'], 143],
-    ['125 when its session is unknown', ['-s', 'sbx_none', 'true'], 125],
-  ])('ends with %s', async (_, args, code) => {
+    ['the exit code 255 of the command', ['-c', 'exit 255'], 255],
+    ['the exit code 1 of the command', ['false'], 1],
+    ['the exit code 2 of the command', ['-c', 'exit 2'], 2],
+    ['124 after a timeout', ['--timeout', '300ms', 'sleep', '30'], 124],
+    ['126 for a file that is not executable', ['/etc/passwd'], 126],
+    ['127 for an unknown program', ['no-such-command'], 127],
+    ['137 after SIGKILL', ['-c', 'kill -9 $$'], 137],
+    ['143 after SIGTERM', ['-c', 'kill -TERM $$'], 143],
+    ['125 for an unknown session', ['-s', 'sbx_none', 'true'], 125],
+  ])('exits with %s', async (_, args, code) => {
     expect(await exec(args)).toMatchObject({ code })
   })
 
-  test('gives what was printed before the time-out, and says that it timed out', async () => {
+  test('prints the output before a timeout, and reports the timeout', async () => {
     const { stdout, stderr } = await exec(['--timeout', '500ms', '-c', 'echo partial; sleep 30'])
     expect(stdout).toBe('partial\n')
     expect(stderr).toContain('timed out')
   })
 
-  test('gives all that was printed, however much', async () => {
+  test('prints large output completely', async () => {
     const { bytes, stderr, code } = await exec(['-c', 'yes | head -c 12000000'])
     expect(stderr).toBe('')
     expect(bytes.length).toBe(12_000_000)
     expect(code).toBe(0)
   })
 
-  test('--json gives the whole result, and still the exit code of the command', async () => {
+  test('--json prints the whole result and keeps the exit code of the command', async () => {
     const { code, json, stderr } = await exec(['--json', '--', 'sh', '-c', 'echo out; echo err >&2; exit 4'])
     expect(code).toBe(4)
     expect(stderr).toBe('')
@@ -84,14 +84,14 @@ describe('exec', () => {
     })
   })
 
-  test('an option of the command does not make a failure of ours JSON', async () => {
+  test('--json of the command does not turn client errors into JSON', async () => {
     const { stdout, stderr, code } = await exec(['-s', 'sbx_none', 'cat', '--json'])
     expect(code).toBe(125)
     expect(stdout).toBe('')
     expect(stderr).toContain('no session sbx_none')
   })
 
-  test('a destroyed session is a failure of the service, 125', async () => {
+  test('exits with 125 for a destroyed session', async () => {
     await using gone = await users.newSession()
     await gone.run(['session', 'rm', '--yes'])
     const { code, json } = await gone.run(['exec', '--json', '-s', gone.id, 'true'])
@@ -105,7 +105,7 @@ describe('files', () => {
   const files = (args: string[], input?: string | Uint8Array) =>
     user.run(['files', ...args], input === undefined ? {} : { input })
 
-  test('hold any bytes, from stdin or a local file, and give them back', async () => {
+  test('keep binary data from stdin or a local file', async () => {
     const all = Buffer.from(Array.from({ length: 512 }, (_, index) => index % 256))
     expect(await files(['create', 'deep/bytes'], all)).toMatchObject({
       code: 0,
@@ -121,7 +121,7 @@ describe('files', () => {
     expect(await files(['view', 'empty'])).toMatchObject({ code: 0, stdout: '' })
   })
 
-  test('are shown by lines', async () => {
+  test('are shown by line ranges', async () => {
     await files(['create', 'lines', '--content', 'one\ntwo\nthree\n'])
     for (const [range, shown] of [
       ['2:3', 'two\nthree\n'],
@@ -133,7 +133,7 @@ describe('files', () => {
     }
   })
 
-  test('are replaced only with --overwrite, and get the mode asked for', async () => {
+  test('are replaced only with --overwrite, and get the requested mode', async () => {
     const create = ['create', 'script', '--content', '#!/bin/sh\necho ran\n']
     expect(await files(create)).toMatchObject({ code: 0 })
     const again = await files([...create, '--json'])
@@ -146,9 +146,9 @@ describe('files', () => {
   test.each([
     ['a missing file', ['view', 'none'], 3],
     ['a directory', ['view', '/tmp'], 5],
-    ['a read-only place', ['create', '/etc/x', '--content', 'x'], 1],
-    ['a local file that is not there', ['create', 'x', '--from-file', '/nonexistent'], 1],
-  ])('%s ends with its code', async (_, args, code) => {
+    ['a path that is not writable', ['create', '/etc/x', '--content', 'x'], 1],
+    ['a missing local file', ['create', 'x', '--from-file', '/nonexistent'], 1],
+  ])('%s exits with its code', async (_, args, code) => {
     const ran = await files([...args, '--json'])
     expect(ran.code).toBe(code)
     expect(ran.json().error.exit_code).toBe(code)

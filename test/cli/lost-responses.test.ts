@@ -1,4 +1,4 @@
-/** The built client when an answer is lost: it repeats only what may be repeated, and tells what it does not know. */
+/** The built client after a lost response: it repeats only idempotent requests, and reports an unknown outcome. */
 import { expect, test } from 'vitest'
 import { Home } from './client.ts'
 import { startPeer } from './peer.ts'
@@ -7,7 +7,7 @@ const execId = `exec_${'0'.repeat(26)}`
 const problem = (status: number, code: string) =>
   JSON.stringify({ type: 'about:blank', title: code, status, code, detail: 'No.', request_id: 'req_1' })
 
-/** A service that does what it is asked first, and whose answer to that is lost; the next one finds it done. */
+/** Drops the response to the first matching request, and answers repetitions as if it had been done. */
 function startForgetful(lost: string, status: number, code: string) {
   let count = 0
   return startPeer(({ method = '', url = '' }, response) => {
@@ -33,7 +33,7 @@ test.each([
   [['keys', 'rotate', 'key_a', ...credentials], 'POST /v1/api-keys/key_a/rotate', 'old password'],
   [['files', 'create', 'a', '--content', 'x'], 'PUT /v1/sandboxes/sbx_a/files/raw', ''],
   [['files', 'put', '/dev/null', 'a', '--no-overwrite'], 'PUT /v1/sandboxes/sbx_a/files/raw', ''],
-])('%j is sent once, and its end is not known', async (args, lost, input) => {
+])('sends %j once and reports an unknown outcome', async (args, lost, input) => {
   await using peer = await startForgetful(lost, 401, 'invalid_credentials')
   const { code, json, stderr } = await run(args, peer.url, input)
   expect(stderr).toContain('Whether this was done is not known.')
@@ -45,13 +45,13 @@ test.each([
 test.each([
   [['keys', 'rm', 'key_a', ...credentials], 'DELETE /v1/api-keys/key_a', 'old password'],
   [['secrets', 'rm', '--yes', 'TOKEN'], 'DELETE /v1/secrets/TOKEN', ''],
-])('%j is repeated, and finds it done', async (args, lost, input) => {
+])('repeats %j and treats 404 as success', async (args, lost, input) => {
   await using peer = await startForgetful(lost, 404, 'not_found')
   expect(await run(args, peer.url, input)).toMatchObject({ code: 0, stderr: '' })
   expect(sent(peer.asked, lost)).toHaveLength(2)
 })
 
-test('a delete fails if its first answer is 404, or if its repetition gets another error', async () => {
+test('a delete fails if the first response is 404, or if the repetition gets another error', async () => {
   await using missing = await startPeer((_, response) =>
     response.writeHead(404).end(problem(404, 'not_found')),
   )

@@ -1,4 +1,4 @@
-/** The walk of README and docs/cli.md, through the built client, on every driver. */
+/** The steps of README and docs/cli.md with the built client on every driver. */
 import { expect, test } from 'vitest'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { startWorld } from '../support/index.ts'
@@ -6,7 +6,7 @@ import { Home } from './client.ts'
 import { password } from './users.ts'
 
 describeOnBothDrivers('the walk', (driver) => {
-  test('a stranger signs up, gets a sandbox, works in it and destroys it', async () => {
+  test('a new user signs up, creates a sandbox, works in it and destroys it', async () => {
     await using world = await startWorld({ driver })
     using home = new Home()
     const asked = ['--email', 'stranger@example.com', '--password-stdin']

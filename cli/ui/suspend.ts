@@ -5,7 +5,7 @@ import type { Ui } from './ui.ts'
 /** Time for the signal to take effect; the rest passes after `fg`. */
 const stoppingMs = 50
 
-export function stopHere(ui: Ui): void {
+export function suspendPicker(ui: Ui): void {
   attempt(ui, () =>
     ui.handOver(async () => {
       // Stops the whole job, as a terminal does.
