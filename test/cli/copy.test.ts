@@ -190,7 +190,7 @@ test('says what it cannot do', async () => {
   await says([':nothing', local('x')], 3, 'no file at this path')
   await says([local('nothing'), ':x'], 1, 'cannot be read')
   await says([folder, local('x')], 2, 'Write SESSION:PATH')
-  await says([':a', ':b'], 2, 'on this machine')
+  await says([':a', ':b'], 2, 'must be local')
   await says(['a:b.txt', ':'], 2, 'write ./a:b.txt')
   await says([':x', 'a:b.txt'], 2, 'write ./a:b.txt')
   writeFileSync(local('no-session:b.txt'), '')

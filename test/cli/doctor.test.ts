@@ -100,7 +100,7 @@ test('a settings file that is broken fails once, and is no hindrance where nothi
     const { json, code } = await home.run(['doctor', '--json'], { env })
     return { code, names: namesOf(json().checks), next: json().checks[0].next }
   }
-  const next = expect.stringMatching(/TOML.* Fix the file, or move it away\.$/)
+  const next = expect.stringMatching(/TOML.* Fix or remove the file\.$/)
   expect(await checksOf({})).toEqual({ code: 2, names: ['settings FAILED'], next })
   expect(await checksOf({ SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' })).toEqual({
     code: 2,
@@ -113,7 +113,7 @@ test('a settings file that is not there is no failure, and doctor says so', asyn
   using home = new Home()
   const env = { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' }
   const { checks } = (await home.run(['doctor', '--json'], { env })).json()
-  expect(checks[0]).toMatchObject({ name: 'settings', ok: true, detail: `there is no ${home.configFile}` })
+  expect(checks[0]).toMatchObject({ name: 'settings', ok: true, detail: `${home.configFile} does not exist` })
 })
 
 test.each([

@@ -175,7 +175,7 @@ test('kill prints how the command ended; of one that goes on, that it does', asy
   const again = await run(['kill', '--json', deaf])
   expect(again.code).toBe(5)
   expect(again.json().error).toMatchObject({ code: 'exec_finished', exit_code: 5 })
-  expect(again.stderr).toContain('has ended already: signaled SIGKILL')
+  expect(again.stderr).toContain('has already ended: signaled SIGKILL')
 })
 
 test('what is not there is exit code 3, with where to look; a signal that is none is 2', async () => {

@@ -81,8 +81,8 @@ test('input of the shell around the client is sent with a warning, and -n leaves
   expect(await loop('')).toMatchObject({
     ...{ code: 0, stdout: 'a\n' },
     stderr:
-      'sandlot: the command was sent stdin of the shell that runs this client (4 bytes). Use -n to leave it to the ' +
-      'shell, as in a `while read` loop, or -i to send it without this note.\n',
+      'sandlot: the command was sent stdin of the shell that runs this client (4 bytes). Use -n to leave stdin to ' +
+      'the shell, as in a `while read` loop, or -i to send it without this note.\n',
   })
   expect(await loop('-n')).toMatchObject({ code: 0, stdout: 'a\nb\nc\n', stderr: '' })
   expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })
@@ -218,8 +218,8 @@ test('a session that is destroyed under a command says why it was killed', async
 })
 
 test.each([
-  ['expired', 'its time was up'],
-  ['pod_failed', 'its machine failed'],
+  ['expired', 'its TTL has expired'],
+  ['pod_failed', 'its pod failed'],
 ])('a command that ends because its session has ended with %s says so', (reason, why) => {
   const said: string[] = []
   const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecOutcome
@@ -230,7 +230,7 @@ test.each([
 })
 
 test('a session in place of a command is pointed out, and the exit code stays 127', async () => {
-  const hint = `There is a session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
+  const hint = `To run it in the session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
   const plain = await exec([user.id, 'uname', '-a'])
   expect(plain.code).toBe(127)
   expect(plain.stderr.endsWith(`\n${hint}`)).toBe(true)

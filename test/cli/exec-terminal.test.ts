@@ -54,7 +54,7 @@ test('-t without a terminal says what to do instead', async () => {
 test('-t with --background is refused, and nothing is started', async () => {
   const terminal = openClient(['-it', '--background', '--', 'sleep', '60'])
   await leaves(terminal, 125)
-  expect(terminal.screen()).toContain('-t keeps this terminal')
+  expect(terminal.screen()).toContain('-t and --background are mutually exclusive')
   expect((await user.run(['ps', '--quiet'])).stdout).toBe('')
 })
 
@@ -70,7 +70,7 @@ test('a shell that ends with its session says so on a line of its own', async ()
 // At once: each has a terminal of its own, and mostly waits.
 test.concurrent('a shell without -it runs and ends, and the way to a terminal is said', async () => {
   const shell = openClient(['sh'])
-  await shell.shows('`sandlot exec -it -- sh` gives it this terminal')
+  await shell.shows('`sandlot exec -it -- sh` runs it in this terminal')
   await leaves(shell, 0)
   const script = openClient(['sh', '-c', 'echo is-$((1+1))'])
   await script.shows('is-2')
@@ -298,7 +298,7 @@ test('commands whose worker died are lost, and say so: at a terminal, in the lis
   ])
   expect(listed.stdout).toContain(`${later}\tlost\t`)
   expect(logs).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('the command was lost') })
-  expect(kill).toMatchObject({ code: 5, stderr: expect.stringContaining('has ended already: lost: ') })
+  expect(kill).toMatchObject({ code: 5, stderr: expect.stringContaining('has already ended: lost: ') })
 })
 
 function commandLine(pid: string): string[] {

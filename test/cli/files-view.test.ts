@@ -69,7 +69,7 @@ test('--json has a bound: it ends with a whole line, and the exit code says that
   expect({ code, truncated, total_lines }).toEqual({ code: 9, truncated: true, total_lines: count })
   const lines = content.split('\n').length - 1
   expect(content === numbers(1, lines)).toBe(true)
-  expect(stderr).toContain('--lines shows other parts')
+  expect(stderr).toContain('Use --lines to read other parts')
   expect(await view(['numbers', '--json', '-q'])).toMatchObject({ code: 9, stderr: '' })
   // The facts of a file are whole without its content.
   expect(await view(['numbers', '--json=size'])).toMatchObject({ code: 0, stderr: '' })
@@ -83,7 +83,7 @@ test('a list that is cut says so with its exit code', async () => {
     await user.run(['files', 'grep', '-q', '.', 'lines']),
   ]
   expect(ran.map(({ code }) => code)).toEqual([9, 9])
-  expect((await user.run(['files', 'ls', 'many'])).stderr).toContain('there is more than the 10000 entries')
+  expect((await user.run(['files', 'ls', 'many'])).stderr).toContain('only the first 10000 entries are shown')
 })
 
 test('a reader that has enough, a file that is not there, a folder', async () => {

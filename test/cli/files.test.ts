@@ -75,7 +75,7 @@ test('at a terminal ls shows sizes and ages, and names with a dot in front only 
     expect(await terminal.ended).toBe(0)
     return terminal.screen().replaceAll('\r', '')
   }
-  expect(await shown()).toBe('big\n1 more with a dot in front: -a shows it.\n')
+  expect(await shown()).toBe('big\n1 hidden. Use -a to include names that start with a dot.\n')
   expect(await shown('-la')).toMatch(/^-rw\S+ +0 B +\d+ s ago \.hidden\n-rw\S+ 1\.54 kB +\d+ s ago big\n$/)
   expect((await files(['ls', 'dots'])).stdout).toBe('.hidden\nbig\n')
   expect((await files(['ls', '-la', 'dots'])).stdout).toMatch(/^\S+ +0 \S+Z \.hidden\n\S+ 1536 \S+Z big\n$/)

@@ -90,7 +90,7 @@ test('--debug shows each request with status, time and id, and nothing that is s
 test('--debug shows a request that got no answer, each time', async () => {
   using home = new Home()
   const { stderr } = await home.run(['whoami', '--debug'], { env: nowhere })
-  expect(stderr.match(/^debug: GET \/v1\/account Nothing listens at .* \d+ ms$/gm)).toHaveLength(3)
+  expect(stderr.match(/^debug: GET \/v1\/account http:.* refused the connection\. \d+ ms$/gm)).toHaveLength(3)
 })
 
 test.each([

@@ -40,7 +40,7 @@ test.each([
     for (const letter of ['\u0014', ...password]) terminal.type(letter)
     terminal.type('\r')
   }
-  await terminal.shows('Nothing listens')
+  await terminal.shows('refused the connection')
   expect(await terminal.ended).toBe(8)
   const screen = stripVTControlCharacters(terminal.screen())
   expect(screen).toContain('alice@example.com')

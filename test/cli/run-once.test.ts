@@ -44,7 +44,7 @@ test('input of the shell around the client is sent with a warning', async () => 
   const args = ['-c', script, process.execPath, clientPath]
   const { stdout, stderr } = await runProcess('/bin/sh', args, user.home.environment())
   expect(stdout).toBe('b\n')
-  expect(stderr).toContain('Use </dev/null to leave it to the shell')
+  expect(stderr).toContain('Use </dev/null to leave stdin to the shell')
 })
 
 test('options behind the command are the command’s, also without --', async () => {

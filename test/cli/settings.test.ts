@@ -77,7 +77,7 @@ test('every command that reads a key which others may read says so, once', async
   using home = new Home()
   home.writeConfig(`base_url = "http://127.0.0.1:1"\n[profiles.work]\napi_key = "${key('work')}"\n`)
   chmodSync(home.configFile, 0o640)
-  const warning = `Warning: other users of this machine may read the key in ${home.configFile}: chmod 600 it.\n`
+  const warning = `Warning: other users of this machine can read ${home.configFile}. Run chmod 600 ${home.configFile}.\n`
   expect((await home.run(['config', 'show'])).stderr).toBe(warning)
   expect((await home.run(['whoami', '--api-key', key('flag')])).stderr.split(warning)).toHaveLength(2)
   expect((await home.run(['config', 'show', '--quiet'])).stderr).toBe('')
@@ -93,9 +93,9 @@ test('the picker says so too, once it is left', async () => {
   home.writeConfig(`base_url = "http://127.0.0.1:1"\napi_key = "${key('abcd')}"\n`)
   chmodSync(home.configFile, 0o644)
   const picker = openTerminal([process.execPath, clientPath], home.environment())
-  await picker.shows('Nothing listens')
+  await picker.shows('refused the connection')
   picker.type('q')
-  await picker.shows('Warning: other users of this machine may read the key')
+  await picker.shows('Warning: other users of this machine can read')
   expect(await picker.ended).toBe(0)
 })
 

@@ -12,7 +12,7 @@ test('a service that says nothing is asked once, however safe it were to ask aga
   await using silent = await startPeer(() => {})
   const api = createApi(new Settings({ url: silent.url, apiKey: key }, {}))
   const error = await api.call('getAccount', { timeoutMs: 400 }).catch((thrown) => thrown)
-  expect(error).toMatchObject({ code: 'network', message: expect.stringContaining('no answer within 1 s') })
+  expect(error).toMatchObject({ code: 'network', message: expect.stringContaining('no reply within 1 s') })
   expect(silent.asked).toHaveLength(1)
 })
 
@@ -28,7 +28,7 @@ test('after some seconds of silence a person is told who has not answered', asyn
   using home = new Home()
   const env = home.environment({ SANDLOT_URL: silent.url, SANDLOT_API_KEY: key })
   const terminal = openTerminal([process.execPath, clientPath, 'whoami'], env)
-  await terminal.shows(`${silent.url} has not answered yet; waiting for 30 s at most.`)
+  await terminal.shows(`${silent.url} has not replied yet. Waiting up to 30 s.`)
   terminal.type('\u0003')
   expect(await terminal.ended).toBe(130)
 })

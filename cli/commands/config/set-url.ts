@@ -6,7 +6,7 @@ import { noAccount } from '../../core/settings.ts'
 export const define = defineCommand({
   declare: (command) => command.argument('<base_url>', 'https://…, or http:// with localhost or 127.0.0.1'),
   notes: `
-A key that is saved stays with the address that it was saved for, and is not sent to the new one.`,
+A saved key is still sent only to the address that it was saved for, not to the new one.`,
   examples: [
     'sandlot config set-url https://sandlot.example',
     'sandlot config set-url --profile here http://localhost:8080',
@@ -29,11 +29,11 @@ A key that is saved stays with the address that it was saved for, and is not sen
     const { flag } = wordsOfProfile(settings.profile)
     if (key !== undefined && staysWith(key) !== undefined) {
       output.note(
-        `The saved key ${blankKey(key.key)} stays with ${key.address}. \`sandlot login${flag}\` or \`sandlot config set-key${flag}\` saves one for ${base_url} in its place.`,
+        `The saved key ${blankKey(key.key)} is sent only to ${key.address}. \`sandlot login${flag}\` or \`sandlot config set-key${flag}\` replaces it with one for ${base_url}.`,
       )
     } else if (key !== undefined && key.address === undefined)
-      output.note(`The saved key ${blankKey(key.key)} had no address, and goes to this one now.`)
+      output.note(`The saved key ${blankKey(key.key)} had no address and is now sent to this one.`)
     if (settings.shadowing().includes('SANDLOT_URL'))
-      output.note('SANDLOT_URL is set, and wins over what is saved.')
+      output.note('SANDLOT_URL is set and overrides the saved address.')
   },
 })
