@@ -4,7 +4,7 @@ import type { Reply } from '../core/api.ts'
 import { type Checks, startChecks } from '../core/checks.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
-import { blankKey, destinationOf, placeOfKey } from '../core/saved-keys.ts'
+import { maskKey, destinationOf, placeOfKey } from '../core/saved-keys.ts'
 import type { Settings } from '../core/settings.ts'
 import { version } from '../core/version.ts'
 
@@ -87,7 +87,7 @@ async function describeKeys(settings: Settings): Promise<string> {
     (key) => placeOfKey(key, file) !== source,
   )
   const lines = others.map((key) => `${destinationOf(key, file)}`)
-  return [`${blankKey(value)} (${source}) is sent to ${address}`, ...lines].join('\n')
+  return [`${maskKey(value)} (${source}) is sent to ${address}`, ...lines].join('\n')
 }
 
 async function checkKey({ api }: Invocation<Options>, { check }: Checks): Promise<boolean> {

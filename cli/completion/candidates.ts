@@ -26,7 +26,7 @@ export interface Sources {
 }
 
 /**
- * @param words before the current one, without the program
+ * @param words before the current word, without the program name
  * @param current the current word up to the cursor
  * @param open creates sources for the options on the line
  */
@@ -50,7 +50,7 @@ interface TypedLine {
   seen: Set<Option>
   /** The last option, if the next word is its value. */
   pending: Option | undefined
-  /** Whether all further words are operands. */
+  /** Whether all following words are operands. */
   ended: boolean
   /** Whether the line starts with `help`, which accepts only names of commands. */
   helping: boolean

@@ -1,6 +1,6 @@
 /**
- * Validates base addresses. API keys are long-lived and have full privileges, so they must not be sent in cleartext:
- * only `https://` is accepted, or `http://` to this machine.
+ * Validates base addresses. API keys are long-lived credentials, so they must not be sent in cleartext: only `https://`
+ * is accepted, or `http://` to this machine.
  */
 import { CliError } from './errors.ts'
 

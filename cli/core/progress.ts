@@ -66,7 +66,7 @@ export function startTransfer(progress: Progress, name: string, whole?: number) 
   return transfer
 }
 
-/** `[######----]  60%  6.0/10.0 MB  3.1 MB/s`; without `whole`, size and rate. */
+/** Returns `[######----]  60%  6.0/10.0 MB  3.1 MB/s`, or only size and rate if `whole` is unknown. */
 export function showTransfer(done: number, whole: number | undefined, seconds: number): string {
   const rate = seconds > 0 ? `  ${megabytes(done / seconds)} MB/s` : ''
   if (whole === undefined || whole === 0) return `${megabytes(done)} MB${rate}`

@@ -39,7 +39,7 @@ export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey
   )
 
 /** Returns `…abcd`, or only `…` for text that is too short for a key. */
-export const blankKey = (key: string): string => `…${key.length >= 20 ? key.slice(-4) : ''}`
+export const maskKey = (key: string): string => `…${key.length >= 20 ? key.slice(-4) : ''}`
 
 export const placeOfKey = ({ profile }: Pick<SavedKey, 'profile'>, file: string): string =>
   profile === undefined ? file : `${file} [profiles.${profile}]`
@@ -47,13 +47,13 @@ export const placeOfKey = ({ profile }: Pick<SavedKey, 'profile'>, file: string)
 export function destinationOf(saved: SavedKey, file: string): string {
   const { key, address } = saved
   const destination = address === undefined ? 'not sent: no address is saved with it' : `sent to ${address}`
-  return `${blankKey(key)} (${placeOfKey(saved, file)}) is ${destination}`
+  return `${maskKey(key)} (${placeOfKey(saved, file)}) is ${destination}`
 }
 
 export const describeReplacedKey = ({ key, address }: SavedKey): string =>
-  `The saved API key ${blankKey(key)}${address === undefined ? '' : ` for ${address}`} was replaced. If it is still valid, \`sandlot keys rm\` revokes it.`
+  `The saved API key ${maskKey(key)}${address === undefined ? '' : ` for ${address}`} was replaced. If it is still valid, \`sandlot keys rm\` revokes it.`
 
-export const wordsOfProfile = (profile: string | undefined) =>
+export const describeProfile = (profile: string | undefined) =>
   profile === undefined
     ? { inProfile: '', flag: '' }
     : { inProfile: ` in the profile ${profile}`, flag: ` --profile ${profile}` }
@@ -70,7 +70,7 @@ interface Missing {
 /** Returns an error that explains why there is no key for the address, and which command saves one. */
 export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missing): CliError {
   const own = keys.find((key) => key.profile === profile)
-  const { inProfile, flag } = wordsOfProfile(profile)
+  const { inProfile, flag } = describeProfile(profile)
   const fail = (message: string, hint: string) => new CliError('no_api_key', message, { hint })
   const url = shellWord(address)
   const fitting = keysFor(keys, address)

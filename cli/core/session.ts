@@ -43,7 +43,7 @@ export async function useSession(settings: Settings, load: () => Promise<Sandbox
   const before = await settings.saved()
   const sandbox = await load()
   if (sandbox.state !== 'active') {
-    throw new CliError('sandbox_destroyed', `${wordsOf(sandbox)} has ended.`, {
+    throw new CliError('sandbox_destroyed', `${describeSession(sandbox)} has ended.`, {
       hint: '`sandlot session ls` lists the active sessions.',
     })
   }
@@ -56,7 +56,7 @@ export const isChosen = ({ id, name, state }: Sandbox, chosen: string | undefine
   state === 'active' && chosen !== undefined && (chosen === id || chosen === name)
 
 /** Returns `build (sbx_…)`, or only the id. */
-export const wordsOf = ({ id, name }: Pick<Sandbox, 'id' | 'name'>): string =>
+export const describeSession = ({ id, name }: Pick<Sandbox, 'id' | 'name'>): string =>
   name === null || name === id ? id : `${name} (${id})`
 
 /** Also returns false for a session of another account. */

@@ -17,7 +17,7 @@ import {
   readSaved,
   type SavedKey,
   type SavedTable,
-  wordsOfProfile,
+  describeProfile,
 } from './saved-keys.ts'
 
 export interface Flags {
@@ -149,7 +149,7 @@ export class Settings {
   async baseUrl(): Promise<string> {
     const found = await this.find('url')
     if (found !== undefined) return readAddress(found.value, found.source)
-    const { inProfile, flag } = wordsOfProfile(this.profile)
+    const { inProfile, flag } = describeProfile(this.profile)
     throw new CliError('no_address', `No base address is set${inProfile}.`, {
       hint: `Run \`sandlot signup --url URL${flag}\`, \`sandlot login --url URL${flag}\` or \`sandlot config set-url URL${flag}\`, or set SANDLOT_URL.`,
     })

@@ -59,7 +59,7 @@ function requireKeyFormat(text: string): void {
     'usage',
     `This is not an API key: a key is ${prefix} followed by 49 letters and digits.`,
     {
-      hint: 'Nothing was changed. `sandlot keys create` makes a new key.',
+      hint: 'Nothing was changed. `sandlot keys create` creates a new key.',
     },
   )
 }

@@ -1,6 +1,6 @@
 import { readAddress } from '../../core/address.ts'
 import { defineCommand } from '../../core/command.ts'
-import { blankKey, isSameService, keyIn, type SavedKey, wordsOfProfile } from '../../core/saved-keys.ts'
+import { maskKey, isSameService, keyIn, type SavedKey, describeProfile } from '../../core/saved-keys.ts'
 import { noAccount } from '../../core/settings.ts'
 
 export const define = defineCommand({
@@ -26,13 +26,13 @@ A saved key is still sent only to the address that it was saved for, not to the 
     const { file, profile = null } = settings
     output.result({ base_url, file, profile }, '')
     output.aside(`Saved ${base_url} to ${settings.location}`)
-    const { flag } = wordsOfProfile(settings.profile)
+    const { flag } = describeProfile(settings.profile)
     if (key !== undefined && staysWith(key) !== undefined) {
       output.note(
-        `The saved key ${blankKey(key.key)} is sent only to ${key.address}. \`sandlot login${flag}\` or \`sandlot config set-key${flag}\` replaces it with one for ${base_url}.`,
+        `The saved key ${maskKey(key.key)} is sent only to ${key.address}. \`sandlot login${flag}\` or \`sandlot config set-key${flag}\` replaces it with one for ${base_url}.`,
       )
     } else if (key !== undefined && key.address === undefined)
-      output.note(`The saved key ${blankKey(key.key)} had no address and is now sent to this one.`)
+      output.note(`The saved key ${maskKey(key.key)} had no address and is now sent to this one.`)
     if (settings.shadowing().includes('SANDLOT_URL'))
       output.note('SANDLOT_URL is set and overrides the saved address.')
   },

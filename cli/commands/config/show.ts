@@ -2,7 +2,7 @@ import { readAddress } from '../../core/address.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { type CliError, describeError } from '../../core/errors.ts'
 import { fields } from '../../core/output.ts'
-import { blankKey, destinationOf } from '../../core/saved-keys.ts'
+import { maskKey, destinationOf } from '../../core/saved-keys.ts'
 import { chosenSession } from '../../core/session.ts'
 import type { FoundSetting } from '../../core/settings.ts'
 
@@ -26,7 +26,7 @@ export const define = defineCommand({
     const session = await chosenSession(settings)
     // A rejected address is not shown as a setting.
     const address = url && (await attempt(() => readAddress(url.value, url.source)))
-    const api_key = blank(await attempt(() => settings.findKey(address)))
+    const api_key = mask(await attempt(() => settings.findKey(address)))
     const saved = (await attempt(() => settings.savedKeys())) ?? []
     const own = saved.find(({ profile }) => profile === settings.profile)
     const elsewhere = api_key === undefined && own ? `  (${destinationOf(own, settings.file)})` : ''
@@ -52,8 +52,8 @@ export const define = defineCommand({
   },
 })
 
-const blank = (found: FoundSetting | undefined): FoundSetting | undefined =>
-  found && { ...found, value: blankKey(found.value) }
+const mask = (found: FoundSetting | undefined): FoundSetting | undefined =>
+  found && { ...found, value: maskKey(found.value) }
 
 const line = (found: FoundSetting | undefined): string =>
   found ? `${found.value}  (${found.source})` : 'not set'

@@ -1,5 +1,5 @@
 import { addSessionOption, defineCommand } from '../../core/command.ts'
-import { wordsOf } from '../../core/session.ts'
+import { describeSession } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 
 export const define = defineCommand({
@@ -12,8 +12,8 @@ limit of processes or memory. Asks for confirmation; without a terminal it needs
   handle: async ({ args, session, api, output, ask }) => {
     const [typed] = args
     const id = await session(typed)
-    const words = wordsOf({ id, name: typed ?? null })
-    await ask.confirm(`End all processes of ${words}?`, 'Nothing was ended.')
+    const words = describeSession({ id, name: typed ?? null })
+    await ask.confirm(`End all processes of ${words}?`, 'No process was ended.')
     const sandbox = await api.call('resetSandbox', { params: { id } })
     output.result(sandbox, `${sandbox.id}\n`)
   },

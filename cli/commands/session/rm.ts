@@ -1,7 +1,7 @@
 import type { Reply } from '../../core/api.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, describeError } from '../../core/errors.ts'
-import { idsOf, listActive, wordsOf } from '../../core/session.ts'
+import { idsOf, listActive, describeSession } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 import { waitOut } from '../../core/waiting.ts'
 
@@ -10,7 +10,7 @@ interface Options {
   session?: string
 }
 
-type Named = Parameters<typeof wordsOf>[0]
+type Named = Parameters<typeof describeSession>[0]
 
 interface Outcome {
   destroyed: Reply<'destroySandbox'>[]
@@ -40,7 +40,7 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
   const chosen = await choose(invocation)
   const ids = chosen.map(({ id }) => id)
   const isOne = ids.length === 1
-  const words = chosen.map(wordsOf).join(', ')
+  const words = chosen.map(describeSession).join(', ')
   const isNamed = args.length > 0 || options.session !== undefined
   if (ids.length > 0 && !isNamed) {
     await ask.confirm(

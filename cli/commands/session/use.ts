@@ -1,6 +1,6 @@
 import { defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
-import { useSession, wordsOf } from '../../core/session.ts'
+import { useSession, describeSession } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 
 export const define = defineCommand<{ none?: boolean }>({
@@ -29,7 +29,7 @@ file, or in the profile, and applies to every terminal. \`sandlot session ls\` m
       api.call('getSandbox', { params: { id: await session(typed) } }),
     )
     output.result(sandbox, `${sandbox.id}\n`)
-    output.aside(`The current session is ${wordsOf(sandbox)}.`)
+    output.aside(`The current session is ${describeSession(sandbox)}.`)
     const other = await settings.find('session')
     if (other !== undefined) output.note(`${other.source} is set and overrides the current session.`)
   },
