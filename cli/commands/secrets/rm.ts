@@ -7,7 +7,7 @@ export const define = defineCommand<{ session?: string }>({
       '<name>',
       'the name, as shown by `sandlot secrets ls`',
     ),
-  notes: '\nAsks first; without a terminal it needs --yes.',
+  notes: '\nAsks for confirmation; without a terminal it needs --yes.',
   examples: ['sandlot secrets rm API_TOKEN', 'sandlot secrets rm --yes API_TOKEN'],
   fields: ['name', 'sandbox_id', 'deleted'],
   handle: async ({ args, options, api, output, ask }) => {
