@@ -167,7 +167,7 @@ test('a certificate that is not trusted fails; one that is is described', async 
   const file = join(user.home.folder, 'authority.pem')
   writeFileSync(file, certificate.cert)
   const trusted = await user.run(args, { env: { ...env, NODE_EXTRA_CA_CERTS: file } })
-  expect(trusted.stdout).toMatch(/ok {4}certificate {2}TLSv1.3, from sandlot test, valid to /)
+  expect(trusted.stdout).toMatch(/ok {4}certificate {2}TLSv1.3, from sandlot test, valid until /)
   expect(trusted).toMatchObject({ stdout: expect.not.stringContaining('FAIL'), code: 0 })
 })
 

@@ -234,8 +234,8 @@ test('a session in place of a command is pointed out, and the exit code stays 12
   const plain = await exec([user.id, 'uname', '-a'])
   expect(plain.code).toBe(127)
   expect(plain.stderr.endsWith(`\n${hint}`)).toBe(true)
-  expect((await exec(['no-such-command', 'uname', '-a'])).stderr).not.toContain('There is a session')
-  expect((await exec(['--json', user.id, 'uname', '-a'])).stderr).not.toContain('There is a session')
+  expect((await exec(['no-such-command', 'uname', '-a'])).stderr).not.toContain('To run it in')
+  expect((await exec(['--json', user.id, 'uname', '-a'])).stderr).not.toContain('To run it in')
 })
 
 test('--background prints an id at once, and the command goes on', async () => {

@@ -59,7 +59,7 @@ test('an unknown field is wrong usage, which names the known fields before any r
   expect(code).toBe(2)
   expect(json().error).toMatchObject({ code: 'usage', exit_code: 2 })
   expect(json().error.fields).toContain('email')
-  expect(stderr).toContain('mail.\nIt has id, email,')
+  expect(stderr).toContain('mail.\nThis command has the fields id, email,')
   expect(await home.run(['whoami', '--json='], { env: env(peer.url) })).toMatchObject({ code: 2 })
   expect(peer.asked).toEqual([])
 })

@@ -129,7 +129,7 @@ test('set-key saves a key for the saved address, not for the one of a variable',
   const env = { SANDLOT_URL: at.other.url }
   const { stderr, json } = await at.sent(['config', 'set-key', key('newe'), '--json'], env)
   expect(json()).toMatchObject({ base_url: at.own.url })
-  expect(stderr).toContain(`it is for ${at.own.url}`)
+  expect(stderr).toContain(`is sent only to ${at.own.url}`)
   expect(await at.sent(['whoami'], env)).toMatchObject({ code: 4, other: [] })
   expect(await at.sent(['whoami'])).toMatchObject({ own: ['newe'] })
   await at.sent(['config', 'set-key', key('work'), '--profile', 'work', '--url', at.other.url])

@@ -143,5 +143,5 @@ test('logout removes login and key, and says whether the key still works', async
   const made = (await run(['whoami', '--json'])).json().api_key
   await run(['keys', 'rm', made.id, '--yes'])
   await eventually(async () => (await run(['whoami'])).code === 4, 10_000)
-  expect((await run(['logout'])).stderr).toMatch(/^The API key …\w{4} no longer works\.\n$/)
+  expect((await run(['logout'])).stderr).toMatch(/^The API key …\w{4} is no longer valid\.\n$/)
 })

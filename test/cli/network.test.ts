@@ -191,7 +191,7 @@ test('https to a peer that speaks no TLS says so', async () => {
   await using peer = await startPeer((_, response) => response.end())
   const { code, stderr } = await home.run(['whoami'], { env: env(peer.url.replace('http:', 'https:')) })
   expect(code).toBe(8)
-  expect(stderr).toContain('does not speak TLS')
+  expect(stderr).toContain('does not support TLS')
 })
 
 test('the key is sent only to the address, and printed nowhere', async () => {

@@ -73,7 +73,7 @@ test('signup asks again for an invalid email, for a short password, and for two 
   terminal.type(` ${password}\r`)
   await terminal.shows('Password, again')
   terminal.type(`${password}!\r`)
-  await terminal.shows('The two differ.')
+  await terminal.shows('The passwords do not match.')
   expect(peer.asked).toEqual([])
   for (const question of ['Password', 'Password, again']) {
     await terminal.shows(question)

@@ -50,7 +50,7 @@ test('a short Retry-After is waited for, with a line', async () => {
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }
   const ran = await home.run(['files', 'glob', '*', '-s', 'sbx_a'], { env })
   expect(ran).toMatchObject({ code: 0, stdout: '' })
-  expect(ran.stderr).toMatch(/^sandlot: At most 5 .*\nWaiting, 1 s at most\.\n$/)
+  expect(ran.stderr).toMatch(/^sandlot: At most 5 .*\nWaiting up to 1 s\.\n$/)
 })
 
 test('a longer one is told, once', async () => {
