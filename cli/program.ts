@@ -119,9 +119,13 @@ function createProgram(run: Run, args: string[] = []): Command {
 function assertUtf8(args: string[]): void {
   const changed = args.find((arg) => arg.includes('\ufffd'))
   if (changed === undefined) return
-  throw new CliError('usage', `The argument ${JSON.stringify(changed)} is not valid UTF-8, or contains U+FFFD.`, {
-    hint: '`sandlot cp` preserves such file names when it copies their folder, and exec can read a script from stdin: `exec -i -- sh < FILE`.',
-  })
+  throw new CliError(
+    'usage',
+    `The argument ${JSON.stringify(changed)} is not valid UTF-8, or contains U+FFFD.`,
+    {
+      hint: '`sandlot cp` preserves such file names when it copies their folder, and exec can read a script from stdin: `exec -i -- sh < FILE`.',
+    },
+  )
 }
 
 const footer = `

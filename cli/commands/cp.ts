@@ -17,7 +17,10 @@ interface Copied {
 
 export const define = defineCommand({
   declare: (command) =>
-    addSessionOption(command, 'the session of :PATH, by id or name; by default the current one, or the only active one')
+    addSessionOption(
+      command,
+      'the session of :PATH, by id or name; by default the current one, or the only active one',
+    )
       .argument('<source>', 'a local path, or SESSION:PATH')
       .argument('<target>', 'the same; exactly one of the two is in a session')
       .option('-r, --recursive', 'accepted and ignored: folders are always copied'),
@@ -87,8 +90,7 @@ function readPlace(text: string): Place | undefined {
   return session === undefined ? undefined : { session, path: path || '.' }
 }
 
-const localHint = (path: string): string =>
-  `For the local file ${JSON.stringify(path)}, write ./${path}`
+const localHint = (path: string): string => `For the local file ${JSON.stringify(path)}, write ./${path}`
 
 async function open({ api, output, session }: Invocation<object>, place: Place): Promise<RemotePath> {
   const id = await session(place.session || undefined).catch((error) => {

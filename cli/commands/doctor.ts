@@ -4,7 +4,7 @@ import type { Reply } from '../core/api.ts'
 import { type Checks, startChecks } from '../core/checks.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
-import { maskKey, destinationOf, placeOfKey } from '../core/saved-keys.ts'
+import { destinationOf, maskKey, placeOfKey } from '../core/saved-keys.ts'
 import type { Settings } from '../core/settings.ts'
 import { version } from '../core/version.ts'
 
@@ -112,7 +112,7 @@ function describeSkew(date: string | undefined, now: number): string {
   // The header has whole seconds, so on average it is half a second behind.
   const ahead = now - (Date.parse(date ?? '') + 500)
   if (Number.isNaN(ahead)) return 'the service sends no Date header'
-  if (Math.abs(ahead) <= skewMs) return "this machine and the service agree"
+  if (Math.abs(ahead) <= skewMs) return 'this machine and the service agree'
   const words = `${Math.round(Math.abs(ahead) / 1000)} s ${ahead > 0 ? 'ahead of' : 'behind'}`
   throw new CliError('failed', `This machine's clock is ${words} the service's.`, {
     hint: 'Synchronize the clock, preferably with NTP. Until then, displayed times are wrong.',

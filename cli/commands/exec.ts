@@ -158,7 +158,9 @@ function requireTerminalOptions({ background, detachKeys }: Options): void {
 function noteNoTerminal(args: string[], note: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !interactivePrograms.test(program) || !process.stdin.isTTY) return
-  note(`${program} runs without input; \`sandlot exec -it -- ${shellWord(program)}\` runs it in this terminal.`)
+  note(
+    `${program} runs without input; \`sandlot exec -it -- ${shellWord(program)}\` runs it in this terminal.`,
+  )
 }
 
 function readRequest(args: string[], options: Options): ExecRequest {
@@ -198,7 +200,9 @@ async function leaveRunning(
   const result = await remote.launch(request)
   output.result(result, `${result.id}\n`)
   const line = (...words: string[]) => shellLine('sandlot', ...words, '-s', remote.sessionId, result.id)
-  output.aside(`The command keeps running. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`)
+  output.aside(
+    `The command keeps running. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`,
+  )
   if (input) await sendInput(remote, result.id, input, output.note)
   else await remote.endStdin(result.id, 0).catch(() => {})
   return exitCodes.done

@@ -109,7 +109,8 @@ export const commands: Branch = {
     },
   },
   account: {
-    summary: 'change the password, log out everywhere, delete the account; asks for email address and password',
+    summary:
+      'change the password, log out everywhere, delete the account; asks for email address and password',
     commands: {
       password: { summary: 'change the password', load: () => import('./account/password.ts') },
       'end-sessions': {

@@ -4,10 +4,10 @@ import { addCredentialOptions, type CredentialOptions, readCredentials } from '.
 import { describeError, exitCodes } from '../core/errors.ts'
 import { fields } from '../core/output.ts'
 import {
+  describeReplacedKey,
   isSameAccount,
   isSameService,
   keyIn,
-  describeReplacedKey,
   type SavedKey,
   type SavedTable,
 } from '../core/saved-keys.ts'

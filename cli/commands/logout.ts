@@ -2,7 +2,7 @@ import { shellLine } from '../../shared/contract/shell-words.ts'
 import { createApi } from '../core/api.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
 import { describeError, exitCodes } from '../core/errors.ts'
-import { isSameAccount, keyIn, type SavedKey, describeProfile } from '../core/saved-keys.ts'
+import { describeProfile, isSameAccount, keyIn, type SavedKey } from '../core/saved-keys.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
 
 interface FormerKey {
@@ -27,7 +27,8 @@ kept. The key remains valid until it is revoked; logout prints the command.`,
       logged_out ? `Removed from ${settings.location}` : 'Neither a login nor an API key is saved.',
     )
     if (key) output.note(describe(key, describeProfile(settings.profile).flag))
-    if (settings.shadowing().includes('SANDLOT_API_KEY')) output.note('SANDLOT_API_KEY is set and is still used.')
+    if (settings.shadowing().includes('SANDLOT_API_KEY'))
+      output.note('SANDLOT_API_KEY is set and is still used.')
   },
 })
 

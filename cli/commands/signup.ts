@@ -2,7 +2,7 @@ import { shellWord } from '../../shared/contract/shell-words.ts'
 import { defineCommand } from '../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readNewCredentials } from '../core/credentials.ts'
 import { fields } from '../core/output.ts'
-import { keyIn, describeReplacedKey, type SavedKey } from '../core/saved-keys.ts'
+import { describeReplacedKey, keyIn, type SavedKey } from '../core/saved-keys.ts'
 import type { Settings } from '../core/settings.ts'
 import { signUp } from '../core/sign-up.ts'
 

@@ -18,9 +18,13 @@ export function readAddress(text: string, source: string): string {
     hint = 'Use https://…, or http:// with exactly localhost or 127.0.0.1 as the host.',
   ) => {
     const shown = JSON.stringify(withoutUser(text))
-    return new CliError('address_refused', `The base address ${shown} (${source}) is not allowed: ${reason}.`, {
-      hint,
-    })
+    return new CliError(
+      'address_refused',
+      `The base address ${shown} (${source}) is not allowed: ${reason}.`,
+      {
+        hint,
+      },
+    )
   }
   // The URL parser drops spaces and control characters and replaces \ by /.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters

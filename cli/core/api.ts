@@ -163,11 +163,9 @@ function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' 
   if (length <= limits.bodyBytes) {
     return { headers: { 'content-type': 'application/json', 'content-length': String(length) }, body }
   }
-  throw new CliError(
-    'body_too_large',
-    `The request has ${length} bytes; the limit is ${limits.bodyBytes}.`,
-    { hint: largeHint },
-  )
+  throw new CliError('body_too_large', `The request has ${length} bytes; the limit is ${limits.bodyBytes}.`, {
+    hint: largeHint,
+  })
 }
 
 /** Rejects `.` and `..`, which the URL parser resolves even when they are percent-encoded. */
@@ -203,7 +201,11 @@ function wasDone({ status, text }: HttpAnswer, { route }: Call): boolean {
 }
 
 const unknownOutcome = (error: CliError) =>
-  addStory(error, 'The outcome of the request is unknown.', 'Check the state before you try again: it may have succeeded.')
+  addStory(
+    error,
+    'The outcome of the request is unknown.',
+    'Check the state before you try again: it may have succeeded.',
+  )
 
 interface Head {
   status?: number | undefined
@@ -260,7 +262,8 @@ async function waitShortly<T>(waiting: Waiting | undefined, attempt: () => Promi
       return await attempt()
     } catch (error) {
       const seconds = shortWaitOf(error)
-      if (waiting === undefined || seconds === undefined || waited + seconds > requestTimeoutMs / 1000) throw error
+      if (waiting === undefined || seconds === undefined || waited + seconds > requestTimeoutMs / 1000)
+        throw error
       waiting.note(`sandlot: ${(error as CliError).message}\nWaiting up to ${seconds} s.`)
       waited += seconds
       await sleep(seconds * 1000)

@@ -70,7 +70,10 @@ async function download(api: Api, id: string, path: string): Promise<Buffer> {
   const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path } })
   if (Number(response.headers['content-length']) > limits.editBytes) {
     response.destroy()
-    throw new CliError('failed', `${path} is too large to edit. Use \`sandlot files get\` and \`sandlot files put\`.`)
+    throw new CliError(
+      'failed',
+      `${path} is too large to edit. Use \`sandlot files get\` and \`sandlot files put\`.`,
+    )
   }
   return await buffer(response).catch((error) => Promise.reject(fail(error)))
 }

@@ -100,7 +100,10 @@ export const largeHint = 'Use `sandlot files put` or `sandlot cp` for files of a
 
 export function describeError(error: unknown): CliError {
   if (error instanceof CliError) return error
-  return new CliError('failed', `The client failed unexpectedly: ${error instanceof Error ? error.message : error}`)
+  return new CliError(
+    'failed',
+    `The client failed unexpectedly: ${error instanceof Error ? error.message : error}`,
+  )
 }
 
 /** Returns a copy whose message starts with `story`. */

@@ -135,7 +135,8 @@ export function explain(error: NodeJS.ErrnoException, { origin }: URL, reached: 
       'To trust another certificate authority, set NODE_EXTRA_CA_CERTS to a file with its certificate.',
     )
   }
-  if (code === 'EPROTO') return fail(`${origin} does not support TLS. Its address may start with http://.`, check)
+  if (code === 'EPROTO')
+    return fail(`${origin} does not support TLS. Its address may start with http://.`, check)
   const action = reached ? 'The connection to' : 'Connecting to'
   return fail(`${action} ${origin} failed: ${message || code}.`, reached ? undefined : check)
 }

@@ -16,7 +16,9 @@ export function readFields(text: string): string[] {
     .filter((field) => field !== '')
   const broken = fields.find((field) => field.split('.').includes(''))
   if (broken !== undefined) {
-    throw new CliError('usage', `--json=${broken} is not a valid path.`, { hint: 'Example: --json=usage.limit' })
+    throw new CliError('usage', `--json=${broken} is not a valid path.`, {
+      hint: 'Example: --json=usage.limit',
+    })
   }
   if (fields.length > 0) return fields
   throw new CliError('usage', '--json= lists no fields.', { hint: 'Example: --json=id,state' })

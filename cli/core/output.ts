@@ -57,7 +57,8 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
     list(value: { next_cursor: string | null }, head: string[], rows: string[][], spare?: string[]): void {
       if (quiet) this.result(value, rows.map(([id]) => `${id}\n`).join(''))
       else this.table(value, head, rows, spare)
-      if (value.next_cursor !== null) this.note(`The list continues: use --cursor ${shellWord(value.next_cursor)}`)
+      if (value.next_cursor !== null)
+        this.note(`The list continues: use --cursor ${shellWord(value.next_cursor)}`)
     },
     /** Prints a note on stderr. */
     note(text: string): void {

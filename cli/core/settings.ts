@@ -10,6 +10,7 @@ import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { readAddress } from './address.ts'
 import { CliError } from './errors.ts'
 import {
+  describeProfile,
   isSameService,
   keysFor,
   noKeyFor,
@@ -17,7 +18,6 @@ import {
   readSaved,
   type SavedKey,
   type SavedTable,
-  describeProfile,
 } from './saved-keys.ts'
 
 export interface Flags {
@@ -311,7 +311,9 @@ export class Settings {
     const file = await import('./config-file.ts')
     const config = file.readConfig(this.file)
     if (this.warn && file.isExposed(this.file, config)) {
-      this.warn(`Warning: other users of this machine can read ${this.file}. Run ${shellLine('chmod', '600', this.file)}.`)
+      this.warn(
+        `Warning: other users of this machine can read ${this.file}. Run ${shellLine('chmod', '600', this.file)}.`,
+      )
       this.warn = undefined
     }
     return { ...file, config }

@@ -12,7 +12,8 @@ export interface ForwardedPort {
 export function readPort(text: string, _: number, all: string[]): ForwardedPort {
   const [, local, remote] = /^(?:(\d*):)?(\d+)$/.exec(text) ?? []
   const ports = { local: Number(local ?? remote), remote: Number(remote) }
-  if (remote !== undefined && ports.remote >= 1 && ports.remote <= maxPort && ports.local <= maxPort) return ports
+  if (remote !== undefined && ports.remote >= 1 && ports.remote <= maxPort && ports.local <= maxPort)
+    return ports
   throw new CliError(
     'usage',
     `${JSON.stringify(text)} is not PORT or LOCAL:PORT, with ports from 1 to ${maxPort}.`,

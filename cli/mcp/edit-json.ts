@@ -65,8 +65,7 @@ function findNode(text: string, path: string[]): Node | undefined {
 }
 
 function memberOf(object: Node, key: string): Node | undefined {
-  if (object.type !== 'object')
-    throw new Unreadable(`the parent of ${JSON.stringify(key)} is not an object`)
+  if (object.type !== 'object') throw new Unreadable(`the parent of ${JSON.stringify(key)} is not an object`)
   const [found, another] = object.children!.filter(({ children }) => children![0]!.value === key)
   if (another) throw new Unreadable(`it contains ${JSON.stringify(key)} twice`)
   return found?.children?.[1]

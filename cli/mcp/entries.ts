@@ -107,7 +107,10 @@ export async function edit({ target, file, name }: Spot, entry: ServerEntry | un
   const { editEntry } = await editorOf(file)
   const [, bom = '', text = ''] = /^(\ufeff?)(.*)$/s.exec(before ?? '')!
   const path = { section: sectionOf(client), name }
-  return { before, after: bom + withFileError(file, () => editEntry(text, path, entry, managedFields(client))) }
+  return {
+    before,
+    after: bom + withFileError(file, () => editEntry(text, path, entry, managedFields(client))),
+  }
 }
 
 /**

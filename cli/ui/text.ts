@@ -2,7 +2,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
 import wrapAnsi from 'wrap-ansi'
-import { oneLine as plainLine, controlCharacters, styledPieces, withStyle } from '../core/printable.ts'
+import { controlCharacters, oneLine as plainLine, styledPieces, withStyle } from '../core/printable.ts'
 
 const tabWidth = 8
 

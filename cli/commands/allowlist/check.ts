@@ -8,7 +8,8 @@ export const define = defineCommand<{ shell?: string }>({
       .argument('[command...]', 'the command and its arguments, after --')
       .passThroughOptions()
       .option('-c, --shell <script>', 'a script for /bin/sh -c, instead of a command'),
-  notes: '\nExits with 0 and prints the entry that allows the command, or exits with 1 and prints the reason on stderr.',
+  notes:
+    '\nExits with 0 and prints the entry that allows the command, or exits with 1 and prints the reason on stderr.',
   examples: ['sandlot allowlist check -- git push', "sandlot allowlist check -c 'ls | wc -l'"],
   fields: decisionFields,
   handle: async ({ args, options, api, output, exitWith }) => {

@@ -7,7 +7,10 @@ import { showAllowlist } from './show.ts'
 export const define = defineCommand<{ file?: string }>({
   declare: (command) =>
     command
-      .argument('[command...]', 'one entry per argument: a command, or a quoted command with its first arguments')
+      .argument(
+        '[command...]',
+        'one entry per argument: a command, or a quoted command with its first arguments',
+      )
       .option(
         '--file <file>',
         'read entries from a file, one per line; - is stdin. Lines that start with # are skipped',

@@ -3,7 +3,13 @@ import { readAddress } from '../../core/address.ts'
 import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, readInput } from '../../core/input.ts'
-import { isSameService, keyIn, readSaved, describeReplacedKey, type SavedTable } from '../../core/saved-keys.ts'
+import {
+  describeReplacedKey,
+  isSameService,
+  keyIn,
+  readSaved,
+  type SavedTable,
+} from '../../core/saved-keys.ts'
 import { noAccount, readKey } from '../../core/settings.ts'
 
 const prefix: typeof apiKeyPrefix = 'sandlot_live_'
@@ -43,7 +49,9 @@ used only if no address is saved.`,
     if (found?.source === 'SANDLOT_URL')
       output.note(`The key is saved for ${base_url}, the address in SANDLOT_URL.`)
     if (base_url === undefined) {
-      output.note('No address is saved with the key. `sandlot config set-url URL` sets the address that it is sent to.')
+      output.note(
+        'No address is saved with the key. `sandlot config set-url URL` sets the address that it is sent to.',
+      )
     } else if (!isSameService(base_url, readSaved((await settings.find('url'))?.value)))
       output.note(`This key is sent only to ${base_url}, not to the address in SANDLOT_URL.`)
     if (settings.shadowing().includes('SANDLOT_API_KEY')) {

@@ -1,6 +1,6 @@
 import { readAddress } from '../../core/address.ts'
 import { defineCommand } from '../../core/command.ts'
-import { maskKey, isSameService, keyIn, type SavedKey, describeProfile } from '../../core/saved-keys.ts'
+import { describeProfile, isSameService, keyIn, maskKey, type SavedKey } from '../../core/saved-keys.ts'
 import { noAccount } from '../../core/settings.ts'
 
 export const define = defineCommand({

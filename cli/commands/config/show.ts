@@ -2,7 +2,7 @@ import { readAddress } from '../../core/address.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { type CliError, describeError } from '../../core/errors.ts'
 import { fields } from '../../core/output.ts'
-import { maskKey, destinationOf } from '../../core/saved-keys.ts'
+import { destinationOf, maskKey } from '../../core/saved-keys.ts'
 import { chosenSession } from '../../core/session.ts'
 import type { FoundSetting } from '../../core/settings.ts'
 

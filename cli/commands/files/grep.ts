@@ -1,4 +1,4 @@
-import { searchTimeoutMs, type Reply } from '../../core/api.ts'
+import { type Reply, searchTimeoutMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
 import { matchFields } from '../../core/shapes.ts'

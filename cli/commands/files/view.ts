@@ -29,7 +29,9 @@ with a complete line; the exit code is 9 if it was cut.`,
     const file = await api.call('viewFile', { params: { id }, query: { path, ...lines, reveal } })
     output.result(file.truncated ? endingWithLine(file) : file, '')
     if (!file.truncated || !output.shows('content')) return
-    output.note(`sandlot: the content was cut: the file has ${file.size} bytes. Use --lines to read other parts.`)
+    output.note(
+      `sandlot: the content was cut: the file has ${file.size} bytes. Use --lines to read other parts.`,
+    )
     exitWith(exitCodes.more)
   },
 })

@@ -4,7 +4,10 @@ import { findCurrentKeyId, findKeyId } from '../../core/find-key.ts'
 
 export const define = defineCommand<CredentialOptions>({
   declare: (command) =>
-    addCredentialOptions(command).argument('<key>', 'the id or the name of the key, as shown by `sandlot keys ls`'),
+    addCredentialOptions(command).argument(
+      '<key>',
+      'the id or the name of the key, as shown by `sandlot keys ls`',
+    ),
   notes: '\nAsks for confirmation if this client uses the key; without a terminal, that needs --yes.',
   examples: ['sandlot keys rm ci', 'sandlot keys rm key_01kb0e6g8xq4r9w2t7v5m3n1ab'],
   fields: ['id', 'revoked'],

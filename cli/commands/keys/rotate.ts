@@ -9,7 +9,11 @@ export const define = defineCommand<CredentialOptions & { overlap: string; save?
   declare: (command) =>
     addCredentialOptions(command)
       .argument('<key>', 'the id or the name of the key, as shown by `sandlot keys ls`')
-      .option('--overlap <duration>', 'how long the old key stays valid, such as 30m; 0 revokes it immediately', '1h')
+      .option(
+        '--overlap <duration>',
+        'how long the old key stays valid, such as 30m; 0 revokes it immediately',
+        '1h',
+      )
       .option('--save', 'save the new key for this client, replacing the saved one'),
   notes: '\nPrints the new key once. It has the name, the scope and the lifetime of the old one.',
   examples: [

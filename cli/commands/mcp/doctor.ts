@@ -120,9 +120,13 @@ async function requirePermission(
 ): Promise<void> {
   if (options.yes) return output.note(`Starting: ${line}`)
   if (!isAsInitWrites(targets[target]!, entry)) {
-    throw new CliError('failed', `Not started, because \`sandlot mcp init\` would not write this command: ${line}`, {
-      hint: 'The command can read your API key. Use --yes to start it anyway.',
-    })
+    throw new CliError(
+      'failed',
+      `Not started, because \`sandlot mcp init\` would not write this command: ${line}`,
+      {
+        hint: 'The command can read your API key. Use --yes to start it anyway.',
+      },
+    )
   }
   await ask.confirm(`Start ${line}?`, 'The server was not started.')
 }

@@ -16,7 +16,10 @@ interface Options {
 
 export const define = defineCommand<Options>({
   declare: (command) => {
-    addSessionOption(command, "set it only for this session, overriding the account's secret of the same name")
+    addSessionOption(
+      command,
+      "set it only for this session, overriding the account's secret of the same name",
+    )
       .argument('<name>', 'the name of the environment variable')
       .option('--from-file <file>', 'a local file that contains the exact value; - is stdin')
       .option('--short', `accept a value of fewer than ${limits.blankedBytes} bytes`)
@@ -51,13 +54,9 @@ it needs confirmation at a terminal, and --short elsewhere.`,
 function requireNameOnly(args: string[]): void {
   const [name = '', value] = args[0]!.split(/=(.*)/s)
   if (value !== undefined) {
-    throw new CliError(
-      'usage',
-      'NAME=VALUE is not accepted, because other users could see the value.',
-      {
-        hint: `\`sandlot secrets create ${shellWord(name)}\` prompts for the value, or reads it from a pipe or from --from-file.`,
-      },
-    )
+    throw new CliError('usage', 'NAME=VALUE is not accepted, because other users could see the value.', {
+      hint: `\`sandlot secrets create ${shellWord(name)}\` prompts for the value, or reads it from a pipe or from --from-file.`,
+    })
   }
   // Checked here too, so that a user does not type the value in vain.
   if (!isSecretName(name)) {
@@ -84,7 +83,8 @@ async function confirmIntent(value: string, { options, ask }: Invocation<Options
 }
 
 async function readValue({ options: { fromFile }, ask, output }: Invocation<Options>): Promise<string> {
-  if (fromFile === undefined && !hasPipedInput()) return ask.hidden('Value', '--from-file, or pipe the value to stdin')
+  if (fromFile === undefined && !hasPipedInput())
+    return ask.hidden('Value', '--from-file, or pipe the value to stdin')
   const isFile = fromFile !== undefined && fromFile !== '-'
   const text = decodeUtf8(isFile ? await readLocalFile(fromFile) : await readInput(output.note))
   if (text === undefined) throw new CliError('usage', 'The value is not UTF-8 text.')

@@ -28,7 +28,7 @@ export const define = defineCommand<Options>({
       .usage('[options]\n       sandlot session create --rm [options] -- COMMAND [ARG…]')
       .argument('[command...]')
       .passThroughOptions()
-      .option('--image <image>', "the image; by default that of the service")
+      .option('--image <image>', 'the image; by default that of the service')
       .option('--name <name>', 'a name for the session')
       .option('--ttl <duration>', 'the maximum lifetime, such as 10m; a bare number is seconds')
       .option('--metadata <name=value>', 'a label; may be repeated', collect)
@@ -36,7 +36,10 @@ export const define = defineCommand<Options>({
       .option('--async', 'do not wait until it is ready')
       .option('--wait', 'wait while a quota or a rate limit is exceeded')
       .option('--rm', 'run a command in it and always destroy it afterwards')
-      .option('--idempotency-key <key>', 'within a day, repeating the key and the options returns the same session'),
+      .option(
+        '--idempotency-key <key>',
+        'within a day, repeating the key and the options returns the same session',
+      ),
   notes: `
 With --rm, stdin, stdout, stderr and Ctrl-C go to the command, as with \`sandlot exec\`. The exit code is that of the
 command, or 125 if it never ran; 124, 126, 127, 128+n and 130 have the same meaning as for exec.`,
@@ -50,7 +53,8 @@ command, or 125 if it never ran; 124, 126, 127, 128+n and 130 have the same mean
   handle: async (invocation) => {
     const { args, options, exitWith } = invocation
     if (options.rm) {
-      if (args.length === 0) throw new CliError('usage', '--rm needs a command: session create --rm -- COMMAND.')
+      if (args.length === 0)
+        throw new CliError('usage', '--rm needs a command: session create --rm -- COMMAND.')
       const { runOnce } = await import('./run-once.ts')
       return exitWith(await runOnce(invocation, prepareCreate(invocation), args))
     }
@@ -73,7 +77,8 @@ async function create(invocation: Invocation<Options>): Promise<void> {
   const { output, settings } = invocation
   const sandbox = await prepareCreate(invocation).create()
   output.result(sandbox, `${sandbox.id}\n`)
-  if (sandbox.ready_at === null) output.aside('The session is still starting; its first command waits for it.')
+  if (sandbox.ready_at === null)
+    output.aside('The session is still starting; its first command waits for it.')
   const option = sandbox.name === null ? '' : ` -s ${shellWord(sandbox.name)}`
   output.aside(
     `It ends ${showTime(sandbox.expires_at)}. Next: ${settings.ownCall()} exec${option} -- uname -a`,

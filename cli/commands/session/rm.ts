@@ -1,7 +1,7 @@
 import type { Reply } from '../../core/api.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, describeError } from '../../core/errors.ts'
-import { idsOf, listActive, describeSession } from '../../core/session.ts'
+import { describeSession, idsOf, listActive } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 import { waitOut } from '../../core/waiting.ts'
 

@@ -1,6 +1,6 @@
 import { defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
-import { useSession, describeSession } from '../../core/session.ts'
+import { describeSession, useSession } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 
 export const define = defineCommand<{ none?: boolean }>({
