@@ -27,7 +27,9 @@ test('edit replaces text, from options or local files, and says where it is not 
   const several = await files(['edit', 'edited', '--old', 'a', '--new', 'A', '--json'])
   expect(several.code).toBe(5)
   expect(several.json().error).toMatchObject({ code: 'edit_not_unique', lines: [1, 3] })
-  expect(several.stderr).toMatch(/^sandlot: edited: .* Include more of the surrounding text, or use --all\.\n/)
+  expect(several.stderr).toMatch(
+    /^sandlot: edited: .* Include more of the surrounding text, or use --all\.\n/,
+  )
   writeFileSync(local('old'), 'a\n')
   const all = ['edit', 'edited', '--old-file', local('old'), '--new', '', '--all', '--json']
   expect((await files(all)).json()).toMatchObject({ replacements: 2, size: 2 })

@@ -68,7 +68,9 @@ test('config show says from where each setting comes, and never shows the key', 
   })
   expect(code).toBe(0)
   expect(stdout).toMatch(/^base_url +https:\/\/b\.example +\(SANDLOT_URL\)$/m)
-  expect(stdout).toMatch(/^api_key +not set +\(…abcd \(.*config\.toml\) is sent to https:\/\/file\.example\)$/m)
+  expect(stdout).toMatch(
+    /^api_key +not set +\(…abcd \(.*config\.toml\) is sent to https:\/\/file\.example\)$/m,
+  )
   expect(stdout).toMatch(/^session +not set$/m)
   expect(stdout + stderr).not.toContain('xxxx')
 })
