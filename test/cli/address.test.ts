@@ -137,13 +137,13 @@ describe('a rejected address', () => {
         home.run(['signup', '--url', typed, '--email', 'a@example.com', '--password-stdin'], { input: 'x' }),
       ])
       for (const { code, stderr, stdout } of runs) {
-        expect(stderr).toContain('is refused')
+        expect(stderr).toContain('is not allowed')
         expect(stdout).toBe('')
         expect(code).toBe(2)
       }
       // The other settings are shown.
       const shown = await home.run(['config', 'show'])
-      expect(shown).toMatchObject({ code: 2, stderr: expect.stringContaining('is refused') })
+      expect(shown).toMatchObject({ code: 2, stderr: expect.stringContaining('is not allowed') })
       expect(shown.stdout).toMatch(/^base_url +refused +\(.*\)\napi_key .*\nsession +not set\nfile /)
       const asJson = await home.run(['config', 'show', '--json', '--session', 'sbx_a'])
       expect(asJson.json().error).toMatchObject({
@@ -172,8 +172,8 @@ describe('a rejected address', () => {
     ['http://localhost:8080/sandlot/v1/docs', '/v1/docs', 'http://localhost:8080/sandlot'],
   ])('the error for %s names the superfluous part', (typed, part, meant) => {
     const refused = expect.objectContaining({
-      message: expect.stringContaining(`${part} is too much`),
-      hint: `Give ${meant} instead.`,
+      message: expect.stringContaining(`must not include ${part},`),
+      hint: `Use ${meant} instead.`,
     })
     expect(() => readAddress(typed, 'test')).toThrow(refused)
   })

@@ -45,31 +45,31 @@ test.each([
 test.each([
   [
     ['session', 'create', 'web'],
-    `web stands where a command does, and a command needs --rm.
-\`sandlot session create --name web\` makes a session with this name, and \`sandlot session create --rm -- web\` runs this program in a session of its own.`,
+    `Unexpected argument web.
+Use \`sandlot session create --name web\` to name the session, or \`sandlot session create --rm -- web\` to run this command in a new session.`,
   ],
   [
     ['session', 'create', 'make', 'test'],
-    `make test stands where a command does, and a command needs --rm.
-\`sandlot session create --rm -- make test\` runs it in a session of its own.`,
+    `Unexpected arguments make test.
+Use \`sandlot session create --rm -- make test\` to run this command in a new session.`,
   ],
   [
     ['forward', 'web', '8000'],
     `"web" is not PORT or LOCAL:PORT, with ports from 1 to 65535.
-\`sandlot forward --session web 8000\` forwards a port of the session web.`,
+\`sandlot forward --session web 8000\` forwards to a port of the session web.`,
   ],
   [
     ['secrets', 'create', 'A=hunter2'],
-    `A name and its value are not given as NAME=VALUE: others could see the value.
-\`sandlot secrets create A\` asks for the value, or takes it from a pipe or from --from-file.`,
+    `NAME=VALUE is not accepted, because other users could see the value.
+\`sandlot secrets create A\` prompts for the value, or reads it from a pipe or from --from-file.`,
   ],
   [
     ['mcp', 'init', 'claude'],
-    `There is no target "claude". It is one of ${Object.keys(targets).join(', ')}.
-\`sandlot mcp init --help\` shows how.`,
+    `Unknown target "claude". Use one of ${Object.keys(targets).join(', ')}.
+See \`sandlot mcp init --help\`.`,
   ],
-  [['session', 'create', '--bogus'], "unknown option '--bogus'\n`sandlot session create --help` shows how."],
-  [['--bogus'], "unknown option '--bogus'\n`sandlot --help` shows how."],
+  [['session', 'create', '--bogus'], "unknown option '--bogus'\nSee `sandlot session create --help`."],
+  [['--bogus'], "unknown option '--bogus'\nSee `sandlot --help`."],
 ])('rejects %j with a suggestion', async (args, words) => {
   using home = new Home()
   const env = {
@@ -82,7 +82,7 @@ test.each([
 
 test('help lists global options after those of the command', async () => {
   using home = new Home()
-  const end = /\n\nOptions of every command, which sandlot --help describes: --json [^.]+--api-key\n/
+  const end = /\n\nOptions of every command, described in sandlot --help: --json [^.]+--api-key\n/
   const group = await home.run(['files', '--help'])
   expect(group.stdout.search(end)).toBeGreaterThan(group.stdout.indexOf('\n  put '))
   const leaf = await home.run(['files', 'put', '--help'])
@@ -102,13 +102,13 @@ const refusals: [string[], string, string, RegExp][] = [
     ['files', 'put', '/dev/null', 'a.txt', '--no-overwrite'],
     'file_exists',
     'The file exists already. Send overwrite: true to replace it.',
-    /^sandlot: a\.txt: The file exists already\.\nWithout --no-overwrite it is replaced\.\n/,
+    /^sandlot: a\.txt: The file exists already\.\nOmit --no-overwrite to replace it\.\n/,
   ],
   [
     ['files', 'edit', 'a.txt', '--old', 'x', '--new', 'y'],
     'edit_not_unique',
     'The text to replace is in the file 2 times, on line 1, 2. Send more of what is around it, or replace_all.',
-    /^sandlot: a\.txt: The text .* on line 1, 2\. Give more of what is around it, or --all\.\n/,
+    /^sandlot: a\.txt: The text .* on line 1, 2\. Include more of the surrounding text, or use --all\.\n/,
   ],
   [
     ['files', 'edit', 'a.txt', '--old', 'x', '--new', 'y', '--if-match', 'a'.repeat(64)],
@@ -153,7 +153,7 @@ test('files create sends a file that is larger than any JSON body', async () => 
 test('explains on a dumb terminal why it shows help instead of the picker', async () => {
   using home = new Home()
   const terminal = openTerminal([process.execPath, clientPath], home.environment({ TERM: 'dumb' }))
-  await terminal.shows('TERM is dumb, and the picker cannot draw')
+  await terminal.shows('The picker is not available because TERM is dumb')
   await terminal.shows('Usage: sandlot')
   await terminal.ended
 })

@@ -190,7 +190,7 @@ test('reports the cause of each failure', async () => {
   await fails([':nothing', local('x')], 3, 'no file at this path')
   await fails([local('nothing'), ':x'], 1, 'cannot be read')
   await fails([folder, local('x')], 2, 'Write SESSION:PATH')
-  await fails([':a', ':b'], 2, 'on this machine')
+  await fails([':a', ':b'], 2, 'must be local')
   await fails(['a:b.txt', ':'], 2, 'write ./a:b.txt')
   await fails([':x', 'a:b.txt'], 2, 'write ./a:b.txt')
   writeFileSync(local('no-session:b.txt'), '')

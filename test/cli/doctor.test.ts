@@ -100,7 +100,7 @@ test('a malformed settings file fails once, and other checks run if they need no
     const { json, code } = await home.run(['doctor', '--json'], { env })
     return { code, names: namesOf(json().checks), next: json().checks[0].next }
   }
-  const next = expect.stringMatching(/TOML.* Fix the file, or move it away\.$/)
+  const next = expect.stringMatching(/TOML.* Fix or remove the file\.$/)
   expect(await checksOf({})).toEqual({ code: 2, names: ['settings FAILED'], next })
   expect(await checksOf({ SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' })).toEqual({
     code: 2,
@@ -113,7 +113,7 @@ test('a missing settings file is reported but is not a failure', async () => {
   using home = new Home()
   const env = { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' }
   const { checks } = (await home.run(['doctor', '--json'], { env })).json()
-  expect(checks[0]).toMatchObject({ name: 'settings', ok: true, detail: `there is no ${home.configFile}` })
+  expect(checks[0]).toMatchObject({ name: 'settings', ok: true, detail: `${home.configFile} does not exist` })
 })
 
 test.each([
@@ -167,7 +167,7 @@ test('fails for an untrusted certificate and describes a trusted one', async () 
   const file = join(user.home.folder, 'authority.pem')
   writeFileSync(file, certificate.cert)
   const trusted = await user.run(args, { env: { ...env, NODE_EXTRA_CA_CERTS: file } })
-  expect(trusted.stdout).toMatch(/ok {4}certificate {2}TLSv1.3, from sandlot test, valid to /)
+  expect(trusted.stdout).toMatch(/ok {4}certificate {2}TLSv1.3, from sandlot test, valid until /)
   expect(trusted).toMatchObject({ stdout: expect.not.stringContaining('FAIL'), code: 0 })
 })
 

@@ -88,7 +88,7 @@ describe('exec', () => {
     const { stdout, stderr, code } = await exec(['-s', 'sbx_none', 'cat', '--json'])
     expect(code).toBe(125)
     expect(stdout).toBe('')
-    expect(stderr).toContain('no session sbx_none')
+    expect(stderr).toContain('The session sbx_none was not found')
   })
 
   test('exits with 125 for a destroyed session', async () => {

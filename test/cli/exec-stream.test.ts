@@ -81,8 +81,8 @@ test('warns when it sends stdin of the surrounding shell, and -n leaves stdin to
   expect(await loop('')).toMatchObject({
     ...{ code: 0, stdout: 'a\n' },
     stderr:
-      'sandlot: the command was sent stdin of the shell that runs this client (4 bytes). Use -n to leave it to the ' +
-      'shell, as in a `while read` loop, or -i to send it without this note.\n',
+      'sandlot: the command was sent stdin of the shell that runs this client (4 bytes). Use -n to leave stdin to ' +
+      'the shell, as in a `while read` loop, or -i to send it without this note.\n',
   })
   expect(await loop('-n')).toMatchObject({ code: 0, stdout: 'a\nb\nc\n', stderr: '' })
   expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })
@@ -218,8 +218,8 @@ test('reports that a command was killed because its session was destroyed', asyn
 })
 
 test.each([
-  ['expired', 'its time was up'],
-  ['pod_failed', 'its machine failed'],
+  ['expired', 'its TTL has expired'],
+  ['pod_failed', 'its pod failed'],
 ])('reports a command killed because its session ended with %s', (reason, why) => {
   const said: string[] = []
   const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecOutcome
@@ -230,12 +230,12 @@ test.each([
 })
 
 test('suggests -s for a session given as the command, and keeps exit code 127', async () => {
-  const hint = `There is a session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
+  const hint = `To run it in the session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
   const plain = await exec([user.id, 'uname', '-a'])
   expect(plain.code).toBe(127)
   expect(plain.stderr.endsWith(`\n${hint}`)).toBe(true)
-  expect((await exec(['no-such-command', 'uname', '-a'])).stderr).not.toContain('There is a session')
-  expect((await exec(['--json', user.id, 'uname', '-a'])).stderr).not.toContain('There is a session')
+  expect((await exec(['no-such-command', 'uname', '-a'])).stderr).not.toContain('To run it in')
+  expect((await exec(['--json', user.id, 'uname', '-a'])).stderr).not.toContain('To run it in')
 })
 
 test('--background prints an id immediately, and the command continues', async () => {

@@ -54,7 +54,7 @@ test('-t without a terminal suggests an alternative', async () => {
 test('rejects -t with --background and starts nothing', async () => {
   const terminal = openClient(['-it', '--background', '--', 'sleep', '60'])
   await expectExit(terminal, 125)
-  expect(terminal.screen()).toContain('-t keeps this terminal')
+  expect(terminal.screen()).toContain('-t and --background are mutually exclusive')
   expect((await user.run(['ps', '--quiet'])).stdout).toBe('')
 })
 
@@ -70,7 +70,7 @@ test('reports on a new line that the session of a shell has ended', async () => 
 // Concurrently, because each mostly waits for its terminal.
 test.concurrent('a shell without -it exits, and the client suggests -it', async () => {
   const shell = openClient(['sh'])
-  await shell.shows('`sandlot exec -it -- sh` gives it this terminal')
+  await shell.shows('`sandlot exec -it -- sh` runs it in this terminal')
   await expectExit(shell, 0)
   const script = openClient(['sh', '-c', 'echo is-$((1+1))'])
   await script.shows('is-2')
@@ -298,7 +298,7 @@ test('reports lost commands of a killed worker on the terminal and in ps, logs a
   ])
   expect(listed.stdout).toContain(`${later}\tlost\t`)
   expect(logs).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('the command was lost') })
-  expect(kill).toMatchObject({ code: 5, stderr: expect.stringContaining('has ended already: lost: ') })
+  expect(kill).toMatchObject({ code: 5, stderr: expect.stringContaining('has already ended: lost: ') })
 })
 
 function commandLine(pid: string): string[] {

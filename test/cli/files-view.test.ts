@@ -66,7 +66,7 @@ test('--json truncates a long file after a complete line, and exits with 9', asy
   expect({ code, truncated, total_lines }).toEqual({ code: 9, truncated: true, total_lines: count })
   const lines = content.split('\n').length - 1
   expect(content === numbers(1, lines)).toBe(true)
-  expect(stderr).toContain('--lines shows other parts')
+  expect(stderr).toContain('Use --lines to read other parts')
   expect(await view(['numbers', '--json', '-q'])).toMatchObject({ code: 9, stderr: '' })
   // Without the content, nothing is truncated.
   expect(await view(['numbers', '--json=size'])).toMatchObject({ code: 0, stderr: '' })
@@ -80,7 +80,7 @@ test('a truncated list exits with 9', async () => {
     await user.run(['files', 'grep', '-q', '.', 'lines']),
   ]
   expect(ran.map(({ code }) => code)).toEqual([9, 9])
-  expect((await user.run(['files', 'ls', 'many'])).stderr).toContain('there is more than the 10000 entries')
+  expect((await user.run(['files', 'ls', 'many'])).stderr).toContain('only the first 10000 entries are shown')
 })
 
 test('exits with 0 on EPIPE, 3 for a missing file and 5 for a folder', async () => {

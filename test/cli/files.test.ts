@@ -27,7 +27,9 @@ test('edit replaces text from options or local files, and reports where it is no
   const several = await files(['edit', 'edited', '--old', 'a', '--new', 'A', '--json'])
   expect(several.code).toBe(5)
   expect(several.json().error).toMatchObject({ code: 'edit_not_unique', lines: [1, 3] })
-  expect(several.stderr).toMatch(/^sandlot: edited: .* Give more of what is around it, or --all\.\n/)
+  expect(several.stderr).toMatch(
+    /^sandlot: edited: .* Include more of the surrounding text, or use --all\.\n/,
+  )
   writeFileSync(local('old'), 'a\n')
   const all = ['edit', 'edited', '--old-file', local('old'), '--new', '', '--all', '--json']
   expect((await files(all)).json()).toMatchObject({ replacements: 2, size: 2 })
@@ -75,7 +77,7 @@ test('ls on a terminal shows sizes and ages, and hidden names only with -a', asy
     expect(await terminal.ended).toBe(0)
     return terminal.screen().replaceAll('\r', '')
   }
-  expect(await shown()).toBe('big\n1 more with a dot in front: -a shows it.\n')
+  expect(await shown()).toBe('big\n1 hidden. Use -a to include names that start with a dot.\n')
   expect(await shown('-la')).toMatch(/^-rw\S+ +0 B +\d+ s ago \.hidden\n-rw\S+ 1\.54 kB +\d+ s ago big\n$/)
   expect((await files(['ls', 'dots'])).stdout).toBe('.hidden\nbig\n')
   expect((await files(['ls', '-la', 'dots'])).stdout).toMatch(/^\S+ +0 \S+Z \.hidden\n\S+ 1536 \S+Z big\n$/)

@@ -59,7 +59,7 @@ test('rejects an unknown field before any request, and lists the known fields', 
   expect(code).toBe(2)
   expect(json().error).toMatchObject({ code: 'usage', exit_code: 2 })
   expect(json().error.fields).toContain('email')
-  expect(stderr).toContain('mail.\nIt has id, email,')
+  expect(stderr).toContain('mail.\nThis command has the fields id, email,')
   expect(await home.run(['whoami', '--json='], { env: env(peer.url) })).toMatchObject({ code: 2 })
   expect(peer.asked).toEqual([])
 })
@@ -90,7 +90,7 @@ test('--debug shows status, time and id of each request, and no secrets', async 
 test('--debug shows each attempt without a response', async () => {
   using home = new Home()
   const { stderr } = await home.run(['whoami', '--debug'], { env: nowhere })
-  expect(stderr.match(/^debug: GET \/v1\/account Nothing listens at .* \d+ ms$/gm)).toHaveLength(3)
+  expect(stderr.match(/^debug: GET \/v1\/account http:.* refused the connection\. \d+ ms$/gm)).toHaveLength(3)
 })
 
 test.each([

@@ -71,7 +71,7 @@ test('names the address of the saved key and the command that saves another key'
   expect(json().error).toMatchObject({ code: 'no_api_key', exit_code: 4 })
   expect([own, other]).toEqual([[], []])
   expect(stderr).toContain(`No API key is saved for ${at.other.url}.`)
-  expect(stderr).toContain(`is for ${at.own.url}, and goes nowhere else`)
+  expect(stderr).toContain(`is sent only to ${at.own.url}.`)
   expect(stderr).toContain(`\`sandlot login --url ${at.other.url} --profile NAME\``)
   expect(stderr).not.toContain('xxxx')
 })
@@ -101,13 +101,13 @@ test('sends a key from a flag, the environment, or a profile with that address',
   at.home.writeConfig(`${before}${profile('work')}${profile('play')}`)
   const several = await at.sent(['whoami'], env)
   expect(several).toMatchObject({ code: 4, own: [], other: [] })
-  expect(several.stderr).toContain('work, play. Say which with --profile.'.replace('. Say', '.\nSay'))
+  expect(several.stderr).toContain('work, play.\nSelect one with --profile.')
 })
 
 test('set-url keeps the key for the old address, and set-key replaces it', async () => {
   await using at = await startPeers()
   const moved = await at.sent(['config', 'set-url', at.other.url])
-  expect(moved.stderr).toContain(`The saved key …home stays with ${at.own.url}.`)
+  expect(moved.stderr).toContain(`The saved key …home is sent only to ${at.own.url}.`)
   expect(saved(at.home)).toEqual({ base_url: at.other.url, api_key: key('home'), api_key_url: at.own.url })
   const refused = await at.sent(['whoami'])
   expect(refused).toMatchObject({ code: 4, own: [], other: [] })
@@ -129,7 +129,7 @@ test('set-key saves a key for the saved address, not for that of a variable', as
   const env = { SANDLOT_URL: at.other.url }
   const { stderr, json } = await at.sent(['config', 'set-key', key('newe'), '--json'], env)
   expect(json()).toMatchObject({ base_url: at.own.url })
-  expect(stderr).toContain(`it is for ${at.own.url}`)
+  expect(stderr).toContain(`is sent only to ${at.own.url}`)
   expect(await at.sent(['whoami'], env)).toMatchObject({ code: 4, other: [] })
   expect(await at.sent(['whoami'])).toMatchObject({ own: ['newe'] })
   await at.sent(['config', 'set-key', key('work'), '--profile', 'work', '--url', at.other.url])
@@ -140,7 +140,7 @@ test('set-key saves a key for the address of a variable if none is saved, and re
   await using at = await startPeers()
   at.home.writeConfig('')
   const { stderr } = await at.sent(['config', 'set-key', key('newe')], { SANDLOT_URL: at.other.url })
-  expect(stderr).toContain(`It is saved for ${at.other.url}, the address of SANDLOT_URL.`)
+  expect(stderr).toContain(`The key is saved for ${at.other.url}, the address in SANDLOT_URL.`)
   expect(saved(at.home)).toEqual({ base_url: at.other.url, api_key: key('newe') })
   expect(await at.sent(['whoami'], { SANDLOT_URL: at.own.url })).toMatchObject({ code: 4, own: [] })
 })
@@ -151,7 +151,7 @@ test('a key saved without an address by an earlier version is not sent until set
   const { code, stderr, other } = await at.sent(['whoami'], { SANDLOT_URL: at.other.url })
   expect({ code, other }).toEqual({ code: 4, other: [] })
   expect(stderr).toContain(`\`sandlot config set-url ${at.other.url}\``)
-  expect((await at.sent(['config', 'set-url', at.own.url])).stderr).toContain('goes to this one now')
+  expect((await at.sent(['config', 'set-url', at.own.url])).stderr).toContain('is now sent to this one')
   expect(await at.sent(['whoami'])).toMatchObject({ own: ['bare'] })
 })
 
@@ -176,13 +176,13 @@ test('doctor and config show name the address of each key', async () => {
   const text = `${readFileSync(at.home.configFile, 'utf8')}[profiles.work]\nbase_url = "https://work.example"\napi_key = "${key('work')}"\n`
   at.home.writeConfig(text)
   const { stdout } = await at.sent(['doctor', '--no-create'])
-  expect(stdout).toContain(`…home, from ${at.home.configFile}, goes to ${at.own.url}`)
-  expect(stdout).toContain(`…work (${at.home.configFile} [profiles.work]) goes to https://work.example`)
+  expect(stdout).toContain(`…home (${at.home.configFile}) is sent to ${at.own.url}`)
+  expect(stdout).toContain(`…work (${at.home.configFile} [profiles.work]) is sent to https://work.example`)
   const elsewhere = await at.sent(['doctor', '--no-create'], { SANDLOT_URL: at.other.url })
   expect(elsewhere).toMatchObject({ code: 4, own: [], other: [] })
   expect(elsewhere.stdout).toContain(`FAIL  key         No API key is saved for ${at.other.url}.`)
   expect((await at.sent(['config', 'show'], { SANDLOT_URL: at.other.url })).stdout).toContain(
-    `api_key   not set  (…home (${at.home.configFile}) goes to ${at.own.url})`,
+    `api_key   not set  (…home (${at.home.configFile}) is sent to ${at.own.url})`,
   )
 })
 

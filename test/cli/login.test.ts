@@ -87,8 +87,8 @@ test('a second signup names the replaced key and how to restore it', async () =>
   const former = String(saved(user.home).api_key).slice(-4)
   const { code, stderr } = await users.signUp(user.home, users.newEmail())
   expect(code).toBe(0)
-  expect(stderr).toContain(`The API key …${former}, for ${world.url()}, is replaced here; `)
-  expect(stderr).toContain(`\`sandlot login --url ${world.url()}\` with its account goes back to it; `)
+  expect(stderr).toContain(`The saved API key …${former} for ${world.url()} was replaced. `)
+  expect(stderr).toContain(`run \`sandlot login --url ${world.url()}\`. `)
   await logIn(user.home, user.email)
   expect((await user.run(['whoami', '--json'])).json().email).toBe(user.email)
 })
@@ -105,9 +105,9 @@ test('login saves a key unless a valid key of this account is saved', async () =
   await home.run(['keys', 'rm', first.json().api_key.id, '--yes', '--profile', 'work'])
   await eventually(async () => (await whoami()).error?.exit_code === 4, 10_000)
   const second = await logIn(home, user.email, '--profile', 'work')
-  const ofFirst = `…${first.json().api_key.last_four}, for ${world.url()},`
+  const ofFirst = `…${first.json().api_key.last_four} for ${world.url()}`
   expect(second.stderr).toBe(
-    `The API key ${ofFirst} is replaced here; \`sandlot keys rm\` revokes it if it still works.\n`,
+    `The saved API key ${ofFirst} was replaced. If it is still valid, \`sandlot keys rm\` revokes it.\n`,
   )
   expect(await whoami()).toMatchObject({ api_key: { id: second.json().api_key.id } })
 
@@ -143,5 +143,5 @@ test('logout removes login and key, and reports whether the key is still valid',
   const made = (await run(['whoami', '--json'])).json().api_key
   await run(['keys', 'rm', made.id, '--yes'])
   await eventually(async () => (await run(['whoami'])).code === 4, 10_000)
-  expect((await run(['logout'])).stderr).toMatch(/^The API key …\w{4} no longer works\.\n$/)
+  expect((await run(['logout'])).stderr).toMatch(/^The API key …\w{4} is no longer valid\.\n$/)
 })

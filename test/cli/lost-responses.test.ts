@@ -36,7 +36,7 @@ test.each([
 ])('sends %j once and reports an unknown outcome', async (args, lost, input) => {
   await using peer = await startForgetful(lost, 401, 'invalid_credentials')
   const { code, json, stderr } = await run(args, peer.url, input)
-  expect(stderr).toContain('Whether this was done is not known.')
+  expect(stderr).toContain('The outcome of the request is unknown.')
   expect(json().error).toMatchObject({ code: 'network', exit_code: 8 })
   expect(code).toBe(8)
   expect(sent(peer.asked, lost)).toHaveLength(1)

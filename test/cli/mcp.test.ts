@@ -110,7 +110,7 @@ describe('errors', () => {
     using home = new Home()
     const key = { SANDLOT_API_KEY: 'sandlot_live_wrong' }
     const away = await serve(home, lines(ping(1)), { ...key, SANDLOT_URL: 'http://localhost:1' })
-    expect(away.json().error.message).toContain('Nothing listens at http://localhost:1')
+    expect(away.json().error.message).toContain('http://localhost:1 refused the connection')
     const refused = await serve(home, lines(ping(1)), { ...key, SANDLOT_URL: world.url() })
     expect(refused.json().error).toMatchObject({ data: { code: 'invalid_credentials', status: 401 } })
   })
@@ -189,7 +189,7 @@ describe('doctor in an untrusted folder', () => {
     using home = new Home()
     const { doctor, isStarted } = makeProject(home, more)
     const refused = await doctor('--scope', 'project')
-    expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('It was not started') })
+    expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('Not started') })
     expect(refused.stdout).toContain('--yes')
     expect(isStarted()).toBe(false)
     await doctor('--scope', 'project', '--yes')
@@ -202,7 +202,7 @@ describe('doctor in an untrusted folder', () => {
     await user.run(['mcp', 'init', 'claude-code', '--scope', 'project'], { cwd: folder })
     expect(await doctor('--scope', 'project')).toMatchObject({
       code: 1,
-      stdout: expect.stringContaining('There is no terminal to ask at: pass --yes'),
+      stdout: expect.stringContaining('Prompts need a terminal: pass --yes'),
     })
     expect(await doctor('--scope', 'project', '--yes')).toMatchObject({
       code: 0,
@@ -213,7 +213,7 @@ describe('doctor in an untrusted folder', () => {
     const terminal = openTerminal(['sh', '-c', line, 'sh', ...words], user.home.environment())
     await terminal.shows('mcp serve?')
     terminal.type('n\r')
-    await terminal.shows('It was not started')
+    await terminal.shows('The server was not started')
     expect(await terminal.ended).toBe(1)
   })
 })

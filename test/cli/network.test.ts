@@ -191,7 +191,7 @@ test('reports a peer without TLS', async () => {
   await using peer = await startPeer((_, response) => response.end())
   const { code, stderr } = await home.run(['whoami'], { env: env(peer.url.replace('http:', 'https:')) })
   expect(code).toBe(8)
-  expect(stderr).toContain('does not speak TLS')
+  expect(stderr).toContain('does not support TLS')
 })
 
 test('sends the key only to the base address, and never prints it', async () => {

@@ -112,7 +112,7 @@ test('an older Node gets an error with the required version', async () => {
   const main = join(installed, 'dist', 'main.js')
   for (const args of [['--version'], ['doctor'], ['session', 'ls']]) {
     const ran = await runProcess(process.execPath, ['--import', older, main, ...args], home.environment())
-    const stderr = 'sandlot: This is Node 20.11.1, and sandlot needs Node 20.12 or later.\n'
+    const stderr = 'sandlot: Node 20.12 or later is required, and this is Node 20.11.1.\n'
     expect(ran).toMatchObject({ code: 1, stdout: '', stderr })
   }
 })
@@ -142,7 +142,7 @@ describe.skipIf(!oldNode)('on Node 20', () => {
     const elsewhere = ['--url', 'https://127.0.0.1:1', '--api-key', `sandlot_live_${'x'.repeat(49)}`]
     expect(await user.run('doctor', ...elsewhere)).toMatchObject({
       code: 1,
-      stdout: expect.stringContaining('it does not know NODE_USE_ENV_PROXY'),
+      stdout: expect.stringContaining('it does not support NODE_USE_ENV_PROXY'),
     })
     await user.run('mcp', 'init', 'cursor')
     expect(await user.run('mcp', 'doctor')).toMatchObject({

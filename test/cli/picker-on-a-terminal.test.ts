@@ -206,10 +206,10 @@ describe.concurrent('with settings', () => {
     await screen.shows(/‹ short +█*░* 0:\d\d/)
     // Simulates expiry; the reconciler runs every second.
     await world.db.query("update sandbox set expires_at = sandlot_now() where name = 'short'")
-    await screen.shows('short has ended: its time was up.')
-    await screen.shows(/! Ended at \d\d:\d\d:\d\d: its time was up/)
+    await screen.shows('short has ended: its TTL has expired.')
+    await screen.shows(/! Ended at \d\d:\d\d:\d\d: its TTL has expired/)
     screen.type('x')
-    await screen.shows('! short has ended: its time was up.')
+    await screen.shows('! short has ended: its TTL has expired.')
     screen.type('\u001b')
     await screen.hides('a command for /bin/sh')
     screen.type('q')

@@ -86,7 +86,7 @@ test('redraws the whole screen after Ctrl-Z, an editor, a shell and the end of a
   host.type('half a li')
   await host.shows(/half a li$/m)
   await world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [short])
-  await host.shows(/! The shell in short has ended with its session: its time was up/)
+  await host.shows(/! The shell in short has ended with its session: its TTL has expired/)
   // Further keys were meant for the shell.
   host.type('nqq; echo this is the host')
   await host.shows('Enter continues')

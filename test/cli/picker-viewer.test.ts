@@ -77,7 +77,7 @@ test('reports a missing pager by name', async () => {
   screen.type('echo short\r')
   await screen.shows(/✓ exit 0/)
   screen.type('v')
-  await screen.shows('! The pager `no-such-pager` ended with 127. PAGER names another one.')
+  await screen.shows('! The pager `no-such-pager` exited with 127. To use another pager, set PAGER.')
 })
 
 test.each([

@@ -157,8 +157,8 @@ describe('secrets', () => {
   test('create rejects a value too short for redaction without --short, and asks on a terminal', async () => {
     using user = await users.newUser()
     const refused = await user.run(['secrets', 'create', 'PIN', '--json'], { input: '1234567' })
-    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--short sets it') })
-    expect(refused.json().error.message).toContain('fewer than 8 bytes, so it is not blanked out of output')
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('Use --short') })
+    expect(refused.json().error.message).toContain('fewer than 8 bytes is not redacted from output')
     expect((await user.run(['secrets', 'ls'])).stdout).toBe('')
     expect(await user.run(['secrets', 'create', 'PIN', '--short'], { input: '1234567' })).toMatchObject({
       code: 0,
@@ -170,7 +170,7 @@ describe('secrets', () => {
     )
     await terminal.shows('Value')
     terminal.type('1234567\r')
-    await terminal.shows('Set it all the same?')
+    await terminal.shows('Set it anyway?')
     terminal.type('\r')
     expect(await terminal.ended).toBe(1)
     expect((await user.run(['secrets', 'ls', '--quiet'])).stdout).toBe('LONG\nPIN\n')

@@ -40,7 +40,7 @@ test.each([
     for (const letter of ['\u0014', ...password]) terminal.type(letter)
     terminal.type('\r')
   }
-  await terminal.shows('Nothing listens')
+  await terminal.shows('refused the connection')
   expect(await terminal.ended).toBe(8)
   const screen = stripVTControlCharacters(terminal.screen())
   expect(screen).toContain('alice@example.com')
@@ -73,7 +73,7 @@ test('signup asks again for an invalid email, a short password, and two differen
   terminal.type(` ${password}\r`)
   await terminal.shows('Password, again')
   terminal.type(`${password}!\r`)
-  await terminal.shows('The two differ.')
+  await terminal.shows('The passwords do not match.')
   expect(peer.asked).toEqual([])
   for (const question of ['Password', 'Password, again']) {
     await terminal.shows(question)

@@ -175,7 +175,7 @@ test('kill prints the exit status of the command, or that it is still running', 
   const again = await run(['kill', '--json', deaf])
   expect(again.code).toBe(5)
   expect(again.json().error).toMatchObject({ code: 'exec_finished', exit_code: 5 })
-  expect(again.stderr).toContain('has ended already: signaled SIGKILL')
+  expect(again.stderr).toContain('has already ended: signaled SIGKILL')
 })
 
 test('an unknown command exits with 3 and points to ps; an unknown signal exits with 2', async () => {

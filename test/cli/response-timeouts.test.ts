@@ -12,7 +12,7 @@ test('sends an unanswered request only once, even if it is safe to repeat', asyn
   await using silent = await startPeer(() => {})
   const api = createApi(new Settings({ url: silent.url, apiKey: key }, {}))
   const error = await api.call('getAccount', { timeoutMs: 400 }).catch((thrown) => thrown)
-  expect(error).toMatchObject({ code: 'network', message: expect.stringContaining('no answer within 1 s') })
+  expect(error).toMatchObject({ code: 'network', message: expect.stringContaining('no reply within 1 s') })
   expect(silent.asked).toHaveLength(1)
 })
 
@@ -28,7 +28,7 @@ test('shows on a terminal that the service has not answered for some seconds', a
   using home = new Home()
   const env = home.environment({ SANDLOT_URL: silent.url, SANDLOT_API_KEY: key })
   const terminal = openTerminal([process.execPath, clientPath, 'whoami'], env)
-  await terminal.shows(`${silent.url} has not answered yet; waiting for 30 s at most.`)
+  await terminal.shows(`${silent.url} has not replied yet. Waiting up to 30 s.`)
   terminal.type('\u0003')
   expect(await terminal.ended).toBe(130)
 })
@@ -50,7 +50,7 @@ test('waits for a short Retry-After with a note', async () => {
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }
   const ran = await home.run(['files', 'glob', '*', '-s', 'sbx_a'], { env })
   expect(ran).toMatchObject({ code: 0, stdout: '' })
-  expect(ran.stderr).toMatch(/^sandlot: At most 5 .*\nWaiting, 1 s at most\.\n$/)
+  expect(ran.stderr).toMatch(/^sandlot: At most 5 .*\nWaiting up to 1 s\.\n$/)
 })
 
 test('reports a long Retry-After once and does not wait', async () => {

@@ -44,7 +44,7 @@ test('warns when it sends stdin of the surrounding shell', async () => {
   const args = ['-c', script, process.execPath, clientPath]
   const { stdout, stderr } = await runProcess('/bin/sh', args, user.home.environment())
   expect(stdout).toBe('b\n')
-  expect(stderr).toContain('Use </dev/null to leave it to the shell')
+  expect(stderr).toContain('Use </dev/null to leave stdin to the shell')
 })
 
 test('passes options after the command to the command, also without --', async () => {

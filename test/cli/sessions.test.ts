@@ -66,7 +66,7 @@ describe('signup', () => {
     const again = await users.signUp(user.home, user.email, '--json')
     expect(again.code).toBe(0)
     expect(again.json().account_existed).toBe(true)
-    expect(again.stderr).toContain('has an account already')
+    expect(again.stderr).toContain('already has an account')
     expect(parse(readFileSync(user.home.configFile, 'utf8')).api_key).not.toBe(first)
   })
 
@@ -269,7 +269,7 @@ describe('sessions', () => {
     const { session } = (await user.run(['config', 'show', '--json'])).json()
     expect(session).toEqual({ value: two, source: user.home.configFile })
     const again = await user.run(['session', 'use', 'two'], { env })
-    expect(again.stderr).toBe('SANDLOT_SESSION is set, and wins over what is saved.\n')
+    expect(again.stderr).toBe('SANDLOT_SESSION is set and overrides the current session.\n')
 
     // The current session is marked on a terminal and not in pipes.
     const shown = async (more = {}) => {

@@ -68,7 +68,9 @@ test('config show prints the source of each setting, and never the key', async (
   })
   expect(code).toBe(0)
   expect(stdout).toMatch(/^base_url +https:\/\/b\.example +\(SANDLOT_URL\)$/m)
-  expect(stdout).toMatch(/^api_key +not set +\(…abcd \(.*config\.toml\) goes to https:\/\/file\.example\)$/m)
+  expect(stdout).toMatch(
+    /^api_key +not set +\(…abcd \(.*config\.toml\) is sent to https:\/\/file\.example\)$/m,
+  )
   expect(stdout).toMatch(/^session +not set$/m)
   expect(stdout + stderr).not.toContain('xxxx')
 })
@@ -77,7 +79,7 @@ test('every command that uses a key readable by others warns once', async () => 
   using home = new Home()
   home.writeConfig(`base_url = "http://127.0.0.1:1"\n[profiles.work]\napi_key = "${key('work')}"\n`)
   chmodSync(home.configFile, 0o640)
-  const warning = `Warning: other users of this machine may read the key in ${home.configFile}: chmod 600 it.\n`
+  const warning = `Warning: other users of this machine can read ${home.configFile}. Run chmod 600 ${home.configFile}.\n`
   expect((await home.run(['config', 'show'])).stderr).toBe(warning)
   expect((await home.run(['whoami', '--api-key', key('flag')])).stderr.split(warning)).toHaveLength(2)
   expect((await home.run(['config', 'show', '--quiet'])).stderr).toBe('')
@@ -93,9 +95,9 @@ test('the picker warns after it has exited', async () => {
   home.writeConfig(`base_url = "http://127.0.0.1:1"\napi_key = "${key('abcd')}"\n`)
   chmodSync(home.configFile, 0o644)
   const picker = openTerminal([process.execPath, clientPath], home.environment())
-  await picker.shows('Nothing listens')
+  await picker.shows('refused the connection')
   picker.type('q')
-  await picker.shows('Warning: other users of this machine may read the key')
+  await picker.shows('Warning: other users of this machine can read')
   expect(await picker.ended).toBe(0)
 })
 

@@ -34,7 +34,7 @@ describe.concurrent('sessions', () => {
       onceWaiting(() => void user.run(['session', 'rm', '--yes', ids[0]!])),
     )
     expect(third).toMatchObject({ code: 0, stdout: expect.stringMatching(/^sbx_\w+\n$/) })
-    expect(third.stderr).toMatch(/^sandlot: 2 of 2 sandboxes are active.*\nWaiting, \d+ \w+ at most\.\n$/)
+    expect(third.stderr).toMatch(/^sandlot: 2 of 2 sandboxes are active.*\nWaiting up to \d+ \w+\.\n$/)
 
     const quiet = user.run([...wait, '--quiet'])
     await user.run(['session', 'rm', '--yes', ids[1]!])
@@ -50,7 +50,7 @@ describe.concurrent('sessions', () => {
       onceWaiting((child) => void child.kill('SIGINT')),
     )
     expect(code).toBe(130)
-    expect(stderr).toMatch(/sandbox-hours.*\nWaiting, \d+ (days|h|min) at most/s)
+    expect(stderr).toMatch(/sandbox-hours.*\nWaiting up to \d+ (days|h|min)/s)
     expect(json().error.code).toBe('interrupted')
     expect((await user.run(['session', 'ls', '--all'])).stdout).toBe('')
   })
@@ -66,7 +66,7 @@ describe.concurrent('sessions', () => {
     await world.redis.set(key, `${Number.MAX_SAFE_INTEGER} ${aheadUs}`)
     const { code, stderr } = await user.run(wait)
     expect(code).toBe(0)
-    expect(stderr).toMatch(/Waiting, 1 s at most/)
+    expect(stderr).toMatch(/Waiting up to 1 s/)
     expect(await user.run(['session', 'rm', '--all', '--yes'])).toMatchObject({ code: 0 })
   })
 

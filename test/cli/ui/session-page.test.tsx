@@ -39,9 +39,9 @@ test('has facts, the remaining time, and the commands with their status', () => 
 })
 
 test.each([
-  ['expired', null, 'its time was up'],
+  ['expired', null, 'its TTL has expired'],
   ['requested', null, 'it was destroyed on request'],
-  ['pod_failed', 'OOMKilled', 'its machine failed (OOMKilled)'],
+  ['pod_failed', 'OOMKilled', 'its pod failed (OOMKilled)'],
   ['start_failed', 'no image', 'it could not be started (no image)'],
   ['suspended', null, 'the account was suspended'],
 ] as const)('one that ended as %s says why', (destroy_reason, destroy_detail, words) => {
