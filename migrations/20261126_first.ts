@@ -9,8 +9,8 @@ export class First extends Migration {
       create function sandlot_now() returns timestamptz(3) language sql volatile
       as $$ select clock_timestamp()::timestamptz(3) $$`)
 
-    // Billed time of one sandbox within [since, until), in milliseconds: from ready until destroyed or expired,
-    // whichever is earlier. All usage figures are computed by this function.
+    // Billed time of one sandbox within [since, until), in milliseconds: from ready until it was
+    // destroyed or expired. All usage figures are computed by this function.
     this.addSql(`
       create function billed_ms(
         ready timestamptz, destroyed timestamptz, expires timestamptz, since timestamptz, until timestamptz

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { marginMs } from '../api/exec/load-exec.ts'
 import { livenessTimeoutsOf, stillMs, usualSeconds } from '../shared/platform/liveness-timeouts.ts'
-import { announceEveryMs } from '../shared/rpc/directory.ts'
+import { announceEveryMs } from '../shared/rpc/worker-registry.ts'
 
 test('with the default they are what the pages say', () => {
   expect(livenessTimeoutsOf(usualSeconds)).toEqual({

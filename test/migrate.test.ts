@@ -117,7 +117,7 @@ test('when its connection is lost it says so; run again, it goes on and makes an
     [advisoryLocks.migrations],
   )
   const words = await broken
-  expect(words).toContain(`lost during ${past}`)
+  expect(words).toContain(`Lost the connection to the database during ${past}`)
   expect(words).toContain('run `npm run migrate` again')
   expect(await findIndex()).toEqual({ valid: false })
   const migrating = run()

@@ -19,7 +19,7 @@ export const newWorkerId = () => idOf('wrk')
 /** The name of a pod that is created for a sandbox: derived from its id, so that 409 and 404 mean "done". */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
 
-/** The part of an id that is hashed to find its slot owner (shared/rpc/directory.ts). */
+/** The part of an id that is hashed to find its slot owner (shared/rpc/worker-registry.ts). */
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 

@@ -1,7 +1,7 @@
 /** Workers that are told to end: what they finish, and who takes over. At once: each mostly waits. */
 import { expect, test } from 'vitest'
 import { livenessTimeoutsOf, usualSeconds } from '../../shared/platform/liveness-timeouts.ts'
-import { listWorkers } from '../../shared/rpc/directory.ts'
+import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { bytesOf, readEvents } from '../support/events.ts'
 import { defaultLiveness } from '../support/eventually.ts'
 import { type Process, startWorld } from '../support/index.ts'
