@@ -14,7 +14,7 @@ export function describeFailure(error: unknown): string {
   const { code = '', message } = (failed?.cause ?? error) as NodeJS.ErrnoException
   const isUnreachable = unreachable.test(code) || disconnected.test(message)
   if (failed && isUnreachable)
-    return `Lost the connection to the database during ${failed.migration} (${message}). Check that it is running.\n${again}`
+    return `Lost the connection to the database during ${failed.migration} (${message}).\nCheck the database. ${again}`
   if (failed) return `${failed.migration} failed: ${message}\nFix the cause. ${again}`
   if (isUnreachable)
     return `Cannot connect to the database (${message || code}). Check that it is running, and check DATABASE_URL.`

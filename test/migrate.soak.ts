@@ -1,7 +1,7 @@
 /** `npm run migrate` on tables of two million rows, beside a stack whose creates stay under a second. */
 import { expect, test } from 'vitest'
 import { migrate } from '../migrations/migrate.ts'
-import { ofRequests, openDatabase } from '../shared/data/database.ts'
+import { openDatabase, requestTimeouts } from '../shared/data/database.ts'
 import { startWorld } from './support/index.ts'
 import { noteMeasured } from './support/measured.ts'
 import { fillTables, forgetMigrations, growth, listWithOnline, past } from './support/migrations.ts'
@@ -16,7 +16,7 @@ test('creates take less than a second each while large tables are migrated', {
   const names = [past, growth] as const
   const patient = openDatabase(world.settings.databaseUrl, {
     connections: 1,
-    bounds: { ...ofRequests, answer: 0, statement: 0 },
+    timeouts: { ...requestTimeouts, answer: 0, statement: 0 },
   })
   await forgetMigrations(patient, [...names])
   await fillTables(patient, crowd.email, rows)

@@ -86,7 +86,7 @@ export async function removeAccount(
   account: AccountLine,
   say: (line: string) => void,
 ): Promise<Report> {
-  const { length: ended } = await suspend(db, account.id, { forGood: true })
+  const { length: ended } = await suspend(db, account.id, { isDeleted: true })
   say(`Sandboxes ended: ${ended}. Waiting for the workers to remove the account ...`)
   const endMs = performance.now() + retryBudgetMs
   while (performance.now() < endMs) {

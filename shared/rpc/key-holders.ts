@@ -48,7 +48,7 @@ export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'setti
   }
 }
 
-/** Returns processes that were alive within the last ten seconds. Entries are not signed, because they grant nothing. */
+/** Returns processes that were alive within ten seconds. Entries are not signed, because they grant nothing. */
 export async function listKeyHolders(redis: Redis): Promise<KeyHolder[]> {
   const found: (string | null)[] = []
   for await (const names of redis.scanStream({ match: `${prefix}*`, count: 1_000 })) {

@@ -30,8 +30,8 @@ export interface ListedWorker extends WorkerEntry {
 
 export const announceEveryMs = 1_000
 /**
- * Milliseconds. A worker that cannot reach Redis may still be alive, so its address is kept for this long after its last
- * renewal, and other processes can send a liveness check to it.
+ * Milliseconds. A worker that cannot reach Redis may still be alive, so its address is kept for this long after the
+ * last renewal, and other processes can send a liveness check to it.
  */
 const keptMs = 3_600_000
 /**
