@@ -103,7 +103,7 @@ async function run(args: string[]): Promise<Report> {
 }
 
 async function showKeys(): Promise<Report> {
-  const redis = connectRedis(findRedis(), 'impatient', pino({ level: 'silent' }))
+  const redis = connectRedis(findRedis(), 'fail-fast', pino({ level: 'silent' }))
   try {
     await once(redis, 'ready')
     return await listKeys(redis)

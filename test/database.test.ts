@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { type Database, openDatabase, requestTimeouts } from '../shared/data/database.ts'
-import { meansAway } from '../shared/platform/problem.ts'
+import { isOutage } from '../shared/platform/problem.ts'
 import { openRelay, type Relay } from './support/relay.ts'
 
 let db: Database
@@ -71,7 +71,7 @@ describe('a transaction', () => {
       .transaction((queries) => queries.query('create table never ()'))
       .catch((error) => error)
     expect(refused).toMatchObject({ code: '25006' })
-    expect(meansAway(refused)).toBe(true)
+    expect(isOutage(refused)).toBe(true)
     await write()
     await one.close()
   })
@@ -83,7 +83,7 @@ describe('a transaction', () => {
     const one = openDatabase(inject('services').postgres.url.replace(of, to))
     const refused = await one.query('select 1').catch((error) => error)
     expect(refused).toMatchObject({ code })
-    expect(meansAway(refused)).toBe(true)
+    expect(isOutage(refused)).toBe(true)
     await one.close()
   })
 })

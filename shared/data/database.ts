@@ -1,6 +1,7 @@
 /**
  * The database of a process: one pool, and parameterized statements. The ORM creates the pool, builds the statements
- * and runs the migrations. Statements run directly on the pool, because the ORM's entity manager costs more than a query.
+ * and runs the migrations. Statements run directly on the pool, because the ORM's entity manager costs more than a
+ * query.
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
