@@ -107,7 +107,7 @@ export function report(run) {
     console.log(`Tests of the chart were skipped: put ${missing.join(' and ')} on the PATH to run them.`)
   const { passed, failed, skipped } = countsOf(run)
   if (run.code !== 0 && failed === 0)
-    console.log(`The test run itself failed: vitest ended with ${run.code}.`)
+    console.log(`The test run itself failed: vitest exited with ${run.code}.`)
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
   return run.code === 0 && failed === 0 && passed > 0
 }

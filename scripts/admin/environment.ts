@@ -1,4 +1,4 @@
-/** The database and the keys for `npm run admin`: those of the environment, else those of `npm start` in this folder. */
+/** The database and keys for `npm run admin`, from the environment or from `npm start` in this folder. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -17,7 +17,7 @@ export async function makeSbom(name: string, digest: string, created: Date, part
   const npm = ['npm', 'sbom', '--omit=dev', '--omit=optional', '--package-lock-only', '--sbom-format=spdx']
   const document = JSON.parse(await run(npm, { cwd: root }))
   const [, checksumValue] = digest.split(':')
-  // The same for the same image.
+  // Reproducible for the same image.
   document.documentNamespace = `https://sandlot.dev/spdx/${name}/${checksumValue}`
   document.creationInfo.created = created.toISOString().replace('.000', '')
   const [image] = document.packages

@@ -1,4 +1,4 @@
-/** Reproducible archives: the same entries give the same bytes. */
+/** Reproducible tar archives. */
 import { Header } from 'tar'
 
 export interface Entry {
