@@ -1,6 +1,6 @@
 /**
- * Installs the dependencies of the lockfile. On a new machine `npm start`, `npm test` and the client run this first, so it
- * is plain JavaScript for Node 20 without dependencies. It is not npm's prestart, which `ignore-scripts=true` skips.
+ * Installs the dependencies of the lockfile. On a new machine `npm start`, `npm test` and the client run this first, so
+ * it is plain JavaScript for Node 20 without dependencies. It is not npm's prestart, which `ignore-scripts=true` skips.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'

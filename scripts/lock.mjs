@@ -1,6 +1,6 @@
 /**
- * A lock that ends with its process: a file that names its holder. Node has no flock, so a holder counts as alive while a
- * process with its pid and start time exists, and the file of a dead one is taken over. Plain JavaScript for Node 20.
+ * A lock that ends with its process: a file that names its holder. Node has no flock, so a holder counts as alive while
+ * a process with its pid and start time exists, and the file of a dead one is taken over. Plain JavaScript for Node 20.
  */
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isAlive, readStat } from '../shared/platform/process-stat.mjs'
@@ -40,8 +40,8 @@ export function lockHolder(path) {
 }
 
 /**
- * Removes the file of a dead holder, but never that of the next one. A second lock, named after the dead holder, protects
- * the check and the removal, and no process can replace the file while it exists.
+ * Removes the file of a dead holder, but never that of the next one. A second lock, named after the dead holder,
+ * protects the check and the removal, and no process can replace the file while it exists.
  */
 function removeStale(path, expected, pid) {
   const holderName = expected.trim().replaceAll(/\W+/g, '-').slice(0, 60)

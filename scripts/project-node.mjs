@@ -1,6 +1,6 @@
 /**
- * Finds the Node that the project runs on: the one in node_modules if it starts on this machine, else the current one if
- * it is new enough. Plain JavaScript for Node 20.
+ * Finds the Node that the project runs on: the one in node_modules if it starts on this machine, else the current one
+ * if it is new enough. Plain JavaScript for Node 20.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { constants } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * `npm start`: runs the databases that the settings do not name, then the Procfile. Stops everything in order on a signal,
- * and leaves no process running when it is killed.
+ * `npm start`: runs the databases that the settings do not name, then the Procfile. Stops everything in order on a
+ * signal, and leaves no process running when it is killed.
  */
 import { watchParent } from './parent.mjs'
 import { WrongSettings } from './supervisor/keep-running.ts'
@@ -41,8 +41,8 @@ function stopOrHurry() {
     report('\nStopping ...')
     void end(0)
   } else if (performance.now() - stopping > 1000) {
-    // A second request. npm forwards the signal that the terminal also sent to us, but within a second. The watchdog ends
-    // the remaining processes.
+    // A second request. npm forwards the signal that the terminal also sent to us, but within a second. The watchdog
+    // ends the remaining processes.
     process.exit(1)
   }
 }

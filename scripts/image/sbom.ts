@@ -1,4 +1,6 @@
-/** The software bill of materials of the image, in SPDX 2.3: npm's list of production dependencies, and the other parts. */
+/**
+ * The software bill of materials of the image, in SPDX 2.3: npm's list of production dependencies, and the other parts.
+ */
 import { root } from '../root.mjs'
 import { run } from '../services/run.ts'
 

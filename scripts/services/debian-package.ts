@@ -108,7 +108,9 @@ async function downloadWith(options: string[], name: string, work: string): Prom
     .map((file) => join(work, file))
 }
 
-/** apt with its own temporary files and as the current user, because as root it switches to one who cannot write here. */
+/**
+ * apt with its own temporary files and as the current user, because as root it switches to one who cannot write here.
+ */
 function apt(work: string, args: string[]): string[] {
   const options = [`Dir::Cache=${work}`, 'APT::Sandbox::User=', 'Debug::NoLocking=true']
   return ['apt-get', ...options.flatMap((option) => ['-o', option]), ...args]

@@ -1,7 +1,7 @@
 /**
- * PostgreSQL from npm's binaries. It is started directly, because the package's wrapper adds a user when it runs as root,
- * listens on TCP and installs exit hooks. It is reachable only through a socket in a private folder, so that several
- * clones can run on one machine.
+ * PostgreSQL from npm's binaries. It is started directly, because the package's wrapper adds a user when it runs as
+ * root, listens on TCP and installs exit hooks. It is reachable only through a socket in a private folder, so that
+ * several clones can run on one machine.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

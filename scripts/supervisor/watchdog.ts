@@ -1,7 +1,7 @@
 /**
  * Ends all processes of the stack, even after `kill -9` of this process: a shell reads every process group that we
- * started from a pipe, and ends them when the pipe closes. It has a separate session, so that neither Ctrl-C nor a signal
- * to our group reaches it.
+ * started from a pipe, and ends them when the pipe closes. It has a separate session, so that neither Ctrl-C nor a
+ * signal to our group reaches it.
  */
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
