@@ -6,7 +6,7 @@
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
 
-export const heldKinds = [
+export const memoryKinds = [
   'requests',
   'answers',
   'stdin',
@@ -15,7 +15,7 @@ export const heldKinds = [
   'websockets',
   'output',
 ] as const
-export type HeldKind = (typeof heldKinds)[number]
+export type MemoryKind = (typeof memoryKinds)[number]
 type StreamKind = 'streams' | 'uploads'
 /** Kinds with a limit on the number of open reservations of an account. */
 type LimitedKind = StreamKind | 'requests'
@@ -35,18 +35,18 @@ const reserveShare = 1 / 4
 /** Milliseconds between two log messages about the same account. */
 const logEveryMs = 10_000
 
-interface Held {
+interface AccountMemory {
   bytes: number
-  open: Map<HeldKind, number>
+  open: Map<MemoryKind, number>
   loggedAt: number
 }
 
 export class MemoryBudget {
   /** The bytes of all accounts, by kind. */
-  readonly sums = Object.fromEntries(heldKinds.map((kind) => [kind, 0])) as Record<HeldKind, number>
+  readonly sums = Object.fromEntries(memoryKinds.map((kind) => [kind, 0])) as Record<MemoryKind, number>
   readonly limits: MemoryLimits
   private readonly log: Logger
-  private readonly ofOwner = new Map<string | undefined, Held>()
+  private readonly ofOwner = new Map<string | undefined, AccountMemory>()
   private ofAll = 0
 
   constructor(limits: MemoryLimits, log: Logger) {
@@ -58,7 +58,7 @@ export class MemoryBudget {
    * Opens a reservation without bytes.
    * @param accountId undefined for an unauthenticated request
    */
-  open(accountId: string | undefined, kind: HeldKind): Reservation {
+  open(accountId: string | undefined, kind: MemoryKind): Reservation {
     const owner = this.ofOwner.get(accountId) ?? {
       bytes: 0,
       open: new Map(),
@@ -92,7 +92,7 @@ export class MemoryBudget {
   }
 
   /** Called only by reservations, as are `close` and `count`. */
-  take(accountId: string | undefined, owner: Held, kind: HeldKind, bytes: number): void {
+  take(accountId: string | undefined, owner: AccountMemory, kind: MemoryKind, bytes: number): void {
     const { ofAccount, ofAll } = this.limits
     const limit = accountId === undefined ? ofAccount * unauthenticatedShare : ofAccount
     const wanted = owner.bytes + bytes
@@ -104,26 +104,31 @@ export class MemoryBudget {
     this.count(owner, kind, bytes)
   }
 
-  close(accountId: string | undefined, owner: Held, kind: HeldKind): void {
+  close(accountId: string | undefined, owner: AccountMemory, kind: MemoryKind): void {
     const left = owner.open.get(kind)! - 1
     if (left > 0) owner.open.set(kind, left)
     else owner.open.delete(kind)
     if (owner.open.size === 0) this.ofOwner.delete(accountId)
   }
 
-  count(owner: Held, kind: HeldKind, bytes: number): void {
+  count(owner: AccountMemory, kind: MemoryKind, bytes: number): void {
     owner.bytes += bytes
     this.ofAll += bytes
     this.sums[kind] += bytes
   }
 
   /** Whether no other account holds as much. Called only above the total limit. */
-  private holdsMost(owner: Held, wanted: number): boolean {
+  private holdsMost(owner: AccountMemory, wanted: number): boolean {
     for (const other of this.ofOwner.values()) if (other !== owner && other.bytes >= wanted) return false
     return true
   }
 
-  private refusal(accountId: string | undefined, owner: Held, kind: HeldKind, limit: number | undefined) {
+  private refusal(
+    accountId: string | undefined,
+    owner: AccountMemory,
+    kind: MemoryKind,
+    limit: number | undefined,
+  ) {
     if (performance.now() - owner.loggedAt > logEveryMs) {
       owner.loggedAt = performance.now()
       const held = { account_id: accountId, kind, held_bytes: owner.bytes, held_by_all: this.ofAll }
@@ -140,10 +145,15 @@ export class Reservation {
   private isOver = false
   private readonly memoryBudget: MemoryBudget
   readonly accountId: string | undefined
-  private readonly owner: Held
-  private readonly kind: HeldKind
+  private readonly owner: AccountMemory
+  private readonly kind: MemoryKind
 
-  constructor(memoryBudget: MemoryBudget, accountId: string | undefined, owner: Held, kind: HeldKind) {
+  constructor(
+    memoryBudget: MemoryBudget,
+    accountId: string | undefined,
+    owner: AccountMemory,
+    kind: MemoryKind,
+  ) {
     this.memoryBudget = memoryBudget
     this.accountId = accountId
     this.owner = owner
@@ -168,7 +178,7 @@ export class Reservation {
   }
 
   /** Moves bytes to a new reservation of another kind, which may live longer. */
-  move(kind: HeldKind, bytes: number): Reservation {
+  move(kind: MemoryKind, bytes: number): Reservation {
     const other = this.memoryBudget.open(this.accountId, kind)
     this.give(bytes)
     other.bytes = bytes

@@ -1,6 +1,6 @@
 /** The Prometheus metrics of API and workers. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { heldKinds, type MemoryBudget } from './memory-budget.ts'
+import { type MemoryBudget, memoryKinds } from './memory-budget.ts'
 
 export type Metrics = ReturnType<typeof openMetrics>
 
@@ -74,7 +74,7 @@ export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
       labelNames: ['kind'],
       registers,
       collect() {
-        for (const kind of heldKinds) this.set({ kind }, held?.sums[kind] ?? 0)
+        for (const kind of memoryKinds) this.set({ kind }, held?.sums[kind] ?? 0)
       },
     }),
     reconcileActions,
