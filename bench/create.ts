@@ -74,7 +74,6 @@ export const create: Part = {
   },
 }
 
-/** Also destroys it, which is not measured. */
 async function createAndDestroy(stack: Stack): Promise<CreateResult> {
   const created = await createOne(stack)
   await stack.request('DELETE', `/v1/sandboxes/${created.id}`)

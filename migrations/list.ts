@@ -1,4 +1,3 @@
-/** All migrations, oldest first. */
 import type { Migration } from '@mikro-orm/migrations'
 import { First } from './20261126_first.ts'
 

@@ -1,4 +1,3 @@
-/** Reproducible tar archives. */
 import { Header } from 'tar'
 
 export interface Entry {

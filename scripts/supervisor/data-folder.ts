@@ -55,7 +55,6 @@ export function socketPath(data: string): string {
     : `/tmp/sandlot-${process.getuid?.()}-${createHash('sha256').update(data).digest('hex').slice(0, 12)}`
 }
 
-/** Creates that folder. The watchdog removes it at the end. */
 export function socketFolder(data: string, watchdog: Watchdog): string {
   const folder = socketPath(data)
   makePrivate(folder)

@@ -64,7 +64,6 @@ const withSandboxes = statement<{ id: string }>()('account with sandboxes', (db,
     .where('id', '=', id),
 )
 
-/** An account with the number of its active sandboxes. */
 export const findAccountWithSandboxes = (db: Queries, id: string) => first(db.run(withSandboxes, { id }))
 
 const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
@@ -184,7 +183,7 @@ const endAll = statement<{ id: string }>()('end all sessions', (db, { id }) =>
 )
 
 /** Ends all sessions of an account. Every request with a session token checks this row. */
-export const endSessions = (db: Queries, id: string) => done(db.run(endAll, { id }))
+export const revokeAllSessions = (db: Queries, id: string) => done(db.run(endAll, { id }))
 
 const endOwn = statement<{ id: string; generation: Generation }>()(
   'end own sessions',

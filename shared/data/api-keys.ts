@@ -14,7 +14,6 @@ export type ApiKeyRow = Pick<RowOf<typeof ApiKey>, (typeof shown)[number]>
 
 const key = expressionBuilder<Tables, 'api_key'>()
 
-/** Neither revoked nor expired. */
 const isLive = key.and([
   key('revoked_at', 'is', null),
   key.or([key('expires_at', 'is', null), key('expires_at', '>', now)]),
@@ -110,7 +109,6 @@ const replace = statement<{ id: string; overlapSeconds: number }>()(
       .where('id', '=', id),
 )
 
-/** Shortens the lifetime of a replaced key. */
 export const expireReplaced = (db: Queries, id: string, overlapSeconds: number) =>
   done(db.run(replace, { id, overlapSeconds }))
 
@@ -158,5 +156,4 @@ const removeDead = statement<{ accountId: string }>()('remove dead api keys', (d
   db.deleteFrom('api_key').where('account_id', '=', accountId).where(key.not(isLive)),
 )
 
-/** Deletes revoked and expired keys. */
 export const removeDeadApiKeys = (db: Queries, accountId: string) => done(db.run(removeDead, { accountId }))

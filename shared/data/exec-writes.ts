@@ -160,7 +160,6 @@ const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) =>
 
 const loseOrphan = statement<UnknownEnd>()('orphan is lost', (_, it) => endUnknown(it, sql``))
 
-/** Marks a command without a worker as lost. */
 export const markOrphanLost = (db: Queries, orphan: UnknownEnd) => done(db.run(loseOrphan, orphan))
 
 const lose = statement<UnknownEnd & { stdout: number; stderr: number }>()(
@@ -216,5 +215,4 @@ const forget = statement<{ before: string; limit: number }>()('forget commands',
     ),
 )
 
-/** Deletes rows of ended commands. @param of.before an id */
 export const forgetExecs = (db: Queries, of: { before: string; limit: number }) => done(db.run(forget, of))

@@ -9,7 +9,6 @@ import { first, statement } from './statement.ts'
 
 export type { ExecRow }
 
-/** The seal context of a command line. */
 export const commandSealContext = (execId: string) => `exec-command ${execId}`
 
 const lineCharacters = 300
@@ -94,7 +93,6 @@ const started = statement<{ sandboxId: string; execId: string; key: string | nul
       .where(({ or, eb }) => or([eb('id', '=', execId), eb('idempotency_key', '=', key)])),
 )
 
-/** Finds the command of a request by its id or its Idempotency-Key. */
 export const findStarted = (
   db: Queries,
   { key, ...of }: { sandboxId: string; execId: string; key: string | undefined },
@@ -112,7 +110,6 @@ const ofSandbox = statement<Page & { sandboxId: string }>()(
       .limit(limit),
 )
 
-/** The commands of a sandbox, newest first. */
 export const listExecs = (db: Queries, page: Page & { sandboxId: string }): Promise<ShownExec[]> =>
   db.run(ofSandbox, page)
 

@@ -9,7 +9,6 @@ const byPod = statement<{ name: string }>()('sandbox by pod', (db, { name }) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('pod_name', '=', name).where('reaped_at', 'is', null),
 )
 
-/** The sandbox that owns a pod, if any. */
 export const findByPod = (db: Queries, pod: { name: string }): Promise<SandboxRow | undefined> =>
   first(db.run(byPod, { name: pod.name }))
 

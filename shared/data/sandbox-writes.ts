@@ -43,7 +43,6 @@ const insert = statement<NewSandbox>()(
     from row, clock, round(extract(epoch from now - created_at) * 1000) as ms`,
 )
 
-/** A sandbox with a warm pod is ready immediately. */
 export const insertSandbox = (db: Queries, sandbox: NewSandbox) => done(db.run(insert, sandbox))
 
 /** Never before the start, even if PostgreSQL's clock was set back. */
@@ -145,7 +144,6 @@ const assigned = statement<{ id: string }>()('warm pod is assigned', (db, { id }
     .where(sql<boolean>`timings -> 'assigned_ms' is null`),
 )
 
-/** Records when its warm pod was assigned. */
 export const markAssigned = (db: Queries, id: string) => done(db.run(assigned, { id }))
 
 const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>

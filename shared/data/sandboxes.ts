@@ -15,7 +15,6 @@ export type { SandboxRow }
 /** All columns, because statements must list them. */
 export const sandboxColumns = Object.keys(Sandbox.meta.properties) as (keyof Tables['sandbox'])[]
 
-/** The seal context of a sandbox's environment. */
 export const envSealContext = (sandboxId: string) => `sandbox-env ${sandboxId}`
 
 export const podOf = (sandbox: Pick<SandboxRow, 'pod_name' | 'pod_uid'>) => ({

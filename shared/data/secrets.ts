@@ -8,7 +8,6 @@ import { hasRow, only, statement } from './statement.ts'
 
 type Row = RowOf<typeof Secret>
 
-/** The seal context of a secret's value. */
 export const secretSealContext = (secretId: string) => `secret ${secretId}`
 
 /** Without the value, which only workers can open. */
@@ -95,5 +94,4 @@ const sums = statement<{ accountId: string }>()('size of secrets', (db, { accoun
     .where('account_id', '=', accountId),
 )
 
-/** The number of secrets of an account, and their bytes in an environment. */
 export const measureSecrets = (db: Queries, accountId: string) => only(db.run(sums, { accountId }))

@@ -31,7 +31,6 @@ interface Buildable<Row> {
   compile(executor: QueryExecutorProvider): CompiledQuery<Row>
 }
 
-/** A placeholder for a value. */
 class Marker {
   readonly name: string
 
@@ -92,7 +91,6 @@ export const first = async <Row>(rows: Promise<Row[]>): Promise<Row | undefined>
 /** The row of a statement that always returns exactly one. */
 export const only = async <Row>(rows: Promise<Row[]>): Promise<Row> => (await rows)[0]!
 
-/** Whether a statement returned a row. */
 export const hasRow = async (rows: Promise<unknown[]>): Promise<boolean> => (await rows).length > 0
 
 /** Awaits a statement without rows. */

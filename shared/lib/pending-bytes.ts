@@ -19,7 +19,6 @@ export class PendingBytes {
     small.filled += bytes.copy(small.block, small.filled)
   }
 
-  /** Removes and returns the oldest block. */
   shift(): Buffer | undefined {
     if (this.blocks.length === 0) this.closeSmall()
     const block = this.blocks.shift()

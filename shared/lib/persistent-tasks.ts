@@ -17,7 +17,6 @@ export class PersistentTasks {
     return await running.finally(() => this.pending.delete(running))
   }
 
-  /** Resolves when no task is pending. */
   async idle(): Promise<void> {
     while (this.pending.size > 0) await Promise.all(this.pending)
   }

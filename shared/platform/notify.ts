@@ -31,7 +31,6 @@ export class Notifications {
     })
   }
 
-  /** Calls back for every notification about a sandbox. */
   onSandbox(handle: (sandboxId: string) => void): void {
     this.handlers.push(handle)
   }

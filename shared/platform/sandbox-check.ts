@@ -18,7 +18,6 @@ export function assertRunning(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at
   })
 }
 
-/** @throws {Problem} `sandbox_destroyed` */
 export function refuseDestroyed({ id, destroy_reason, destroy_detail }: EndedSandbox): never {
   const why = [destroy_reason, destroy_detail].filter(Boolean).join(', ')
   throw new Problem('sandbox_destroyed', `The sandbox is destroyed (${why}). Create a new one.`, {

@@ -98,7 +98,6 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     /** Days for which rows of ended sandboxes are kept. */
     recordDays: env.SANDBOX_RECORD_DAYS,
     reconcileIntervalSeconds: env.RECONCILE_INTERVAL_SECONDS,
-    /** Liveness timeouts between processes. */
     livenessTimeouts: livenessTimeoutsOf(env.WORKER_LIVENESS_TIMEOUT_SECONDS),
     /** Seconds that a stopping process has to finish its work. */
     drainSeconds: env.DRAIN_SECONDS ?? (role === 'api' ? 12 : 20),
@@ -123,7 +122,6 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
       image: env.SANDBOX_IMAGE,
       /** Images that clients may choose, including the default one. */
       images: [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])],
-      /** Kubernetes quantities. */
       limits: { cpu: env.SANDBOX_CPU, memory: env.SANDBOX_MEMORY, disk: env.SANDBOX_DISK },
       requests: {
         cpu: env.SANDBOX_CPU_REQUEST,

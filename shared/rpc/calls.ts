@@ -114,7 +114,6 @@ export interface OnePort extends InSandbox {
 export const callPath = (name: CallName) => `/calls/${name}`
 export const streamPath = (name: StreamCallName) => `/streams/${name}`
 export const isStream = (path: string): boolean => path.startsWith('/streams/')
-/** The name of the call or stream at this path. */
 export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path)?.[1]
 /** The paths of WebSockets to a command and to a port. The API forwards the client's connection unchanged. */
 export const attachPath = '/attach'
