@@ -62,7 +62,7 @@ export class Commands {
     const all = this.of(sandboxId)
     shareUnread(all)
     this.keepWithin(limits.keptBytesOfSandbox, sandboxId, all)
-    const { sums, bounds } = this.memoryBudget
+    const { sums, limits } = this.memoryBudget
     if (sums.output <= bounds.ofAll) return
     for (const other of this.bySize()) {
       if (sums.output <= bounds.ofAll) return
