@@ -121,7 +121,7 @@ test('when its connection is lost it says so; run again, it goes on and makes an
   expect(words).toContain('run `npm run migrate` again')
   expect(await findIndex()).toEqual({ valid: false })
   const migrating = run()
-  await world.eventually(isSaid('waiting for old snapshots, process'), 10_000)
+  await world.eventually(isSaid('waiting for old snapshots, PostgreSQL process'), 10_000)
   await held.release()
   expect(await migrating).toEqual([past])
   expect(await findIndex()).toEqual({ valid: true })
