@@ -23,7 +23,7 @@ const operations: { name: string; words: RegExp; isShown?: boolean }[] = [
   { name: 'list, active', words: /and destroyed_at is null and true order by id desc/ },
   { name: 'list, all', words: /and true and true order by id desc/, isShown: true },
   { name: 'list, all, deep', words: /and true and id < .* order by id desc/ },
-  { name: 'usage of the month', words: /as used from bounds$/, isShown: true },
+  { name: 'usage of the month', words: /as milliseconds from period$/, isShown: true },
   { name: 'usage by sandbox', words: /billed as materialized/ },
   { name: 'admission: active sandboxes', words: /from sandbox where account_id = .* order by expires_at/ },
   { name: 'reaper: ends one', words: /^update sandbox set destroyed_at .* where id = /, isShown: true },

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { type Database, ofRequests, openDatabase } from '../shared/data/database.ts'
-import { meansAway } from '../shared/platform/problem.ts'
+import { type Database, openDatabase, requestTimeouts } from '../shared/data/database.ts'
+import { isOutage } from '../shared/platform/problem.ts'
 import { openRelay, type Relay } from './support/relay.ts'
 
 let db: Database
@@ -44,7 +44,7 @@ describe('a transaction', () => {
   })
 
   test('whose statement got no answer closes its connection and does not wait for another answer', async () => {
-    const silent = openDatabase(url, { connections: 1, bounds: { ...ofRequests, answer: 1_000 } })
+    const silent = openDatabase(url, { connections: 1, timeouts: { ...requestTimeouts, answer: 1_000 } })
     const begun = Promise.withResolvers<void>()
     const ended = silent.transaction(async (queries) => {
       await queries.query('select 1')
@@ -71,7 +71,7 @@ describe('a transaction', () => {
       .transaction((queries) => queries.query('create table never ()'))
       .catch((error) => error)
     expect(refused).toMatchObject({ code: '25006' })
-    expect(meansAway(refused)).toBe(true)
+    expect(isOutage(refused)).toBe(true)
     await write()
     await one.close()
   })
@@ -83,7 +83,7 @@ describe('a transaction', () => {
     const one = openDatabase(inject('services').postgres.url.replace(of, to))
     const refused = await one.query('select 1').catch((error) => error)
     expect(refused).toMatchObject({ code })
-    expect(meansAway(refused)).toBe(true)
+    expect(isOutage(refused)).toBe(true)
     await one.close()
   })
 })

@@ -1,11 +1,11 @@
 /** The order among the times that processes wait for a word of each other. */
 import { expect, test } from 'vitest'
 import { marginMs } from '../api/exec/load-exec.ts'
-import { livenessTimeoutsOf, stillMs, usualSeconds } from '../shared/platform/liveness-timeouts.ts'
-import { announceEveryMs } from '../shared/rpc/directory.ts'
+import { livenessTimeoutsOf, stillMs, defaultSeconds } from '../shared/platform/liveness-timeouts.ts'
+import { announceEveryMs } from '../shared/rpc/worker-registry.ts'
 
 test('with the default they are what the pages say', () => {
-  expect(livenessTimeoutsOf(usualSeconds)).toEqual({
+  expect(livenessTimeoutsOf(defaultSeconds)).toEqual({
     handOver: 3_000,
     answer: 3_000,
     last: 2_000,

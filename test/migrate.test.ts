@@ -12,7 +12,7 @@ const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
 const list = listWithOnline.filter(({ name }) => name !== growth)
 
 let said: string[]
-const run = () => migrate(world.settings.databaseUrl, { say: (line) => said.push(line), list })
+const run = () => migrate(world.settings.databaseUrl, { report: (line) => said.push(line), list })
 const isSaid = (words: string) => () => said.some((line) => line.includes(words))
 
 beforeEach(async () => {
@@ -67,7 +67,7 @@ test('creates go on while it waits for the lock of a table that somebody holds',
   const alice = await world.account()
   await using held = await hold('lock table sandbox in row exclusive mode')
   const migrating = run()
-  await world.eventually(isSaid('waits for a lock'), 10_000)
+  await world.eventually(isSaid('waiting for a lock'), 10_000)
   for (let n = 0; n < 3; n++) expect((await alice.call('createSandbox')).status).toBe(201)
   await held.release()
   expect(await migrating).toEqual([past])
@@ -77,7 +77,7 @@ test('it goes through a table bite by bite, and waits for a row that somebody ho
   const alice = await insertEnded(2_500)
   await using held = await hold(`select from sandbox where id = 'sbx_${'2000'.padStart(26, '0')}' for update`)
   const migrating = run()
-  await world.eventually(isSaid('waits for a lock'), 10_000)
+  await world.eventually(isSaid('waiting for a lock'), 10_000)
   const [left] = await world.db.query(
     'select count(*)::int as rows from sandbox where sealed_env is not null',
   )
@@ -92,9 +92,9 @@ test('it goes through a table bite by bite, and waits for a row that somebody ho
 test('of two one migrates, and the other waits for it', async () => {
   await using held = await hold('lock table sandbox in row exclusive mode')
   const first = run()
-  await world.eventually(isSaid('waits for a lock'), 10_000)
+  await world.eventually(isSaid('waiting for a lock'), 10_000)
   const second = run()
-  await world.eventually(isSaid('Another process migrates'), 10_000)
+  await world.eventually(isSaid('Another process is migrating'), 10_000)
   await held.release()
   expect(await Promise.all([first, second])).toEqual([[past], []])
 })
@@ -117,11 +117,11 @@ test('when its connection is lost it says so; run again, it goes on and makes an
     [advisoryLocks.migrations],
   )
   const words = await broken
-  expect(words).toContain(`lost during ${past}`)
-  expect(words).toContain('Run `npm run migrate` again')
+  expect(words).toContain(`Lost the connection to the database during ${past}`)
+  expect(words).toContain('run `npm run migrate` again')
   expect(await findIndex()).toEqual({ valid: false })
   const migrating = run()
-  await world.eventually(isSaid('waiting for old snapshots, process'), 10_000)
+  await world.eventually(isSaid('waiting for old snapshots, PostgreSQL process'), 10_000)
   await held.release()
   expect(await migrating).toEqual([past])
   expect(await findIndex()).toEqual({ valid: true })
@@ -133,13 +133,13 @@ test('a failure names the migration, the error and the next step', async () => {
   await world.db.query('drop table sandbox_metadata')
   expect(said).toContain(`${past}: deletes environments of sandboxes that have ended`)
   expect(words).toMatch(/20990101_past failed: .*already exists/)
-  expect(words).toContain('Run `npm run migrate` again')
+  expect(words).toContain('run `npm run migrate` again')
 })
 
 test('it makes no database where there is none, as after a typing error', async () => {
   const elsewhere = world.settings.databaseUrl.replace(/world_\w+/, 'nowhere')
   const { code, words } = await runCommand(elsewhere)
-  expect(words).toContain('Cannot use the database (database "nowhere" does not exist)')
+  expect(words).toContain('Cannot connect to the database (database "nowhere" does not exist)')
   expect(code).toBe(1)
   expect(await world.db.query("select from pg_database where datname = 'nowhere'")).toEqual([])
 })

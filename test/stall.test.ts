@@ -15,7 +15,7 @@ describe.concurrent.each(['apis', 'workers'] as const)('of the %s', (kind) => {
     const process = world[kind][0]!
     await stopForEver(process)
     expect(await process.ended).toBe('SIGKILL')
-    expect(process.lines.at(-1)!.msg).toContain(`stood still for ${stallSeconds} s`)
+    expect(process.lines.at(-1)!.msg).toContain(`was stalled for ${stallSeconds} s`)
   })
 
   test('one that was frozen from outside goes on once it is woken', async () => {

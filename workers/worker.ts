@@ -60,7 +60,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   worker = await openParts(context, id, reach, closing.signal)
   const { commands, driver, ends, slots, takenBack } = worker
   callServer.open(worker)
-  const jobsRedis = connectRedis(settings.redisUrl, 'patient', log)
+  const jobsRedis = connectRedis(settings.redisUrl, 'retry', log)
   const queue = takeJobs(worker, jobsRedis)
   watchDeaths(worker)
   followSandboxes(worker, closing.signal)

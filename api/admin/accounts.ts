@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Scrypt from 'scrypt-kdf'
-import { endSessions, findAccount, resetPassword, unsuspend } from '../../shared/data/accounts.ts'
+import { findAccount, resetPassword, revokeAllSessions, unsuspend } from '../../shared/data/accounts.ts'
 import type { Database, Queries } from '../../shared/data/database.ts'
 import { suspend } from '../../shared/data/suspend.ts'
 import { listAccountsWithUsage, toHours } from '../../shared/data/usage.ts'
@@ -44,7 +44,7 @@ export async function listAccounts(db: Queries): Promise<Report> {
 
 /** Ends every session of an account immediately: each request with a session token reads the account's row. */
 export async function revokeSessionsOf(db: Queries, { id, email }: AccountLine): Promise<Report> {
-  await endSessions(db, id)
+  await revokeAllSessions(db, id)
   const text = `All sessions of ${email} have ended. Its API keys remain valid.`
   return { value: { id, email, sessions_ended: true }, text }
 }
@@ -86,7 +86,7 @@ export async function removeAccount(
   account: AccountLine,
   log: (line: string) => void,
 ): Promise<Report> {
-  const { length: ended } = await suspend(db, account.id, { forGood: true })
+  const { length: ended } = await suspend(db, account.id, { isDeleted: true })
   log(`Sandboxes ended: ${ended}. Waiting for the workers to remove the account ...`)
   const endMs = performance.now() + retryBudgetMs
   while (performance.now() < endMs) {

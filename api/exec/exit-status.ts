@@ -17,7 +17,7 @@ import {
 } from '../../shared/data/execs.ts'
 import type { SandboxOfAccount } from '../../shared/data/sandboxes.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import { meansAway, type Problem, unavailable } from '../../shared/platform/problem.ts'
+import { isOutage, type Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { loadSandbox } from '../sandboxes/load-sandbox.ts'
 
@@ -74,7 +74,7 @@ export async function exitStatusWithoutWorker(
       ? await endAsLost(db, row, sandbox, printed)
       : describeUnseen(started.execId, started.startedAt, sandbox)
   } catch (error) {
-    throw meansAway(error) ? unknownYet(started, error) : error
+    throw isOutage(error) ? unknownYet(started, error) : error
   }
 }
 

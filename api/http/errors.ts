@@ -4,7 +4,7 @@ import { errors } from '../../shared/contract/errors.ts'
 import { newRequestId } from '../../shared/data/ids.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
-import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
+import { isOutage, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { hasDisconnected, type OpenRequests, stoppingOf } from './shutdown.ts'
 import { type Upgrade, upgradeOf } from './websocket.ts'
 
@@ -62,7 +62,7 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
   }
   const stopping = stoppingOf(signal)
   if (stopping) return stopping
-  if (meansAway(error)) {
+  if (isOutage(error)) {
     log.warn({ reason: reasonOf(error) }, 'a dependency of the service is unavailable')
     return unavailable('A dependency of this service is unavailable. Try again in a moment.')
   }

@@ -71,7 +71,7 @@ export const deleteAccount = route(
     const { context } = app
     const waiter = { group: networkOf(app.clientAddress(request)), isKnown: true, signal }
     const { email } = await findOwner(app, id, body.current_password, waiter)
-    const ended = await suspend(context.db.share(id), id, { forGood: true })
+    const ended = await suspend(context.db.share(id), id, { isDeleted: true })
     await enqueueDestroy(context, ended, { requestId, log })
     return { id, email, sandboxes_ended: ended.length }
   },

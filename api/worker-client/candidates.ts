@@ -10,7 +10,7 @@ import {
   type ListedWorker,
   listWorkers,
   takesCalls,
-} from '../../shared/rpc/directory.ts'
+} from '../../shared/rpc/worker-registry.ts'
 import type { WorkerHealth } from './health.ts'
 
 const registryMs = 500

@@ -32,7 +32,7 @@ import {
   streamPath,
 } from '../../shared/rpc/calls.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
-import { type ListedWorker, takesCalls } from '../../shared/rpc/directory.ts'
+import { type ListedWorker, takesCalls } from '../../shared/rpc/worker-registry.ts'
 import { Candidates } from './candidates.ts'
 import { CallLost, type HandedOver, type HandOver, handOver, reportLost } from './hand-over.ts'
 import { bytesOver, WorkerHealth } from './health.ts'

@@ -7,9 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { wasStalled } from '../../shared/platform/event-loop-stall.ts'
 import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
 import type { Logger } from '../../shared/platform/log.ts'
-import { askWhetherAlive } from '../../shared/rpc/alive.ts'
+import { checkLiveness } from '../../shared/rpc/alive.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
-import type { ListedWorker } from '../../shared/rpc/directory.ts'
+import type { ListedWorker } from '../../shared/rpc/worker-registry.ts'
 
 const checkEveryMs = 1_000
 /** Checks of an unresponsive worker after its last call. During these, no call is sent to it. */
@@ -49,7 +49,7 @@ export class WorkerHealth {
   }
 
   async isAlive(worker: ListedWorker): Promise<boolean> {
-    return (await askWhetherAlive(worker, this.agent, this.livenessTimeouts.answer)) === 'alive'
+    return (await checkLiveness(worker, this.agent, this.livenessTimeouts.answer)) === 'alive'
   }
 
   close(): void {
@@ -101,7 +101,7 @@ class Watch {
     const { answer: answerMs, last } = this.health.livenessTimeouts
     const before = sleep(answerMs - last, undefined, { ref: false }).then(() => this.bytesOfCalls())
     // A refused or broken connection fails the calls without this.
-    const answer = await askWhetherAlive(this.worker, this.health.agent, answerMs)
+    const answer = await checkLiveness(this.worker, this.health.agent, answerMs)
     const isSilent = answer === 'silent' && !this.hasMovedSince(await before)
     // A wait with an event-loop stall does not count.
     if (isSilent && wasStalled(askedAt)) return this.scheduleCheck()

@@ -1,4 +1,4 @@
-/** The database and the keys for `npm run admin`: those of the environment, else those of `npm start` in this folder. */
+/** The database and keys for `npm run admin`, from the environment or from `npm start` in this folder. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -41,7 +41,10 @@ export function findRedis(): string {
   throw new Error('No Redis: set REDIS_URL, or run npm start in this folder.')
 }
 
-/** Generates the keys of a new installation, each of 256 random bits. @returns them by name, and as lines for an environment */
+/**
+ * Generates the keys of a new installation, each of 256 random bits.
+ * @returns them by name, and as lines for an environment
+ */
 export function makeKeys(): Report {
   const [JWT_SECRET, SECRETS_KEY] = [1, 2].map(() => randomBytes(32).toString('base64url')) as [
     string,
@@ -51,8 +54,8 @@ export function makeKeys(): Report {
 }
 
 /**
- * The keys for API processes, which replace SECRETS_KEY: derived from SECRETS_KEY of the environment or of .env, else from
- * that of `npm start` in this folder.
+ * The keys for API processes, which replace SECRETS_KEY: derived from SECRETS_KEY of the environment or of .env, else
+ * from that of `npm start` in this folder.
  * @returns them by name, and as lines for an environment
  * @throws with a message for the terminal when there is neither
  */

@@ -10,7 +10,7 @@ import { compileCache, readDotEnv, root } from '../root.mjs'
 
 const defaults = z.object(settingGroups.Addresses).parse({})
 
-/** The databases, and bubblewrap if it is needed, from the settings or started and installed here. */
+/** The databases, and bubblewrap if necessary, from the settings or from this machine. */
 export interface FoundServices {
   databaseUrl: string
   redisUrl: string
@@ -30,7 +30,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
     host: env.HOST || defaults.HOST,
     internalHost: env.INTERNAL_HOST || defaults.INTERNAL_HOST,
     ports: { PORT: port('PORT'), INTERNAL_PORT: port('INTERNAL_PORT'), RPC_PORT: port('RPC_PORT') },
-    /** How many processes of a kind to start, by the Procfile's name; 1 unless named. */
+    /** The number of processes by their name in the Procfile; 1 for others. */
     counts: new Map([
       ['worker', whole('WORKERS', values.workers ?? (env.WORKERS || '1'), 100)],
       ['api', whole('APIS', values.apis ?? (env.APIS || '1'), 100)],
@@ -52,10 +52,10 @@ function port(setting: 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT') {
   return { first: whole(setting, text || defaults[setting], 65_535), isSet: Boolean(text) }
 }
 
-function whole(name: string, text: string | number, most: number): number {
+function whole(name: string, text: string | number, max: number): number {
   const value = Number(text)
-  if (Number.isInteger(value) && value >= 0 && value <= most) return value
-  throw new Error(`${name} must be a whole number from 0 to ${most}, and is "${text}".`)
+  if (Number.isInteger(value) && value >= 0 && value <= max) return value
+  throw new Error(`${name} must be a whole number from 0 to ${max}, not "${text}".`)
 }
 
 export const secretFile = (name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string =>
@@ -74,8 +74,8 @@ function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): str
   return readFileSync(file, 'utf8').trim()
 }
 
-/** The keys of each kind of process. Only workers get the cluster's credential. */
-export function ownEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
+/** The keys of each kind of process. Only workers receive the credentials of the cluster. */
+export function keyEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
   if (kind !== 'api' && kind !== 'worker') return {}
   const keys = keysFor(kind, {
     JWT_SECRET: keepSecret('JWT_SECRET', dataFolder),

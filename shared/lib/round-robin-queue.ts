@@ -1,19 +1,19 @@
 /** A round-robin queue: groups are served in rotation, and each group in order of arrival. */
 export type RoundRobinQueue<T> = Map<string, T[]>
 
-export function append<T>(turns: RoundRobinQueue<T>, group: string, one: T): void {
-  const line = turns.get(group)
-  if (line) line.push(one)
-  else turns.set(group, [one])
+export function append<T>(queue: RoundRobinQueue<T>, group: string, item: T): void {
+  const waiting = queue.get(group)
+  if (waiting) waiting.push(item)
+  else queue.set(group, [item])
 }
 
-/** Removes and returns the next waiter, if there is one, and moves its group to the end. */
-export function takeFirst<T>(turns: RoundRobinQueue<T>): T | undefined {
-  const [first] = turns
+/** Removes and returns the next item, if any, and moves its group to the end. */
+export function takeFirst<T>(queue: RoundRobinQueue<T>): T | undefined {
+  const [first] = queue
   if (!first) return undefined
-  const [group, line] = first
-  turns.delete(group)
-  const one = line.shift()
-  if (line.length > 0) turns.set(group, line)
-  return one
+  const [group, waiting] = first
+  queue.delete(group)
+  const item = waiting.shift()
+  if (waiting.length > 0) queue.set(group, waiting)
+  return item
 }

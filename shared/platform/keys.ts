@@ -1,14 +1,14 @@
-/** Each kind of process gets only the keys that it needs, so an attacker in one does not have all of them. */
-import { callsKeyOf, publicKeyOf } from './seal.ts'
+/** Each kind of process receives only the keys that it needs, so that a compromised process does not reveal all. */
+import { publicKeyOf, rpcKeyOf } from './seal.ts'
 
-/** As in the environment: SECRETS_KEY and RPC_KEY may be comma-separated lists; the first is used. */
+/** As in the environment. SECRETS_KEY and RPC_KEY may be comma-separated lists, whose first key is used. */
 export interface Keys {
   JWT_SECRET: string
   SECRETS_KEY: string
   RPC_KEY?: string | undefined
 }
 
-/** Keys that the API gets instead of SECRETS_KEY. */
+/** The keys that the API receives instead of SECRETS_KEY. */
 export function keysOfApi({ SECRETS_KEY, RPC_KEY }: Pick<Keys, 'SECRETS_KEY' | 'RPC_KEY'>) {
   const secrets = SECRETS_KEY.split(',')
     .map((text) => text.trim())
@@ -16,11 +16,11 @@ export function keysOfApi({ SECRETS_KEY, RPC_KEY }: Pick<Keys, 'SECRETS_KEY' | '
   if (secrets.length === 0) throw new Error('SECRETS_KEY is empty')
   return {
     SECRETS_PUBLIC_KEY: publicKeyOf(secrets[0]!),
-    RPC_KEY: RPC_KEY ?? secrets.map(callsKeyOf).join(','),
+    RPC_KEY: RPC_KEY ?? secrets.map(rpcKeyOf).join(','),
   }
 }
 
-/** By the names of the settings; undefined for a key that the process must not have. */
+/** Returns the keys by the names of their settings; undefined for a key that the process must not have. */
 export function keysFor(kind: 'api' | 'worker', keys: Keys): Record<string, string | undefined> {
   const { RPC_KEY, SECRETS_PUBLIC_KEY } = keysOfApi(keys)
   return kind === 'api'

@@ -1,12 +1,12 @@
 /**
- * The memory budget of a process: the bytes that it holds for clients, by account and by kind. Bytes are reserved before
- * they are allocated. Each account has a limit, and so have all accounts together. Kept output is only added up here:
- * workers drop it instead of refusing requests (workers/exec/registry.ts).
+ * The memory budget of a process for data of clients, by account and kind. Bytes are reserved before they are
+ * allocated. Each account and all accounts together have a limit. Output of commands is counted but never refused:
+ * workers drop old output instead (workers/exec/registry.ts).
  */
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
 
-export const heldKinds = [
+export const memoryKinds = [
   'requests',
   'answers',
   'stdin',
@@ -15,9 +15,9 @@ export const heldKinds = [
   'websockets',
   'output',
 ] as const
-export type HeldKind = (typeof heldKinds)[number]
+export type MemoryKind = (typeof memoryKinds)[number]
 type StreamKind = 'streams' | 'uploads'
-/** Kinds of which an account may have only so many open. */
+/** Kinds with a limit on the number of open reservations of an account. */
 type LimitedKind = StreamKind | 'requests'
 
 /** Bytes. */
@@ -26,39 +26,39 @@ export interface MemoryLimits {
   ofAll: number
 }
 
-/** Buffers of one streamed answer or upload in this process, in bytes. */
+/** Bytes of the buffers of one streamed answer or upload. */
 const streamBytes = 128 * 1024
-/** The share of an account's limit for all unauthenticated requests together. A sign-up takes a few KiB. */
+/** The part of an account's limit that all unauthenticated requests share. A sign-up takes a few KiB. */
 const unauthenticatedShare = 1 / 4
-/** Above the limit of all accounts, those that do not hold most may use this share of it. */
+/** The additional part of the total limit, which is available to all accounts except the one that holds most. */
 const reserveShare = 1 / 4
-/** Milliseconds between two log lines about the same account. */
+/** Milliseconds between two log messages about the same account. */
 const logEveryMs = 10_000
 
-interface Held {
+interface AccountMemory {
   bytes: number
-  open: Map<HeldKind, number>
+  open: Map<MemoryKind, number>
   loggedAt: number
 }
 
 export class MemoryBudget {
-  /** Bytes of all accounts, by kind. */
-  readonly sums = Object.fromEntries(heldKinds.map((kind) => [kind, 0])) as Record<HeldKind, number>
-  readonly bounds: MemoryLimits
+  /** The bytes of all accounts, by kind. */
+  readonly sums = Object.fromEntries(memoryKinds.map((kind) => [kind, 0])) as Record<MemoryKind, number>
+  readonly limits: MemoryLimits
   private readonly log: Logger
-  private readonly ofOwner = new Map<string | undefined, Held>()
+  private readonly ofOwner = new Map<string | undefined, AccountMemory>()
   private ofAll = 0
 
-  constructor(bounds: MemoryLimits, log: Logger) {
-    this.bounds = bounds
+  constructor(limits: MemoryLimits, log: Logger) {
+    this.limits = limits
     this.log = log
   }
 
   /**
-   * Opens a holding without bytes.
+   * Opens a reservation without bytes.
    * @param accountId undefined for an unauthenticated request
    */
-  open(accountId: string | undefined, kind: HeldKind): Reservation {
+  open(accountId: string | undefined, kind: MemoryKind): Reservation {
     const owner = this.ofOwner.get(accountId) ?? {
       bytes: 0,
       open: new Map(),
@@ -69,7 +69,7 @@ export class MemoryBudget {
     return new Reservation(this, accountId, owner, kind)
   }
 
-  /** @throws {Problem} `rate_limited` when the account has `maxOpen` of this kind open */
+  /** @throws {Problem} `rate_limited` if the account has `maxOpen` reservations of this kind */
   openLimited(accountId: string, kind: LimitedKind, maxOpen: number): Reservation {
     const openCount = this.ofOwner.get(accountId)?.open.get(kind) ?? 0
     if (openCount >= maxOpen) throw tooManyOpen(kind, maxOpen)
@@ -77,26 +77,26 @@ export class MemoryBudget {
   }
 
   /**
-   * Opens a holding for the buffers of a stream.
-   * @throws {Problem} `rate_limited` when the account has too many open, or holds too much; `unavailable`
+   * Opens a reservation for the buffers of a stream.
+   * @throws {Problem} `rate_limited` if the account has too many open or is above a limit
    */
   openStream(accountId: string, kind: StreamKind, maxOpen = Number.POSITIVE_INFINITY): Reservation {
-    const holding = this.openLimited(accountId, kind, maxOpen)
+    const reservation = this.openLimited(accountId, kind, maxOpen)
     try {
-      holding.add(streamBytes)
-      return holding
+      reservation.add(streamBytes)
+      return reservation
     } catch (error) {
-      holding.free()
+      reservation.free()
       throw error
     }
   }
 
-  /** Called only by holdings, as are the two below. */
-  take(accountId: string | undefined, owner: Held, kind: HeldKind, bytes: number): void {
-    const { ofAccount, ofAll } = this.bounds
-    const most = accountId === undefined ? ofAccount * unauthenticatedShare : ofAccount
+  /** Called only by reservations, as are `close` and `count`. */
+  take(accountId: string | undefined, owner: AccountMemory, kind: MemoryKind, bytes: number): void {
+    const { ofAccount, ofAll } = this.limits
+    const limit = accountId === undefined ? ofAccount * unauthenticatedShare : ofAccount
     const wanted = owner.bytes + bytes
-    if (wanted > most) throw this.refusal(accountId, owner, kind, most)
+    if (wanted > limit) throw this.refusal(accountId, owner, kind, limit)
     const over = this.ofAll + bytes - ofAll
     if (over > 0 && (over > ofAll * reserveShare || this.holdsMost(owner, wanted))) {
       throw this.refusal(accountId, owner, kind, undefined)
@@ -104,60 +104,70 @@ export class MemoryBudget {
     this.count(owner, kind, bytes)
   }
 
-  close(accountId: string | undefined, owner: Held, kind: HeldKind): void {
+  close(accountId: string | undefined, owner: AccountMemory, kind: MemoryKind): void {
     const left = owner.open.get(kind)! - 1
     if (left > 0) owner.open.set(kind, left)
     else owner.open.delete(kind)
     if (owner.open.size === 0) this.ofOwner.delete(accountId)
   }
 
-  count(owner: Held, kind: HeldKind, bytes: number): void {
+  count(owner: AccountMemory, kind: MemoryKind, bytes: number): void {
     owner.bytes += bytes
     this.ofAll += bytes
     this.sums[kind] += bytes
   }
 
-  /** Whether no other account would hold more. Called only when memory is short. */
-  private holdsMost(owner: Held, wanted: number): boolean {
+  /** Whether no other account holds as much. Called only above the total limit. */
+  private holdsMost(owner: AccountMemory, wanted: number): boolean {
     for (const other of this.ofOwner.values()) if (other !== owner && other.bytes >= wanted) return false
     return true
   }
 
-  private refusal(accountId: string | undefined, owner: Held, kind: HeldKind, most: number | undefined) {
+  private refusal(
+    accountId: string | undefined,
+    owner: AccountMemory,
+    kind: MemoryKind,
+    limit: number | undefined,
+  ) {
     if (performance.now() - owner.loggedAt > logEveryMs) {
       owner.loggedAt = performance.now()
       const held = { account_id: accountId, kind, held_bytes: owner.bytes, held_by_all: this.ofAll }
-      this.log.warn(held, 'refused an account that holds too much memory')
+      this.log.warn(held, 'refused a request: the account is above its memory budget')
     }
     if (accountId === undefined) return shortOfMemory()
-    return most === undefined ? holdsMost() : tooMuch(most)
+    return limit === undefined ? holdsMost() : tooMuch(limit)
   }
 }
 
-/** Bytes of one account and one kind. */
+/** Reserved bytes of one account and kind. */
 export class Reservation {
   private bytes = 0
   private isOver = false
   private readonly memoryBudget: MemoryBudget
   readonly accountId: string | undefined
-  private readonly owner: Held
-  private readonly kind: HeldKind
+  private readonly owner: AccountMemory
+  private readonly kind: MemoryKind
 
-  constructor(memoryBudget: MemoryBudget, accountId: string | undefined, owner: Held, kind: HeldKind) {
+  constructor(
+    memoryBudget: MemoryBudget,
+    accountId: string | undefined,
+    owner: AccountMemory,
+    kind: MemoryKind,
+  ) {
     this.memoryBudget = memoryBudget
     this.accountId = accountId
     this.owner = owner
     this.kind = kind
   }
 
-  /** @throws {Problem} `rate_limited` for an account above a limit, `unavailable` for an unauthenticated request */
+  /** @throws {Problem} above a limit: `rate_limited`, or `unavailable` for an unauthenticated request */
   add(bytes: number): void {
     if (this.isOver) return
     this.memoryBudget.take(this.accountId, this.owner, this.kind, bytes)
     this.bytes += bytes
   }
 
-  /** Adds the bytes if there is room for them. Returns whether there was. */
+  /** Adds the bytes and returns true, or returns false above a limit. */
   tryAdd(bytes: number): boolean {
     try {
       this.add(bytes)
@@ -167,8 +177,8 @@ export class Reservation {
     }
   }
 
-  /** Moves bytes into a new holding of another kind, which may last longer. */
-  move(kind: HeldKind, bytes: number): Reservation {
+  /** Moves bytes to a new reservation of another kind, which may live longer. */
+  move(kind: MemoryKind, bytes: number): Reservation {
     const other = this.memoryBudget.open(this.accountId, kind)
     this.give(bytes)
     other.bytes = bytes
@@ -182,7 +192,7 @@ export class Reservation {
     this.memoryBudget.count(this.owner, this.kind, -bytes)
   }
 
-  /** Releases all bytes. Nothing is counted after that. */
+  /** Releases all bytes, and ignores later changes. */
   free(): void {
     if (this.isOver) return
     this.isOver = true
@@ -191,28 +201,28 @@ export class Reservation {
   }
 }
 
-const tooMuch = (most: number) =>
+const tooMuch = (limit: number) =>
   new Problem(
     'rate_limited',
-    `This account's requests that run, answers and output that it has yet to read, and stdin that its commands have ` +
-      `yet to read may have ${most} bytes together. Wait for one of them, or send and read less at once.`,
+    `This account's open requests, unread answers and output, and unread stdin may have ${limit} bytes together. ` +
+      'Wait until one of them is complete, or transfer less data concurrently.',
     { retryAfterSeconds: 1 },
   )
 
 const holdsMost = () =>
   new Problem(
     'rate_limited',
-    'The service is short of memory, and this account holds most of it. Wait until one of its requests is over.',
+    'The service is short of memory, and this account uses the most. Retry after one of its requests is complete.',
     { retryAfterSeconds: 2 },
   )
 
-const shortOfMemory = () => unavailable('The service is short of memory right now. Try again in a moment.')
+const shortOfMemory = () => unavailable('The service is short of memory. Try again in a moment.')
 
 function tooManyOpen(kind: LimitedKind, maxOpen: number): Problem {
   const details: Record<LimitedKind, string> = {
-    requests: `This account has ${maxOpen} requests open here. Wait until one of them is over.`,
-    streams: `This account has ${maxOpen} streamed answers open at one worker. Read one of them to its end, or close it, then try again.`,
-    uploads: `This account has ${maxOpen} uploads open at one worker. Finish or cancel one of them, then try again.`,
+    requests: `This account has ${maxOpen} open requests. Wait until one of them is complete.`,
+    streams: `This account has ${maxOpen} streamed answers open at one worker. Read one to the end or close it, then try again.`,
+    uploads: `This account has ${maxOpen} uploads open at one worker. Finish or cancel one, then try again.`,
   }
   return new Problem('rate_limited', details[kind], { retryAfterSeconds: 1 })
 }

@@ -1,12 +1,12 @@
-/** Checks of a sandbox's state, shared by API and workers. */
+/** Checks of the state of a sandbox, shared by API and workers. */
 import type { SandboxRow } from '../data/sandboxes.ts'
 import { Problem } from './problem.ts'
 
 type EndedSandbox = Pick<SandboxRow, 'id' | 'destroy_reason' | 'destroy_detail'>
 
-/** Also for a sandbox of another account. @throws {Problem} `not_found` */
+/** For a sandbox that does not exist or belongs to another account. @throws {Problem} `not_found` */
 export function refuseMissing(): never {
-  throw new Problem('not_found', 'There is no such sandbox.')
+  throw new Problem('not_found', 'The sandbox does not exist.')
 }
 
 /** @throws {Problem} `sandbox_destroyed`, or `sandbox_starting` while its pod is being created */
@@ -18,7 +18,6 @@ export function assertRunning(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at
   })
 }
 
-/** @throws {Problem} `sandbox_destroyed` */
 export function refuseDestroyed({ id, destroy_reason, destroy_detail }: EndedSandbox): never {
   const why = [destroy_reason, destroy_detail].filter(Boolean).join(', ')
   throw new Problem('sandbox_destroyed', `The sandbox is destroyed (${why}). Create a new one.`, {

@@ -1,4 +1,6 @@
-/** The thread of stall.ts. It counts its own ticks, which also stop while the process or the machine is suspended. */
+/**
+ * The thread of stall.ts. It counts its own ticks, because they also stop while the process or machine is suspended.
+ */
 import { write } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 
@@ -12,9 +14,9 @@ const timer = setInterval(() => {
   seen = beat
   if (ticks < maxTicks) return
   clearInterval(timer)
-  const words = `The event loop stood still for ${(ticks * tickMs) / 1000} s: process ${process.pid} ends itself.\n`
-  write(2, words, end)
-  // Perhaps it stalls because its output is not read.
+  const message = `The event loop was stalled for ${(ticks * tickMs) / 1000} s. Process ${process.pid} exits.\n`
+  write(2, message, end)
+  // The stall may be caused by unread output, which would also block this write.
   setTimeout(end, 1_000)
 }, tickMs)
 

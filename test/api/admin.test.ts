@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 import { listAccounts, revokeSessionsOf, suspendAccount, unsuspendAccount } from '../../api/admin/accounts.ts'
 import { readLimits } from '../../api/admin/limits.ts'
 import { root } from '../../scripts/root.mjs'
-import { listWorkers } from '../../shared/rpc/directory.ts'
 import { fingerprintOf } from '../../shared/rpc/key-holders.ts'
+import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { type Account, callAs, type Refusal } from '../support/account.ts'
 import { startWorld } from '../support/index.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -227,7 +227,7 @@ test('--json prints one object for programs, errors too', async () => {
   const { code, stdout } = await admin('--json', 'limits', email, '--hours', '3')
   expect({ code, ...JSON.parse(stdout) }).toEqual({ code: 0, id, email, limits })
   const wrong = await admin('limit', email, '--json')
-  const message = 'There is no admin command limit.'
+  const message = 'Unknown admin command limit.'
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
   expect(JSON.parse(wrong.stdout)).toEqual({ error: { message, exit_code: 2 } })
 
@@ -250,11 +250,11 @@ test('--json prints one object for programs, errors too', async () => {
 
 test.each([
   [[], 2, 'A command is missing.\n\nUsage'],
-  [['acounts'], 2, 'There is no admin command acounts.\n\nUsage'],
+  [['acounts'], 2, 'Unknown admin command acounts.\n\nUsage'],
   [['suspend'], 2, 'suspend takes the EMAIL of one account.'],
   [['accounts', 'a@b.c'], 2, 'accounts takes no EMAIL.'],
   [['suspend', 'nobody@example.com'], 1, 'There is no account nobody@example.com'],
-  [['suspend', 'a@b.c', '--hours', '1'], 2, '--hours does not go with suspend'],
+  [['suspend', 'a@b.c', '--hours', '1'], 2, 'suspend has no option --hours'],
 ] as const)('%j is refused in words', async (args, code, words) => {
   expect(await admin(...args)).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(words) })
 })

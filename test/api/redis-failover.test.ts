@@ -1,7 +1,7 @@
 /** Redis behind one address that moves to a replica, and connections that fall silent. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
+import { inOrderFor, listWorkers } from '../../shared/rpc/worker-registry.ts'
 import type { Account } from '../support/account.ts'
 import { moveClockOfRedis } from '../support/clock.ts'
 import { openPair, type Pair } from '../support/failover.ts'

@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { WorkerHealth } from '../../api/worker-client/health.ts'
 import { livenessTimeoutsOf } from '../../shared/platform/liveness-timeouts.ts'
-import { listWorkers } from '../../shared/rpc/directory.ts'
+import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ apis: 0 })

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { Outbox } from '../../api/mcp/outbox.ts'
 import { endpoints } from '../../shared/contract/index.ts'
-import type { HeldKind } from '../../shared/platform/memory-budget.ts'
+import type { MemoryKind } from '../../shared/platform/memory-budget.ts'
 import { type Account, pathOf } from '../support/account.ts'
 import { readEvents } from '../support/events.ts'
 import { sumUp } from '../support/metrics.ts'
@@ -15,7 +15,7 @@ const mebibyte = 1024 * 1024
 const { world, alice, params, sh, waitForExit } = shareSandbox({ env: { MEMORY_PER_ACCOUNT_MIB: '32' } })
 
 /** Bytes that the worker and the API hold. */
-const heldIn = async (kind: HeldKind) =>
+const heldIn = async (kind: MemoryKind) =>
   (
     await sumUp(
       [...world.workers, ...world.apis].map(({ internalUrl }) => internalUrl),

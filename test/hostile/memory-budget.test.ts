@@ -1,7 +1,7 @@
 /** The ledger: who may hold how much memory of a process, and who is refused first. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
-import { heldKinds, MemoryBudget } from '../../shared/platform/memory-budget.ts'
+import { MemoryBudget, memoryKinds } from '../../shared/platform/memory-budget.ts'
 
 const ofAccount = 1_000
 const ofAll = 2_500
@@ -61,7 +61,7 @@ test('bytes that move to another kind are counted once, in either order of relea
   request.free()
   expect(memoryBudget.sums).toMatchObject({ requests: 0, stdin: 900 })
   stdin.free()
-  expect(Object.values(memoryBudget.sums)).toEqual(heldKinds.map(() => 0))
+  expect(Object.values(memoryBudget.sums)).toEqual(memoryKinds.map(() => 0))
 })
 
 test('strangers share a quarter of what an account may have, and are told to come back', () => {

@@ -6,9 +6,9 @@ import { Queue } from 'bullmq'
 import { beforeAll, expect, test } from 'vitest'
 import { newWorkerId } from '../../shared/data/ids.ts'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
-import { askWhetherAlive } from '../../shared/rpc/alive.ts'
+import { checkLiveness } from '../../shared/rpc/alive.ts'
 import { acceptCallsTo, openCallAgent } from '../../shared/rpc/channel.ts'
-import { announceWorker, inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
+import { announceWorker, inOrderFor, listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 const { world, params, exec, sh } = shareSandbox()
@@ -229,7 +229,7 @@ test('calls have a port of their own: the internal port takes none, with the rig
   const { internalUrl, callsUrl } = world.workers[0]!
   const [worker] = await listWorkers(world)
   expect(worker!.url).toBe(callsUrl)
-  const ask = (url: string) => askWhetherAlive({ ...worker!, url }, openCallAgent(), soonMs)
+  const ask = (url: string) => checkLiveness({ ...worker!, url }, openCallAgent(), soonMs)
   expect(await ask(callsUrl)).toBe('alive')
   expect(await ask(internalUrl.replace('http', 'https'))).toBe('gone')
 })

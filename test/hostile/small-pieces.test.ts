@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { Notifications } from '../../shared/platform/notify.ts'
 import { connectRedis } from '../../shared/platform/redis.ts'
-import { makePieceLimit } from '../../shared/platform/sockets.ts'
+import { makeChunkLimit } from '../../shared/platform/sockets.ts'
 import { headOf, openRaw } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -111,7 +111,7 @@ describe('a body that is refused before it is complete', () => {
 })
 
 test('a wait for a notification ends with its request', async () => {
-  const subscriber = connectRedis(world.plugs.redis.url, 'patient', pino({ enabled: false }))
+  const subscriber = connectRedis(world.plugs.redis.url, 'retry', pino({ enabled: false }))
   const notifications = new Notifications(subscriber)
   const request = new AbortController()
   const waits = [0, 1].map(() => notifications.next('key', 'key_1', 600_000, request.signal))
@@ -122,32 +122,32 @@ test('a wait for a notification ends with its request', async () => {
 
 describe('the limit on small pieces', () => {
   test('admits 1,024 empty pieces at once, and not one more', () => {
-    const isExceededBy = makePieceLimit(() => 0)
+    const isExceededBy = makeChunkLimit(() => 0)
     for (let piece = 0; piece < 1_024; piece++) expect(isExceededBy(0)).toBe(false)
     expect(isExceededBy(0)).toBe(true)
   })
 
   test('admits any number of pieces of 16 bytes', () => {
-    const isExceededBy = makePieceLimit(() => 0)
+    const isExceededBy = makeChunkLimit(() => 0)
     for (let piece = 0; piece < 100_000; piece++) expect(isExceededBy(16)).toBe(false)
   })
 
   test('admits 200 pieces of one byte a second for a day, and refuses 400 within half a minute', () => {
     const day = 24 * 60 * 60
     let now = 0
-    const slow = makePieceLimit(() => now)
+    const slow = makeChunkLimit(() => now)
     for (let piece = 0; piece < day * 200; piece++) {
       now = piece * 5
       if (slow(1)) throw new Error(`refused after ${piece} pieces`)
     }
     now = 0
-    const fast = makePieceLimit(() => now)
+    const fast = makeChunkLimit(() => now)
     while (!fast(1)) now += 2.5
     expect(now).toBeLessThan(30_000)
   })
 
   test('large pieces do not pay in advance', () => {
-    const isExceededBy = makePieceLimit(() => 0)
+    const isExceededBy = makeChunkLimit(() => 0)
     isExceededBy(1024 * 1024)
     const refused = Array.from({ length: 5_000 }).findIndex(() => isExceededBy(0))
     expect(refused).toBe(1_024)

@@ -8,7 +8,7 @@ import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { allowLongStall, portsOf, readSendQueues, StalledClients } from '../../api/http/stalled-clients.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { HeldKind } from '../../shared/platform/memory-budget.ts'
+import type { MemoryKind } from '../../shared/platform/memory-budget.ts'
 import { pathOf } from '../support/account.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
@@ -26,7 +26,7 @@ const batchSize = 8
 const streamBytes = 128 * 1024
 
 /** Bytes that the workers and the APIs hold. */
-async function heldBy({ workers, apis }: Pick<World, 'workers' | 'apis'>, kind: HeldKind): Promise<number> {
+async function heldBy({ workers, apis }: Pick<World, 'workers' | 'apis'>, kind: MemoryKind): Promise<number> {
   const urls = [...workers, ...apis].map(({ internalUrl }) => internalUrl)
   return (await sumUp(urls, 'sandlot_held_bytes', 'kind'))[kind]!
 }
@@ -45,7 +45,7 @@ describeOnBothDrivers('streams', (driver) => {
     const { world, alice, params, sh } = shareSandbox({ driver, env: { CLIENT_STALL_SECONDS: '3600' } })
 
     const opened = closedAfterEach()
-    const heldIn = (kind: HeldKind) => heldBy(world, kind)
+    const heldIn = (kind: MemoryKind) => heldBy(world, kind)
     const pathTo = (query: object) => pathOf(endpoints.readRawFile, { params, query: query as never })
 
     /** A reader that has got the head of its answer, and takes nothing more. */
@@ -139,7 +139,7 @@ describeOnBothDrivers('streams', (driver) => {
     const { world, alice, params, sh } = shareSandbox({ driver, env: { CLIENT_STALL_SECONDS: '3' } })
 
     const opened = closedAfterEach()
-    const heldIn = (kind: HeldKind) => heldBy(world, kind)
+    const heldIn = (kind: MemoryKind) => heldBy(world, kind)
     const openStalled = (path: string, method = 'GET', more = {}, body = '') => {
       const head = headOf(method, path, { authorization: `Bearer ${alice.key}`, ...more })
       const reader = openRaw(world.url(), head + body)

@@ -1,7 +1,7 @@
 /** A migrated database for one world: a copy of a template that each run makes once. */
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
-import { type Database, ofRequests, openDatabase } from '../../shared/data/database.ts'
+import { type Database, openDatabase, requestTimeouts } from '../../shared/data/database.ts'
 
 export interface TestDatabase {
   url: string
@@ -60,8 +60,8 @@ const otherDatabase = (url: string, name: string) => url.replace(/\/\/\/[^?]*/, 
 
 async function asAdmin(url: string, work: (db: Database) => Promise<unknown>): Promise<void> {
   // The process that makes the template keeps the others waiting.
-  const bounds = { ...ofRequests, answer: 0, statement: 0, lock: 0, idle: 0 }
-  const db = openDatabase(url, { connections: 2, bounds })
+  const timeouts = { ...requestTimeouts, answer: 0, statement: 0, lock: 0, idle: 0 }
+  const db = openDatabase(url, { connections: 2, timeouts })
   try {
     await work(db)
   } finally {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { usualSeconds } from '../../shared/platform/liveness-timeouts.ts'
+import { defaultSeconds } from '../../shared/platform/liveness-timeouts.ts'
 import { noteMeasured } from './measured.ts'
 
 /**
@@ -12,7 +12,7 @@ export const isSoak = patience === 1
 /** Settings of all processes and drivers of tests. In the gate, what lives on a busy machine is not taken for silent. */
 export const patientEnv: Record<string, string> = isSoak ? {} : { WORKER_LIVENESS_TIMEOUT_SECONDS: '6' }
 /** Of a process that is to find out that another one is gone, and of which nothing else is asked meanwhile. */
-export const defaultLiveness = { WORKER_LIVENESS_TIMEOUT_SECONDS: String(usualSeconds) }
+export const defaultLiveness = { WORKER_LIVENESS_TIMEOUT_SECONDS: String(defaultSeconds) }
 /** The limit of a test is longer, so that a wait tells what it waited for. */
 const longestMs = 150_000
 

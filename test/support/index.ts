@@ -66,7 +66,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const settings = readSettings(env)
   const db = openDatabase(database.url, { connections: 4 })
   undo.defer(() => db.close())
-  const redis = connectRedis(redisPlug.url, 'patient', pino({ level: 'silent' }))
+  const redis = connectRedis(redisPlug.url, 'retry', pino({ level: 'silent' }))
   undo.defer(() => redis.disconnect())
 
   const processes: Process[] = []

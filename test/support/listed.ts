@@ -1,4 +1,4 @@
-import { announceEveryMs, announceWorker, listWorkers } from '../../shared/rpc/directory.ts'
+import { announceEveryMs, announceWorker, listWorkers } from '../../shared/rpc/worker-registry.ts'
 import type { World } from './world.ts'
 
 /** Goes on to list the workers there are, though they stand still for longer than a list lasts. */

@@ -28,8 +28,8 @@ export const past = '20990101_past'
 export const growth = '20990102_growth'
 export const listWithOnline = [
   ...migrationsList,
-  { name: past, class: Past, does: 'deletes environments of sandboxes that have ended' },
-  { name: growth, class: Growth, does: 'replaces indexes' },
+  { name: past, class: Past, description: 'deletes environments of sandboxes that have ended' },
+  { name: growth, class: Growth, description: 'replaces indexes' },
 ]
 
 /** Statements that take a migration back, as far as the code works without it. */

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { listWorkers } from '../../shared/rpc/directory.ts'
+import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { describeOnBothInSoak } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
 import { expectWithin } from '../support/eventually.ts'

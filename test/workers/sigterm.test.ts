@@ -1,7 +1,7 @@
 /** Workers that are told to end: what they finish, and who takes over. At once: each mostly waits. */
 import { expect, test } from 'vitest'
-import { livenessTimeoutsOf, usualSeconds } from '../../shared/platform/liveness-timeouts.ts'
-import { listWorkers } from '../../shared/rpc/directory.ts'
+import { livenessTimeoutsOf, defaultSeconds } from '../../shared/platform/liveness-timeouts.ts'
+import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { bytesOf, readEvents } from '../support/events.ts'
 import { defaultLiveness } from '../support/eventually.ts'
 import { type Process, startWorld } from '../support/index.ts'
@@ -57,7 +57,7 @@ test.concurrent('what runs in a worker that ends is there to the last, for lists
 
   const stopped = world.workers[0]!.stop()
   // Longer than a worker may be missing before its commands are ended.
-  const end = performance.now() + livenessTimeoutsOf(usualSeconds).missing + 4_000
+  const end = performance.now() + livenessTimeoutsOf(defaultSeconds).missing + 4_000
   await world.eventually(async () => (await listWorkers(world)).some((worker) => worker.isDraining), 10_000)
   const follower = readEvents(await alice.open('streamExec', { params: one }))
   while (performance.now() < end) {

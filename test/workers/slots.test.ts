@@ -2,7 +2,7 @@
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openMetrics } from '../../shared/platform/metrics.ts'
-import { inOrderFor, type WorkerEntry } from '../../shared/rpc/directory.ts'
+import { inOrderFor, type WorkerEntry } from '../../shared/rpc/worker-registry.ts'
 import {
   type Driver,
   DriverUnavailable,

@@ -9,9 +9,9 @@ import { markEnded, markOrphanLost } from '../../shared/data/exec-writes.ts'
 import { findMissingWorkers, findOrphans, type Orphan } from '../../shared/data/execs.ts'
 import { podOf } from '../../shared/data/sandboxes.ts'
 import { wasStalled } from '../../shared/platform/event-loop-stall.ts'
-import { askWhetherAlive } from '../../shared/rpc/alive.ts'
+import { checkLiveness } from '../../shared/rpc/alive.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
-import { findEntries, listWorkers } from '../../shared/rpc/directory.ts'
+import { findEntries, listWorkers } from '../../shared/rpc/worker-registry.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { killSessions } from '../shell/kill.ts'
 import type { CommandProcesses } from '../shell/slot.ts'
@@ -34,7 +34,7 @@ export function makeOrphanReconciler(worker: OrphansContext): () => Promise<void
 
   async function findAlive(ids: string[]): Promise<string[]> {
     const entries = await findEntries(worker, ids)
-    const answers = await Promise.all(entries.map((entry) => askWhetherAlive(entry, agent, answerMs)))
+    const answers = await Promise.all(entries.map((entry) => checkLiveness(entry, agent, answerMs)))
     return entries.filter((_, at) => answers[at] === 'alive').map(({ id }) => id)
   }
 

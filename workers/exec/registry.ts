@@ -62,12 +62,12 @@ export class Commands {
     const all = this.of(sandboxId)
     shareUnread(all)
     this.keepWithin(limits.keptBytesOfSandbox, sandboxId, all)
-    const { sums, bounds } = this.memoryBudget
-    if (sums.output <= bounds.ofAll) return
+    const { sums, limits: memoryLimits } = this.memoryBudget
+    if (sums.output <= memoryLimits.ofAll) return
     for (const other of this.bySize()) {
-      if (sums.output <= bounds.ofAll) return
+      if (sums.output <= memoryLimits.ofAll) return
       const others = this.of(other)
-      this.keepWithin(sum(others) - (sums.output - bounds.ofAll), other, others)
+      this.keepWithin(sum(others) - (sums.output - memoryLimits.ofAll), other, others)
     }
   }
 

@@ -1,7 +1,7 @@
 /** When a command's row is written, and what its worker learns from that. */
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { type DatabaseClock, readOf } from '../../shared/data/clock.ts'
-import { ofRequests, type Queries } from '../../shared/data/database.ts'
+import { type Queries, requestTimeouts } from '../../shared/data/database.ts'
 import {
   confirmExited,
   insertExec,
@@ -41,7 +41,7 @@ export async function recordStart(
   const { db, lines, settings, id: workerId, takenBack } = worker
   const hash = idempotencyKey ? hashOfRequest(request, settings.rpcKeys) : null
   const isBackground = (request.background || request.tty) ?? false
-  const endsMs = readOf(clock) + ofRequests.statement
+  const endsMs = readOf(clock) + requestTimeouts.statement
   const started = {
     id: execId,
     sandboxId,
@@ -56,7 +56,7 @@ export async function recordStart(
   }
   const isInserted = await insertExec(db.share(accountId), started).catch((error) => {
     // PostgreSQL may have it, or still be at it.
-    void takenBack.take(execId, endsMs + ofRequests.statement)
+    void takenBack.take(execId, endsMs + requestTimeouts.statement)
     throw error
   })
   if (isInserted) return undefined

@@ -2,7 +2,7 @@
 
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/directory.ts'
+import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/worker-registry.ts'
 
 /** Milliseconds between attempts while Redis is unavailable. */
 const retryMs = 100

@@ -1,6 +1,6 @@
 /** Turns failures into answers for the API. */
 
-import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
+import { isOutage, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
 
 /** The command of this Idempotency-Key belongs to another worker, which the API calls then. No client sees this error. */
@@ -28,10 +28,10 @@ export function problemOf(error: unknown): { status: number; body: CallProblem }
 
 /** Whether it is an internal error, which is logged. */
 export const isFault = (error: unknown): boolean =>
-  !(error instanceof Problem || error instanceof ExecElsewhere || meansAway(error))
+  !(error instanceof Problem || error instanceof ExecElsewhere || isOutage(error))
 
 function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
-  if (meansAway(error)) return unavailable('A part of the service is away. Try again.')
+  if (isOutage(error)) return unavailable('A part of the service is away. Try again.')
   return new Problem('internal_error', 'Something went wrong in a worker.')
 }

@@ -1,6 +1,6 @@
 /**
  * Which sandboxes' slots this worker owns. The API sends a sandbox's commands to the first worker in the order of
- * shared/rpc/directory.ts, and that worker opens slots for it. Both compute it from the same list, so there is no lease
+ * shared/rpc/worker-registry.ts, and that worker opens slots for it. Both compute it from the same list, so there is no lease
  * to renew or lose. Two processes whose lists differ for a second cost one command its slot.
  */
 import { addAbortListener } from 'node:events'
@@ -11,7 +11,7 @@ import {
   listWorkers,
   takesCalls,
   type WorkerEntry,
-} from '../../shared/rpc/directory.ts'
+} from '../../shared/rpc/worker-registry.ts'
 
 export interface SlotOwner {
   /**

@@ -8,9 +8,9 @@ import type { RequestOptions } from 'node:https'
 import { ApiException, KubeConfig, type RequestContext } from '@kubernetes/client-node'
 import { Agent, type Dispatcher } from 'undici'
 import {
+  defaultSeconds,
   type LivenessTimeouts,
   livenessTimeoutsOf,
-  usualSeconds,
 } from '../../../shared/platform/liveness-timeouts.ts'
 import { SettingsError } from '../../../shared/platform/settings.ts'
 import { DriverUnavailable, NotSetUp } from '../driver.ts'
@@ -24,7 +24,7 @@ export class ClusterConnection extends KubeConfig {
   #pool: Dispatcher | undefined
   #path: string | undefined
   #text: string | undefined
-  livenessTimeouts: LivenessTimeouts = livenessTimeoutsOf(usualSeconds)
+  livenessTimeouts: LivenessTimeouts = livenessTimeoutsOf(defaultSeconds)
 
   /**
    * @param path of a kubeconfig; without one, the service account of the pod that this runs in

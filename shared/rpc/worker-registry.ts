@@ -1,7 +1,7 @@
 /**
- * The list of live workers: their addresses, and whether they reach the cluster. It is a hash in Redis in which each
- * worker renews its entry every second, on Redis' clock. Redis is not trusted: an entry counts only when it is signed
- * under RPC_KEY, and recent.
+ * The registry of live workers: their addresses, and whether they can reach the cluster. It is a hash in Redis in which
+ * each worker renews its entry every second, by the clock of Redis. Redis is not trusted, so an entry is valid only if
+ * it is recent and signed under RPC_KEY.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Redis } from 'ioredis'
@@ -14,29 +14,29 @@ export interface WorkerEntry {
   id: string
   /** The base address of its internal server. */
   url: string
-  /** Why it creates no sandboxes: the cluster is unreachable or misconfigured. Null when it creates some. */
+  /** Why it cannot create sandboxes: the cluster is unreachable or misconfigured. Null if it can. */
   driverProblem: string | null
   /** False when only an operator can fix the problem. */
   isSetUp?: boolean | undefined
-  /** It is stopping: it accepts no new work, but still serves its commands. */
+  /** It is stopping. It accepts no new work, but continues to serve its running commands. */
   isDraining?: boolean | undefined
 }
 
-/** A worker whose entry is signed. */
+/** A worker with a valid signature. */
 export interface ListedWorker extends WorkerEntry {
-  /** The one of our keys that it signed with. It takes calls under that one. */
+  /** The RPC_KEY that it signed with and that it accepts. */
   secret: string
 }
 
 export const announceEveryMs = 1_000
 /**
- * Milliseconds. A worker that cannot reach Redis may live all the same. Until its entry is this old, others find its
- * address there, and ask.
+ * Milliseconds. A worker that cannot reach Redis may still be alive, so its address is kept for this long after the
+ * last renewal, and other processes can send a liveness check to it.
  */
 const keptMs = 3_600_000
 /**
  * Milliseconds for which an attacker who controls Redis can replay an entry, and by which the clocks of two machines
- * may differ. The attacker gains only a worker that seems alive: no other process can take its calls (channel.ts).
+ * may differ. A replay only makes a dead worker appear alive: no other process can answer its RPCs (channel.ts).
  */
 const replayMs = 60_000
 const key = 'sandlot:workers'
@@ -60,7 +60,7 @@ const listScript = `
   end
   return live`
 
-/** @param secrets all of RPC_KEY: a reader needs only one of them */
+/** @param secrets all values of RPC_KEY; a reader needs one of them */
 export async function announceWorker(
   redis: Redis,
   secrets: readonly string[],
@@ -75,7 +75,7 @@ export const withdrawWorker = async (redis: Redis, id: string): Promise<void> =>
   await redis.hdel(key, id)
 }
 
-/** The live workers. Entries that are not signed under one of our keys, or are too old, are skipped and logged. */
+/** Returns the live workers. Entries with an invalid signature or an old timestamp are skipped and logged. */
 export async function listWorkers({
   redis,
   settings,
@@ -92,7 +92,7 @@ export async function listWorkers({
   return [...listed.values()]
 }
 
-/** The last entries of these workers, which need not be alive. */
+/** Returns the latest entries of these workers, including dead ones. */
 export async function findEntries(
   { redis, settings }: Pick<Context, 'redis' | 'settings'>,
   ids: readonly string[],
@@ -107,7 +107,7 @@ export async function findEntries(
 const sign = (secret: string, text: string): Buffer =>
   createHmac('sha256', deriveKey(secret, 'sandlot worker entries')).update(text).digest()
 
-/** @returns undefined for an entry that is not signed; else also when it was, by its worker's clock */
+/** @returns undefined without a valid signature; `at` is when the worker signed it, by its own clock */
 function readEntry(
   entry: string,
   secrets: readonly string[],
@@ -115,9 +115,9 @@ function readEntry(
   const space = entry.indexOf(' ')
   const text = entry.slice(space + 1)
   const signatures = entry.slice(0, Math.max(0, space)).split(',')
-  const secret = secrets.find((each) => {
-    const right = sign(each, text)
-    return signatures.some((signature) => isEqual(Buffer.from(signature, 'base64url'), right))
+  const secret = secrets.find((candidate) => {
+    const expected = sign(candidate, text)
+    return signatures.some((signature) => isEqual(Buffer.from(signature, 'base64url'), expected))
   })
   if (secret === undefined) return undefined
   const { at, ...worker } = JSON.parse(text) as WorkerEntry & { at: number }
@@ -133,17 +133,17 @@ function warnOfForgery(log: Logger) {
   if (performance.now() - warnedAt < warnEveryMs) return
   warnedAt = performance.now()
   log.warn(
-    'Redis lists a worker whose entry none of our RPC_KEY signed, or whose clock is a minute off: it gets nothing',
+    'ignoring a worker in Redis whose entry is not signed under RPC_KEY, or whose clock is off by a minute',
   )
 }
 
 export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
 
 /**
- * Rendezvous hashing: all processes compute the same order of workers for a sandbox. The first is its slot owner,
- * which gets its calls and keeps slots for it. A worker that starts or stops moves only its own share. Only the end of
- * the id counts, which a sandbox shares with the warm pod that it claimed.
- * @param id a sandbox's, or the name of a warm pod
+ * Rendezvous hashing: all processes compute the same order of workers for a sandbox. The first one is its slot owner,
+ * which receives its RPCs. A worker that starts or stops changes the owner of only its own share. Only the end of the
+ * id is hashed, which a sandbox shares with the warm pod that it claimed.
+ * @param id of a sandbox, or the name of a warm pod
  */
 export function inOrderFor<W extends WorkerEntry>(id: string, workers: W[]): W[] {
   const rank = (worker: W) =>

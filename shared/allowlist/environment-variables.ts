@@ -1,9 +1,9 @@
 /**
- * Environment variables that steer which program a command becomes: what its name means, what is loaded into it, which
- * code it reads first, which programs it starts. The names are from the tools' manuals.
+ * Environment variables that change which code a command runs: how its name is resolved, which libraries and startup
+ * files it loads, and which programs it starts. The names are from the manuals of the tools.
  */
 
-/** Prefixes: every variable that begins so steers, except the {@link harmless}. */
+/** Prefixes of such variables, except for the {@link harmless} ones. */
 const families = words(`
   LD_ DYLD_ MALLOC_ LIBC_ GLIBC_ TERMINFO
   BASH_ ZSH_ KSH_ FISH_
@@ -37,14 +37,14 @@ const names = new Set(
   RCLONE_CONFIG AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE BOTO_CONFIG CLOUDSDK_PYTHON MYSQL_HOME SCREENRC`),
 )
 
-/** Variables of these families that only say something: a name, a password, how output looks. */
+/** Variables of these families that contain only data, such as a name, a password or the style of output. */
 const harmless = new RegExp(
   '^(NODE_ENV|GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|CARGO_TERM_COLOR|RUSTUP_TERM_COLOR|' +
     'PYTHON(UNBUFFERED|HASHSEED|DONTWRITEBYTECODE|UTF8|IOENCODING))$|_(TOKEN|PASSWORD|PASSPHRASE|SECRET|KEY)$',
 )
 
-/** Whether a variable of this name steers the programs that get it. Only npm ignores case. */
-export function steers(name: string): boolean {
+/** Whether a variable can change which code a command runs. Only npm ignores case. */
+export function affectsPrograms(name: string): boolean {
   if (/^npm_(config|package)_/i.test(name) || names.has(name)) return true
   return families.some((family) => name.startsWith(family)) && !harmless.test(name)
 }

@@ -4,13 +4,13 @@
  */
 import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import { ownNode } from './project-node.mjs'
+import { findBundledNode } from './project-node.mjs'
 import { root } from './root.mjs'
 
 const modules = join(root, 'node_modules')
 const binaries = join(modules, '.bin')
 
-export function mendModules() {
+export function repairModules() {
   mkdirSync(binaries, { recursive: true })
   linkNode()
   // Makes `npx sandlot` run our client with every npm.
@@ -24,7 +24,7 @@ export function mendModules() {
  */
 function linkNode() {
   const path = join(binaries, 'node')
-  const node = ownNode()
+  const node = findBundledNode()
   if (node === undefined) rmSync(path, { force: true })
   else link(relative(binaries, node), path)
 }
