@@ -56,7 +56,7 @@ describe('a transaction', () => {
     // Timers of one process end in their order, however busy it is.
     const later = new Promise((resolve) => setTimeout(resolve, 1_600, 'waited on'))
     const first = await Promise.race([ended.catch(() => 'failed'), later])
-    relay.mend()
+    relay.repair()
     await ended.catch(() => {})
     await silent.close()
     expect(first).toBe('failed')

@@ -129,7 +129,7 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
     for (const end of ends) {
       expect(end).toEqual({ status: 'lost', reason: expect.stringMatching(/\S/) })
     }
-    world.wire!.mend()
+    world.wire!.repair()
     await world.eventually(async () => (await countOf('slee[p] 602').catch(() => 1)) === 0, 20_000)
   })
 })

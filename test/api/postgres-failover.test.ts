@@ -39,7 +39,7 @@ test('connections that fall silent are given up, and requests go on over new one
   expect([200, 503]).toContain((await answer()).status)
   await world.eventually(async () => (await answer()).status === 200, 30_000)
   await world.eventually(() => world.account(), 30_000)
-  address.mend()
+  address.repair()
 })
 
 const postgresOf = async (internalUrl: string): Promise<string> =>

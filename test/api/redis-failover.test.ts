@@ -28,8 +28,8 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await pair.end()
-  pair.address.mend()
-  way?.mend()
+  pair.address.repair()
+  way?.repair()
   await world[Symbol.asyncDispose]()
   await pair.address.close()
   await way?.close()
@@ -89,7 +89,7 @@ test('connections that fall silent are replaced, every one of them', async () =>
   await expectRecovery()
   // Nobody has told Redis that the old ones are gone.
   await world.eventually(() => first.connections() >= 2 * ownConnections, recoverMs)
-  address.mend()
+  address.repair()
   await world.eventually(() => first.connections() === ownConnections, recoverMs)
 })
 
@@ -125,6 +125,6 @@ test('a worker that cannot reach Redis keeps its commands, and tells how they en
   for (const exec of execs)
     await world.eventually(async () => (await get(exec.id)).status !== 'running', recoverMs)
   for (const exec of execs) expect(await get(exec.id)).toMatchObject({ status: 'exited', exit_code: 7 })
-  way.mend()
+  way.repair()
   await world.eventually(async () => (await listWorkers(world)).length === 2, recoverMs)
 })

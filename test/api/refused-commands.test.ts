@@ -33,7 +33,7 @@ beforeAll(async () => {
   params = { id: (await alice.call('createSandbox')).body.id }
 })
 afterAll(async () => {
-  wire.mend()
+  wire.repair()
   await world[Symbol.asyncDispose]()
   await wire.close()
 })
@@ -66,7 +66,7 @@ test.each([
   wire.cut()
   onInsert = () => {}
   expect(await call).toMatchObject({ status: 503 })
-  wire.mend()
+  wire.repair()
   await world.eventually(async () => (await countRows()) === before, 10_000)
   if (key) await assertRunning(key)
 })

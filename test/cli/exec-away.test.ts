@@ -28,7 +28,7 @@ test.concurrent('while the service is away that is said, and the command goes on
         child.stdout!.once('data', line.hold)
         child.stderr!.on('data', async (chunk) => {
           said += chunk
-          if (said.endsWith('Connecting again; Ctrl-C leaves.\n')) line.mend()
+          if (said.endsWith('Connecting again; Ctrl-C leaves.\n')) line.repair()
           if (said.endsWith('connected again.\n')) await exec(['-n', 'touch', 'is-back'])
         })
       },
@@ -70,7 +70,7 @@ const mendLate = (line: CuttableLine, remote: Remote, file: string): Remote => {
     ...remote,
     async follow(...args) {
       if (++tries === manyTries) {
-        line.mend()
+        line.repair()
         await exec(['-n', 'touch', file])
       }
       return await remote.follow(...args)

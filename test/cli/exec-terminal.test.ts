@@ -130,7 +130,7 @@ test.concurrent('attached again, a program on a screen of its own draws it anew,
   // While the terminal is the user's, it is as the user had it.
   expect(screen.isAlternate()).toBe(false)
   expect(screen.raw().split('The connection broke')[0]).toContain('\u001b[?25h')
-  line.mend()
+  line.repair()
   await screen.shows(/^24 80\nthe whole screen$/m)
   expect(screen.isAlternate()).toBe(true)
   expect(screen.text()).not.toContain('sandlot:')
@@ -148,7 +148,7 @@ test.concurrent('what a command printed last, while the connection was away, is 
   await shell.shows('The connection broke.')
   await user.run(['exec', '-n', 'touch', 'go'])
   await world.eventually(async () => (await user.run(['ps'])).stdout.includes('exited\t4'), 10_000)
-  line.mend()
+  line.repair()
   await shell.shows('last words')
   await leaves(shell, 4)
   expect(shell.screen().match(/it is up/g)).toHaveLength(1)

@@ -5,9 +5,9 @@ export interface CuttableLine extends AsyncDisposable {
   url: string
   /** Resets every connection that is open. @returns how many there were */
   cut(): number
-  /** Cuts, and lets nothing through until `mend`. */
+  /** Cuts, and lets nothing through until `repair`. */
   hold(): void
-  mend(): void
+  repair(): void
   /** Calls for the first connection that is made. */
   onConnection(act: () => void): void
   /** Cuts the next connections as soon as something comes back on them. */
@@ -37,7 +37,7 @@ export async function openLine(to: string, at = 0): Promise<CuttableLine> {
     url: `http://127.0.0.1:${relay.port}`,
     cut: relay.breakAll,
     hold: relay.cut,
-    mend: relay.mend,
+    repair: relay.repair,
     onConnection: (act) => {
       onConnection = act
     },

@@ -93,7 +93,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       await using _rest = rest
       await redisPlug.start()
       await postgresPlug?.start()
-      wire?.mend()
+      wire?.repair()
       if (world.workers.length > 0) await destroyAllSandboxes(world)
       await Promise.all(processes.map((process) => process.stop()))
       await assertNothingLeft(world)

@@ -25,7 +25,7 @@ export interface Relay {
   /** Every piece, both ways, comes so much later. */
   delay(ms: number): void
   /** Passes everything on again; connections that have lost something break. */
-  mend(): void
+  repair(): void
   close(): Promise<void>
 }
 
@@ -128,7 +128,7 @@ export async function openRelay(
     delay(ms) {
       delayMs = ms
     },
-    mend() {
+    repair() {
       for (const socket of sockets) if (mode !== 'whole' || forgotten.has(socket)) breakOff(socket)
       mode = 'whole'
       delayMs = 0
