@@ -4,16 +4,19 @@ import { migrate } from '../migrations/migrate.ts'
 import { ofRequests, openDatabase } from '../shared/data/database.ts'
 import { startWorld } from './support/index.ts'
 import { noteMeasured } from './support/measured.ts'
-import { fillTables, forgetMigrations, growth, listWithOnline, past } from './support/migrations.ts'
+import { fillTables, forgetMigrations, growth, listWithOnline, cleanup } from './support/migrations.ts'
 
 const rows = 2_000_000
 
 test('creates take less than a second each while large tables are migrated', {
   timeout: 1_200_000,
 }, async () => {
-  await using world = await startWorld({ ownPostgres: true, env: { QUOTA_CONCURRENT_SANDBOXES: '1000' } })
+  await using world = await startWorld({
+    separatePostgres: true,
+    env: { QUOTA_CONCURRENT_SANDBOXES: '1000' },
+  })
   const [alice, crowd] = [await world.account(), await world.account()]
-  const names = [past, growth] as const
+  const names = [cleanup, growth] as const
   const patient = openDatabase(world.settings.databaseUrl, {
     connections: 1,
     bounds: { ...ofRequests, answer: 0, statement: 0 },

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { describeFailure } from '../migrations/failure.ts'
 import { migrate } from '../migrations/migrate.ts'
 import { advisoryLocks } from '../shared/data/locks.ts'
-import { forgetMigrations, growth, listWithOnline, past } from './support/migrations.ts'
+import { forgetMigrations, growth, listWithOnline, cleanup } from './support/migrations.ts'
 import { shareWorld } from './support/shared.ts'
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
@@ -17,7 +17,7 @@ const isSaid = (words: string) => () => said.some((line) => line.includes(words)
 
 beforeEach(async () => {
   said = []
-  await forgetMigrations(world.db, [past])
+  await forgetMigrations(world.db, [cleanup])
 })
 afterEach(run)
 
@@ -70,7 +70,7 @@ test('creates go on while it waits for the lock of a table that somebody holds',
   await world.eventually(isSaid('waits for a lock'), 10_000)
   for (let n = 0; n < 3; n++) expect((await alice.call('createSandbox')).status).toBe(201)
   await held.release()
-  expect(await migrating).toEqual([past])
+  expect(await migrating).toEqual([cleanup])
 })
 
 test('it goes through a table bite by bite, and waits for a row that somebody holds', async () => {
@@ -85,7 +85,7 @@ test('it goes through a table bite by bite, and waits for a row that somebody ho
   expect(left!.rows).toBeLessThan(2_500)
   expect((await alice.call('createSandbox')).status).toBe(201)
   await held.release()
-  expect(await migrating).toEqual([past])
+  expect(await migrating).toEqual([cleanup])
   expect(await world.db.query('select id from sandbox where sealed_env is not null')).toEqual([])
 })
 
@@ -96,7 +96,7 @@ test('of two one migrates, and the other waits for it', async () => {
   const second = run()
   await world.eventually(isSaid('Another process migrates'), 10_000)
   await held.release()
-  expect(await Promise.all([first, second])).toEqual([[past], []])
+  expect(await Promise.all([first, second])).toEqual([[cleanup], []])
 })
 
 const findIndex = async () => {
@@ -117,13 +117,13 @@ test('when its connection is lost it says so; run again, it goes on and makes an
     [advisoryLocks.migrations],
   )
   const words = await broken
-  expect(words).toContain(`lost during ${past}`)
+  expect(words).toContain(`lost during ${cleanup}`)
   expect(words).toContain('Run `npm run migrate` again')
   expect(await findIndex()).toEqual({ valid: false })
   const migrating = run()
   await world.eventually(isSaid('waiting for old snapshots, process'), 10_000)
   await held.release()
-  expect(await migrating).toEqual([past])
+  expect(await migrating).toEqual([cleanup])
   expect(await findIndex()).toEqual({ valid: true })
 })
 
@@ -131,7 +131,7 @@ test('a failure names the migration, the error and the next step', async () => {
   await world.db.query('create table sandbox_metadata ()')
   const words = await run().then(String, describeFailure)
   await world.db.query('drop table sandbox_metadata')
-  expect(said).toContain(`${past}: deletes environments of sandboxes that have ended`)
+  expect(said).toContain(`${cleanup}: deletes environments of sandboxes that have ended`)
   expect(words).toMatch(/20990101_past failed: .*already exists/)
   expect(words).toContain('Run `npm run migrate` again')
 })

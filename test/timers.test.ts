@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { withTimeout } from '../shared/lib/timeout.ts'
-import { assertNoTimerWarnings } from './support/leftovers.ts'
+import { assertNoTimerWarnings } from './support/orphans.ts'
 
 /** What Node warns of while the work is done. */
 async function warningsOf(work: () => Promise<unknown>): Promise<string[]> {

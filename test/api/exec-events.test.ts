@@ -7,7 +7,7 @@ import { routes } from '../../shared/contract/routes.ts'
 import { pathOf } from '../support/account.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { bytesOf, type EventReader, readEvents } from '../support/events.ts'
-import { expectWithin, isSoak } from '../support/eventually.ts'
+import { expectDurationBelow, isSoak } from '../support/eventually.ts'
 import { send } from '../support/http.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -209,7 +209,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
         data: { status: 'killed', reason: 'requested', exit_code: null },
       })
     }
-    expectWithin(performance.now() - startedAt, 3_000)
+    expectDurationBelow(performance.now() - startedAt, 3_000)
     const exec = { id: other, exec_id: streams[0]!.seen[0]!.data.id }
     await expect(comeBack(exec.exec_id, undefined, other)).rejects.toMatchObject({ status: 410 })
     expect((await alice.call('getExec', { params: exec })).body).toMatchObject({

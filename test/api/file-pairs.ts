@@ -1,7 +1,7 @@
 /** Files of a sandbox, and what clients do with them: see ../support/pairs.ts. */
 import { createHash, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { type Kind, toldBy, tryPairs } from '../support/pairs.ts'
+import { type Kind, responseOf, tryPairs } from '../support/pairs.ts'
 import { rawFiles } from '../support/raw-files.ts'
 import type { SharedSandbox } from '../support/shared.ts'
 
@@ -14,7 +14,7 @@ const ifMeant = { 'if-match': `"${meant}"` }
 /** @param rounds how often each pair is tried */
 export function testFilePairs(sandbox: SharedSandbox, rounds: number): void {
   const tryKind = (make: (sandbox: SharedSandbox) => Kind<string>) =>
-    tryPairs(make(sandbox), { rounds, atOnce: 3 })
+    tryPairs(make(sandbox), { rounds, concurrency: 3 })
   // On a cluster each request takes several times as long.
   const timeout = rounds * 180_000
   test('of a file', { timeout }, () => tryKind(files))
@@ -131,7 +131,7 @@ const folders = ({ sh }: SharedSandbox, fill: string) => {
       }
       return ready.shift()!
     },
-    look: async (folder: string) => {
+    readState: async (folder: string) => {
       const line =
         "for f in file hard moved; do [ -e $f ] && stat -c '%n %F %a' $f && sha256sum $f; done; ls -A | grep sandlot"
       return (await sh(line, { cwd: folder })).stdout
@@ -164,18 +164,18 @@ function operationsIn(sandbox: SharedSandbox) {
       (name: string, content: string, more: object = {}) =>
       (folder: string) => {
         const body = { path: `${folder}/${name}`, content, ...more }
-        return toldBy(() => alice.call('createFile', { params, body }))
+        return responseOf(() => alice.call('createFile', { params, body }))
       },
     edit:
       (name: string, old: string, more: object = {}) =>
       (folder: string) => {
         const body = { path: `${folder}/${name}`, old, new: `${old} edited`, ...more }
-        return toldBy(() => alice.call('editFile', { params, body }))
+        return responseOf(() => alice.call('editFile', { params, body }))
       },
     run: (line: string) => async (folder: string) => (await sh(line, { cwd: folder })).exit_code,
     reads: {
       view: (folder: string) =>
-        toldBy(
+        responseOf(
           () => alice.call('viewFile', { params, query: { path: `${folder}/link`, ...lastLines } }),
           ({ body }) => [body.sha256, body.content],
         ),

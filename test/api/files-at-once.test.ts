@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
-import { toldBy } from '../support/pairs.ts'
+import { responseOf } from '../support/pairs.ts'
 import { rawFiles } from '../support/raw-files.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -33,7 +33,7 @@ describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
       await alice.call('execCommand', { params, body: { command, background: true } })
       await world.eventually(async () => (await printed('cat other')) === 'first', 10_000)
       let isOver = false
-      const answer = toldBy(ask, ({ status }) => status).finally(() => {
+      const answer = responseOf(ask, ({ status }) => status).finally(() => {
         isOver = true
       })
       await world.eventually(async () => isOver || (await countOf('slee[p] 0.05')) > 0, 10_000)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import type { Account } from '../support/account.ts'
-import { fillHistory, growingTables, pastAccount } from '../support/history.ts'
+import { fillHistory, growingTables, historyAccountId } from '../support/history.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { explainEverything, readPlans } from '../support/plans.ts'
 
@@ -12,7 +12,7 @@ const sandboxes = 20_000
 const maxRows = 250
 
 test('no statement of the service walks over the past', async () => {
-  await using world = await startWorld({ workers: 0, ownPostgres: true })
+  await using world = await startWorld({ workers: 0, separatePostgres: true })
   const alice = await world.account()
   await fillHistory(world.db, { sandboxes, accountId: alice.id })
   await explainEverything(world.db)
@@ -20,7 +20,7 @@ test('no statement of the service walks over the past', async () => {
   await world.startWorker()
 
   await useEveryRoute(alice)
-  await deleteAccount(world, pastAccount(7))
+  await deleteAccount(world, historyAccountId(7))
   await world.apis[1]!.stop()
 
   const statements = readPlans(join(world.folder, 'postgres.log'))

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
 import { type Account, expectRefusal, type Refusal } from '../support/account.ts'
-import { describeBeside } from '../support/beside.ts'
+import { describeConcurrently } from '../support/describe-concurrently.ts'
 import { readEvents } from '../support/events.ts'
-import { expectWithin } from '../support/eventually.ts'
-import { layRefusal, setFull } from '../support/full-database.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
+import { installFullTriggers, setFull } from '../support/full-database.ts'
 import { send } from '../support/http.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -46,7 +46,7 @@ const notFound = { status: 404, code: 'not_found' }
 
 const isReady = (world: World) => async () => (await readiness(world.apis[0]!)).status === 200
 
-describeBeside('Redis', () => {
+describeConcurrently('Redis', () => {
   const world = shareWorld()
   beforeEach(() => world.eventually(isReady(world), recoverMs))
 
@@ -58,7 +58,7 @@ describeBeside('Redis', () => {
       for (const call of [() => view(alice), () => alice.call('createSandbox'), () => world.account()]) {
         const refusal = await refused(call())
         expectUnavailable(refusal)
-        expectWithin(refusal.ms, 2_000)
+        expectDurationBelow(refusal.ms, 2_000)
       }
       // Requests that need no Redis succeed.
       expect((await alice.call('getAccount')).status).toBe(200)
@@ -78,7 +78,7 @@ describeBeside('Redis', () => {
     world.plugs.redis.freeze()
     const refusal = await refused(view(alice))
     expectUnavailable(refusal)
-    expectWithin(refusal.ms, 4_000)
+    expectDurationBelow(refusal.ms, 4_000)
     expect((await readiness(world.apis[0]!)).parts.redis).not.toBe('ok')
     await world.plugs.redis.start()
     await world.eventually(async () => (await refused(view(alice))).status === 404, recoverMs)
@@ -149,8 +149,8 @@ describeBeside('Redis', () => {
   })
 })
 
-describeBeside('PostgreSQL', () => {
-  const world = shareWorld({ ownPostgres: true })
+describeConcurrently('PostgreSQL', () => {
+  const world = shareWorld({ separatePostgres: true })
   beforeEach(() => world.eventually(isReady(world), recoverMs))
 
   test.each(['stop', 'kill'] as const)(
@@ -170,7 +170,7 @@ describeBeside('PostgreSQL', () => {
       for (const call of calls) {
         const refusal = await refused(call())
         expectUnavailable(refusal)
-        expectWithin(refusal.ms, 4_000)
+        expectDurationBelow(refusal.ms, 4_000)
       }
       const { status, parts } = await readiness(world.apis[0]!)
       expect(status).toBe(503)
@@ -208,7 +208,7 @@ describeBeside('PostgreSQL', () => {
 
   test('without space: writes are answered 503 and reads as ever, then all is well again', async () => {
     const alice = await world.account()
-    await layRefusal(world.db)
+    await installFullTriggers(world.db)
     await setFull(world.db, true)
     expectUnavailable(await refused(alice.call('createSandbox')))
     expectUnavailable(await refused(world.account()))
@@ -222,7 +222,7 @@ describeBeside('PostgreSQL', () => {
     world.plugs.postgres!.freeze()
     const refusal = await refused(alice.call('listApiKeys'))
     expectUnavailable(refusal)
-    expectWithin(refusal.ms, 15_000)
+    expectDurationBelow(refusal.ms, 15_000)
     expect((await readiness(world.apis[0]!)).parts.postgres).toContain('no answer')
     await world.plugs.postgres!.start()
     await world.eventually(() => alice.call('listApiKeys'), recoverMs)
@@ -301,7 +301,7 @@ describeBeside('PostgreSQL', () => {
   })
 })
 
-describeBeside('workers', () => {
+describeConcurrently('workers', () => {
   test('when none is there, no sandbox is admitted, and /readyz says so', async () => {
     await using world = await startWorld({ workers: 0 })
     const alice = await world.account()
@@ -318,7 +318,7 @@ describeBeside('workers', () => {
   })
 })
 
-describeBeside('of two workers', () => {
+describeConcurrently('of two workers', () => {
   const world = shareWorld({ workers: 2 })
 
   test('a frozen one gets no command: another runs it, and it is never run twice', async () => {
@@ -331,7 +331,7 @@ describeBeside('of two workers', () => {
       const start = performance.now()
       const result = await run('echo once >> ran')
       expect(result).toMatchObject({ status: 'exited', exit_code: 0 })
-      expectWithin(performance.now() - start, 6_000)
+      expectDurationBelow(performance.now() - start, 6_000)
       worker.signal('SIGCONT')
     }
     // The frozen worker would now run its pending command.

@@ -11,7 +11,7 @@ describe('every two requests at once, twenty times', () => testPairs(20))
 
 describe.skipIf(!hasCluster)('every two requests at once, on Kubernetes', () => {
   const world = shareWorld({ driver: 'kubernetes', env: roomForPairs })
-  test('of a sandbox that may be destroyed', () => tryPairs(sandboxes(world), { rounds: 3, atOnce: 4 }))
+  test('of a sandbox that may be destroyed', () => tryPairs(sandboxes(world), { rounds: 3, concurrency: 4 }))
 })
 
 describeOnEveryImage('every two requests about a file at once, three times', ({ driver, env }) =>

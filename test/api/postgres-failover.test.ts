@@ -17,7 +17,7 @@ let address: Relay
 let alice: Account
 
 beforeAll(async () => {
-  world = await startWorld({ apis: 0, workers: 0, ownPostgres: true })
+  world = await startWorld({ apis: 0, workers: 0, separatePostgres: true })
   pair = await openPostgresPair(world)
   const folder = join(world.folder, 'a')
   mkdirSync(folder)

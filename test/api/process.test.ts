@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { expectWithin } from '../support/eventually.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
 import { startWorld, type World } from '../support/index.ts'
 
 /** Starts a process that must fail. Returns its exit code and output. */
@@ -129,6 +129,6 @@ describe('an end', () => {
     const start = performance.now()
     await world.apis[0]!.stop()
     expect(await world.apis[0]!.ended).toBe(0)
-    expectWithin(performance.now() - start, 3_000)
+    expectDurationBelow(performance.now() - start, 3_000)
   })
 })

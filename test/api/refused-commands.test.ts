@@ -15,7 +15,7 @@ let wire: Relay
 let onInsert = () => {}
 
 beforeAll(async () => {
-  world = await startWorld({ workers: 0, ownPostgres: true })
+  world = await startWorld({ workers: 0, separatePostgres: true })
   const { databaseUrl } = world.settings
   const directory = /host=([^&]+)/.exec(databaseUrl)![1]!
   const near = join(world.folder, 'wire')

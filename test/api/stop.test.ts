@@ -6,7 +6,7 @@ import { graceMs } from '../../scripts/supervisor/application.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { type Account, Refusal } from '../support/account.ts'
 import { bytesOf, type EventReader, readEvents } from '../support/events.ts'
-import { expectWithin } from '../support/eventually.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
 import { send } from '../support/http.ts'
 import { toolCall } from '../support/mcp.ts'
 import { shareSandbox } from '../support/shared.ts'
@@ -74,7 +74,7 @@ beforeAll(async () => {
 test('the process ends by itself before it would be killed', () => {
   expect(endedWith).toBe(0)
   expect(endedMs).toBeGreaterThan(12_000)
-  expectWithin(endedMs, graceMs)
+  expectDurationBelow(endedMs, graceMs)
 })
 
 test('what ends before is answered, and its connection closed behind it', async () => {
@@ -84,7 +84,7 @@ test('what ends before is answered, and its connection closed behind it', async 
 
 test('a connection that nothing came over is closed before a command is told', () => {
   expect(unusedClosedFirst).toBe(true)
-  expectWithin(unusedClosedMs, 8_000)
+  expectDurationBelow(unusedClosedMs, 8_000)
 })
 
 test('a command in JSON is told that the process stops, and the same request attaches to it elsewhere', async () => {

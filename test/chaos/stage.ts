@@ -6,7 +6,7 @@ import type { Driver } from '../../workers/drivers/driver.ts'
 import { adminKubeconfig } from '../support/cluster.ts'
 import { openWorldDriver } from '../support/drivers.ts'
 import { openPair, type Pair, type Server } from '../support/failover.ts'
-import { layRefusal } from '../support/full-database.ts'
+import { installFullTriggers } from '../support/full-database.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { memoryOf } from '../support/memory.ts'
 import { fillTables } from '../support/migrations.ts'
@@ -75,7 +75,7 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
       driver: driverName,
       apis: 0,
       workers: 0,
-      ownPostgres: true,
+      separatePostgres: true,
       wire: true,
       env: {
         ...keysAt(0),
@@ -186,7 +186,7 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
   await Promise.all(Array.from({ length: workerCount }, (_, index) => addInstance('worker', index)))
   await Promise.all(instances.map(settle))
 
-  await layRefusal(world.db)
+  await installFullTriggers(world.db)
   // Rows for the migration of large tables.
   await fillTables(world.db, (await world.account()).email, pastRows)
   const redisPair = await openPair(world)

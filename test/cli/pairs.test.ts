@@ -7,4 +7,4 @@ import { settingsFile } from './pairs.ts'
 const world = shareWorld({ workers: 0 })
 
 test('every two changes of the settings file at once', () =>
-  tryPairs(settingsFile(world), { rounds: 1, atOnce: 2 }))
+  tryPairs(settingsFile(world), { rounds: 1, concurrency: 2 }))

@@ -19,4 +19,4 @@ test('a session of one account never becomes the current one of another that was
 })
 
 test('a session that the picker makes current, and every other change of the settings file at once', () =>
-  tryPairs(pickersSettings(world), { rounds: 1, atOnce: 2 }))
+  tryPairs(pickersSettings(world), { rounds: 1, concurrency: 2 }))

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Process } from '../support/process.ts'
-import { headOf, heldBeyond, openRaw } from '../support/raw.ts'
+import { headOf, countOpenOnOtherSide, openRaw } from '../support/raw.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld()
@@ -36,7 +36,7 @@ describe.concurrent('unauthenticated clients', () => {
       )
       await Promise.all(open.map(({ closed }) => closed))
       for (const one of open) expect(one.text()).toMatch(/^HTTP\/1\.1 (401|404|503) /)
-      await world.eventually(() => heldBeyond(open) === 0, 20_000)
+      await world.eventually(() => countOpenOnOtherSide(open) === 0, 20_000)
       for (const { socket } of open) socket.destroy()
     })
     await Promise.all(refusals)

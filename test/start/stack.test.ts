@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { postgresUrl } from '../../scripts/services/postgres.ts'
 import { makeOrm } from '../../shared/data/database.ts'
-import { describeBeside } from '../support/beside.ts'
+import { describeConcurrently } from '../support/describe-concurrently.ts'
 import { eventually } from '../support/eventually.ts'
 import { Clone, makeRunFolder, type StartedStack, startedBefore, usualProcfile } from './clone.ts'
 
@@ -38,7 +38,7 @@ const nowhere = {
 }
 
 // Each test has a separate clone, and waits for its databases and processes half of the time.
-describeBeside('a first start', () => {
+describeConcurrently('a first start', () => {
   test('a start runs the release first, then every process, and prints the address and what to type next', async () => {
     await using clone = new Clone()
     const stack = clone.start()
@@ -137,7 +137,7 @@ describeBeside('a first start', () => {
   })
 })
 
-describeBeside('a later start', () => {
+describeConcurrently('a later start', () => {
   describe('a stack that runs', () => {
     const shared = shareStack()
 

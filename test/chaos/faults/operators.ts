@@ -4,7 +4,7 @@ import { changeLimits } from '../../../api/admin/limits.ts'
 import { migrate } from '../../../migrations/migrate.ts'
 import type { Database, Queries } from '../../../shared/data/database.ts'
 import { waitFor } from '../../support/eventually.ts'
-import { forgetMigrations, growth, listWithOnline, past } from '../../support/migrations.ts'
+import { forgetMigrations, growth, listWithOnline, cleanup } from '../../support/migrations.ts'
 import { chosen, type Plan } from './plan.ts'
 
 const tables = ['account', 'api_key', 'sandbox', 'exec', 'warm_pod'] as const
@@ -84,7 +84,7 @@ export const operatorFaults = {
     target: 'migrations',
     async act() {
       const run = () => migrate(world.settings.databaseUrl, { list: listWithOnline })
-      await untilDone(() => forgetMigrations(world.db, [past, growth]), migrateMs)
+      await untilDone(() => forgetMigrations(world.db, [cleanup, growth]), migrateMs)
       // Another fault may interrupt the migration; an operator then runs it again.
       await untilDone(run, migrateMs)
     },

@@ -40,9 +40,11 @@ export async function lists(lane: Lane): Promise<void> {
       reported.status !== 'killed' &&
       (reported.status !== status || reported.exitCode !== exit_code)
     ) {
-      recorder.wrong('the list contradicts a reported result', { reported, listed: { id, status, exit_code } }, [
-        id,
-      ])
+      recorder.wrong(
+        'the list contradicts a reported result',
+        { reported, listed: { id, status, exit_code } },
+        [id],
+      )
     }
   }
   await attempt(recorder, 'getUsage', (signal) => account.call('getUsage', { api: anyApi(lane), signal }))
