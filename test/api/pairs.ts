@@ -1,4 +1,4 @@
-/** Things of the API, and what clients do with them: see ../support/pairs.ts. */
+/** Objects of the API, and operations on them: see ../support/pairs.ts. */
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -9,19 +9,19 @@ import { type Kind, responseOf, tryPairs } from '../support/pairs.ts'
 import { shareSandbox, shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
-/** Several pairs are tried at once. */
+/** Allows several concurrent pairs. */
 export const roomForPairs = { QUOTA_CONCURRENT_SANDBOXES: '20' }
 
-/** @param rounds how often each pair is tried */
+/** @param rounds of each pair */
 export function testPairs(rounds: number): void {
-  // Beside the rest: each has accounts or a world of its own.
+  // Concurrent with the rest, because each uses separate accounts or a separate world.
   describe('of an account or a sandbox', { concurrent: true }, () => {
     describe('on the local driver', { concurrent: false }, () => testOutside(rounds))
   })
   describeOnBothDriversAtOnce('inside a sandbox', (driver) => {
     const sandbox = shareSandbox({ driver })
-    test('of a secret that is there', () => tryPairs(secrets(sandbox, true), { rounds, concurrency: 2 }))
-    test('of a secret that is not there', () => tryPairs(secrets(sandbox, false), { rounds, concurrency: 2 }))
+    test('of an existing secret', () => tryPairs(secrets(sandbox, true), { rounds, concurrency: 2 }))
+    test('of a missing secret', () => tryPairs(secrets(sandbox, false), { rounds, concurrency: 2 }))
     test('of the Idempotency-Key of a command', () =>
       tryPairs(keyedCommands(sandbox), { rounds, concurrency: 2 }))
   })
@@ -31,7 +31,7 @@ function testOutside(rounds: number): void {
   const world = shareWorld({ env: roomForPairs })
   test('of an API key', () => tryPairs(apiKeys(world), { rounds, concurrency: 4 }))
   test('of an account', () => tryPairs(accounts(world), { rounds, concurrency: 4 }))
-  // Each change waits until all processes have forgotten the list of before.
+  // Each change waits until no process has cached the previous list.
   test('of the allowlist', () => tryPairs(allowlists(world), { rounds, concurrency: 12 }))
   test('of the Idempotency-Key of a create', () => tryPairs(keyedCreates(world), { rounds, concurrency: 2 }))
   test('of a sandbox that may be destroyed', () => tryPairs(sandboxes(world), { rounds, concurrency: 4 }))
@@ -51,7 +51,7 @@ const apiKeys = (world: World): Kind<Account> => {
       list,
       create: (account) => responseOf(() => account.call('createApiKey', { body: {} })),
       'rotate with an overlap': rotate(3600),
-      'rotate at once': rotate(0),
+      'rotate without an overlap': rotate(0),
       revoke: (account) => responseOf(() => account.call('revokeApiKey', { params: params(account) })),
     },
     readState: list,
@@ -149,7 +149,7 @@ export const sandboxes = (world: World): Kind<Owned> => {
       const account = await owner
       return { account, params: { id: (await account.call('createSandbox', { body: {} })).body.id } }
     },
-    // A command takes a while: one that a destroy or a reset cuts short did begin before it.
+    // Commands take a while: one that a destroy or a reset ends had started before.
     isTried: (names) => names.includes('destroy') || (names[0] === 'reset' && names[1] === 'reset'),
     operations: {
       get: stateOf,
@@ -187,7 +187,7 @@ const secrets = ({ alice, sh }: Shared, isAlive: boolean): Kind<string> => {
     const { body } = await alice.call('listSecrets')
     return body.data.filter((secret) => secret.name === name).length
   }
-  // A value in a command's output is blanked out.
+  // A value in a command's output is redacted, so its length is read.
   const lengthIn = async (name: string) => (await sh(`printf %s "$${name}" | wc -c`)).stdout.trim()
   return {
     make: async () => {
@@ -195,7 +195,7 @@ const secrets = ({ alice, sh }: Shared, isAlive: boolean): Kind<string> => {
       if (isAlive) await set('first value')(name)
       return name
     },
-    // The rest is the same as with one that is there.
+    // The other pairs are the same as for an existing secret.
     isTried: (names) => isAlive || !(names.includes('list') || names.includes('set another')),
     operations: {
       list,
