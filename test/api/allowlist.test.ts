@@ -1,7 +1,7 @@
 /** The command allowlist over HTTP: it is set, checked, enforced for every kind of command, and refusals are counted. */
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
-import { waysAround, waysAroundList } from '../allowlist-ways-around.ts'
+import { bypasses, bypassList } from '../allowlist-bypasses.ts'
 import type { Account, Refusal } from '../support/account.ts'
 import { toolCall } from '../support/mcp.ts'
 import { insertSandbox } from '../support/rows.ts'
@@ -93,10 +93,10 @@ describe('in the foreground, as events, in the background and with a terminal', 
   ]
 
   test('rejects, names and counts every bypass', async () => {
-    const alice = await accountWith(waysAroundList)
+    const alice = await accountWith(bypassList)
     const params = await sandboxOf(alice)
     let count = 0
-    for (const [name, command, env] of waysAround) {
+    for (const [name, command, env] of bypasses) {
       const kind = kinds[count % kinds.length]!
       const call = alice.call('execCommand', {
         params,

@@ -11,7 +11,7 @@ import { newExecId, newSandboxId } from '../../shared/data/ids.ts'
 import { type Account, type CallOptions, callAs, expectRefusal, Refusal } from '../support/account.ts'
 import { type RawRequest, send } from '../support/http.ts'
 import { startWorld, type World } from '../support/index.ts'
-import { takeAllProcesses } from '../support/inside.ts'
+import { takeAllProcesses } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })

@@ -4,7 +4,7 @@ import { podName } from '../../shared/data/ids.ts'
 import { Refusal } from '../support/account.ts'
 import { hasCluster } from '../support/cluster.ts'
 import { readEvents } from '../support/events.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 const events = { accept: 'text/event-stream' }

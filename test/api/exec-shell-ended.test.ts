@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 describeOnBothDrivers('a command that signals the shell of its slot', (driver) => {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { expectDurationBelow } from '../support/eventually.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 describeOnBothDriversAtOnce('exec', (driver) => {

@@ -3,8 +3,8 @@ import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Account } from '../support/account.ts'
 import { send } from '../support/http.ts'
-import { inside } from '../support/inside.ts'
 import { callTool, connectMcp, mcpRequest, toolCall, useTool } from '../support/mcp.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ apis: 2 })

@@ -1,4 +1,4 @@
-/** A reset ends all processes of a sandbox. ./exhausted.ts tests it at the process limit. */
+/** A reset ends all processes of a sandbox. ./sandbox-exhausted.ts tests it at the process limit. */
 import { expect, test } from 'vitest'
 import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'

@@ -6,8 +6,8 @@ import { checkRecovery, checkSizes, checkWarnings, type Size } from './checks/pr
 import { checkSandboxes, type SandboxSums } from './checks/sandboxes.ts'
 import { doFaults } from './faults/index.ts'
 import { scheduleOf } from './faults/schedule.ts'
-import { Recorder, type Wrong } from './recorder.ts'
 import type { Options } from './options.ts'
+import { Recorder, type Wrong } from './recorder.ts'
 import { openStage, type Stage } from './stage.ts'
 import { runTenant } from './traffic/tenant.ts'
 

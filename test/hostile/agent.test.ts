@@ -1,6 +1,6 @@
 /** A hostile agent of a local sandbox, with a neighbour on the same worker. */
 import { expect, test } from 'vitest'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareSandbox } from '../support/shared.ts'
 import { agentSocketOf, replaceAgent, status } from './hostile-agent.ts'
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Process } from '../support/process.ts'
-import { headOf, countOpenOnOtherSide, openRaw } from '../support/raw.ts'
+import { countOpenOnOtherSide, headOf, openRaw } from '../support/raw.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld()

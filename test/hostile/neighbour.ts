@@ -12,11 +12,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { Account } from '../support/account.ts'
 import type { World } from '../support/index.ts'
-import { type Inside, inside } from '../support/inside.ts'
 import { median } from '../support/measure.ts'
 import { noteMeasured } from '../support/measured.ts'
 import { memoryOf, peakMemory } from '../support/memory.ts'
-import { limitOf, expectWithinLimits } from './neighbour-limits.ts'
+import { type Inside, inside } from '../support/sandbox-commands.ts'
+import { expectWithinLimits, limitOf } from './neighbour-limits.ts'
 
 export interface Tenant extends Inside {
   account: Account

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { makeApiKey } from '../../api/auth/api-keys.ts'
 import { shareWorld } from '../support/shared.ts'
-import { withNeighbour } from './neighbour.ts'
 import { routesWithBody, sendCompressed } from './compressed-bodies.ts'
+import { withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()
 const bounds = { growthMiB: 200 }

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
 import { eventually } from './eventually.ts'
 import { openRelay, type Relay } from './relay.ts'
-import { startRedis, type Plug } from './services.ts'
+import { type Plug, startRedis } from './services.ts'
 import type { World } from './world.ts'
 
 export interface Server {

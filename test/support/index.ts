@@ -21,7 +21,7 @@ import { destroyAllSandboxes as endLocalPods } from '../../workers/drivers/local
 import { signUp } from './account.ts'
 import { dropDatabase, makeDatabase } from './database.ts'
 import { eventually, patientEnv } from './eventually.ts'
-import { assertNoTimerWarnings, assertNoOrphans, destroyAllSandboxes } from './orphans.ts'
+import { assertNoOrphans, assertNoTimerWarnings, destroyAllSandboxes } from './orphans.ts'
 import { type Process, startProcess } from './process.ts'
 import { startPostgres, startRedis } from './services.ts'
 import { openWireIn } from './wire.ts'

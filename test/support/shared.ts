@@ -3,8 +3,8 @@ import { type Database, openDatabase } from '../../shared/data/database.ts'
 import type { Account, CallOptions } from './account.ts'
 import { dropDatabase, makeDatabase, type TestDatabase } from './database.ts'
 import { startWorld, type World, type WorldOptions } from './index.ts'
-import { type Inside, inside } from './inside.ts'
 import { describeProcess } from './process.ts'
+import { type Inside, inside } from './sandbox-commands.ts'
 
 /** One world for all tests of a file, which use separate accounts. */
 export function shareWorld(options: WorldOptions = {}): World {

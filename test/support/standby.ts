@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
 import { type Database, openDatabase } from '../../shared/data/database.ts'
 import { waitFor } from './eventually.ts'
-import { startPostgres, type Plug } from './services.ts'
+import { type Plug, startPostgres } from './services.ts'
 import type { World } from './world.ts'
 
 export interface PostgresServer {

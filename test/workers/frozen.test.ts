@@ -6,7 +6,7 @@ import { listWorkers } from '../../shared/rpc/directory.ts'
 import { describeOnBothInSoak } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
 import { expectDurationBelow } from '../support/eventually.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 

@@ -8,7 +8,7 @@ import { describeOnBothInSoak } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
 import { defaultLiveness, expectDurationBelow } from '../support/eventually.ts'
 import { startWorld } from '../support/index.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 
 describeOnBothInSoak('a lost worker', (driver) => {

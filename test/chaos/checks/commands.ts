@@ -1,6 +1,6 @@
 /** Compares the results that clients received with the rows, and with the commands that ran in the sandboxes. */
 import type { Queries } from '../../../shared/data/database.ts'
-import type { CommandEntry, Recorder, SandboxEntry, ReportedResult } from '../recorder.ts'
+import type { CommandEntry, Recorder, ReportedResult, SandboxEntry } from '../recorder.ts'
 import { short } from '../traffic/lane.ts'
 
 interface Row extends Record<string, unknown> {

@@ -2,13 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { clientFaults } from './clients.ts'
 import { clusterFaults } from './cluster.ts'
+import { connectionFaults } from './connections.ts'
 import { operatorFaults } from './operators.ts'
 import type { Plan, Scene } from './plan.ts'
 import { podFaults } from './pods.ts'
 import { processFaults } from './processes.ts'
 import type { Fault, FaultName } from './schedule.ts'
 import { serviceFaults } from './services.ts'
-import { connectionFaults } from './connections.ts'
 
 const plans: Record<FaultName, Plan> = {
   ...clientFaults,

@@ -4,7 +4,7 @@ import { changeLimits } from '../../../api/admin/limits.ts'
 import { migrate } from '../../../migrations/migrate.ts'
 import type { Database, Queries } from '../../../shared/data/database.ts'
 import { waitFor } from '../../support/eventually.ts'
-import { forgetMigrations, growth, listWithOnline, cleanup } from '../../support/migrations.ts'
+import { cleanup, forgetMigrations, growth, listWithOnline } from '../../support/migrations.ts'
 import { chosen, type Plan } from './plan.ts'
 
 const tables = ['account', 'api_key', 'sandbox', 'exec', 'warm_pod'] as const

@@ -1,10 +1,10 @@
 /** Commands of every kind. Each prints or receives a unique token. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecRequest } from '../../../shared/contract/exec.ts'
-import { attempt, type CommandEntry, type Outcome } from '../recorder.ts'
 import { between } from '../random.ts'
+import { attempt, type CommandEntry, type Outcome } from '../recorder.ts'
 import { apiCount } from '../stage.ts'
-import { anyApi, checkResult, type Lane, newCommand, newToken, timeoutMs, recordsStart } from './lane.ts'
+import { anyApi, checkResult, type Lane, newCommand, newToken, recordsStart, timeoutMs } from './lane.ts'
 
 /** Matches the details of errors that state that the command did not run. */
 const didNotRun = /Nothing was done|sandbox (was|is) destroyed/i

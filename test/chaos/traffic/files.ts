@@ -1,7 +1,7 @@
 /** Checks that files are written completely or not at all. */
 import { createHash } from 'node:crypto'
-import { attempt } from '../recorder.ts'
 import { between } from '../random.ts'
+import { attempt } from '../recorder.ts'
 import { anyApi, type Lane, newToken } from './lane.ts'
 
 /** Writes a file by one of two routes and reads it. A write without a response may have succeeded, but never partially. */

@@ -1,7 +1,7 @@
 /** The context of a client that works in one sandbox. */
 import type { Account } from '../../support/account.ts'
-import type { CommandEntry, Recorder, SandboxEntry, ReportedResult } from '../recorder.ts'
 import { between, type Random } from '../random.ts'
+import type { CommandEntry, Recorder, ReportedResult, SandboxEntry } from '../recorder.ts'
 import { apiCount } from '../stage.ts'
 
 export interface Lane {

@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { readEvents } from '../../support/events.ts'
-import { attempt, type CommandEntry } from '../recorder.ts'
 import { between } from '../random.ts'
-import { waitForExit, recordRefusal, run } from './commands.ts'
-import { anyApi, checkResult, type Lane, newCommand, short, timeoutMs, recordsStart } from './lane.ts'
+import { attempt, type CommandEntry } from '../recorder.ts'
+import { recordRefusal, run, waitForExit } from './commands.ts'
+import { anyApi, checkResult, type Lane, newCommand, recordsStart, short, timeoutMs } from './lane.ts'
 
 const resumeTimes = 8
 

@@ -6,8 +6,8 @@ import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import type { Refusal } from '../support/account.ts'
 import type { DriverName } from '../support/drivers.ts'
-import { takeAllProcesses } from '../support/inside.ts'
 import { callTool, connectMcp, useTool } from '../support/mcp.ts'
+import { takeAllProcesses } from '../support/sandbox-commands.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 export function testExhausted({ driver, env }: { driver: DriverName; env: Record<string, string> }): void {
