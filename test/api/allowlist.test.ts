@@ -1,4 +1,4 @@
-/** The command allowlist over HTTP: it is set, checked, enforced for every kind of command, and refusals are counted. */
+/** The command allowlist over HTTP: setting, checking, enforcement for every kind of command, counts of refusals. */
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import { bypasses, bypassList } from '../allowlist-bypasses.ts'

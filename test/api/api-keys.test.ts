@@ -270,7 +270,7 @@ describe('a key that is rotated', () => {
     for (let turn = 0; turn < 3; turn++) expect((await rotate(eternal.id)).expires_at).toBeNull()
   })
 
-  test('lives no longer because of the overlap, ends immediately with overlap 0, and cannot be rotated once expired', async () => {
+  test('never outlives its expiry, ends immediately with overlap 0, and cannot be rotated once dead', async () => {
     const alice = await world.account()
     const expires_at = new Date(Date.now() + 60_000).toISOString()
     const { body: brief } = await alice.call('createApiKey', { body: { expires_at } })

@@ -1,4 +1,4 @@
-/** After a change of PASSWORD_SCRYPT_LOG_N, the duration of a rejected login does not reveal whether an account exists. */
+/** The duration of a rejected login reveals no accounts, even after a change of PASSWORD_SCRYPT_LOG_N. */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { costOf, makeDummyHashes } from '../../api/auth/dummy-hashes.ts'

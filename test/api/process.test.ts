@@ -89,7 +89,7 @@ describe('a shutdown', () => {
     expect((await alice.call('getSandbox', { params, api: 1 })).body.state).toBe('active')
   })
 
-  test('first reports to load balancers that it is not ready, still serves requests, and closes connections after them', async () => {
+  test('reports not ready to load balancers first, and closes connections after serving their requests', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const api = await world.startApi({ SHUTDOWN_DELAY_SECONDS: '600' })
     const process = async () =>

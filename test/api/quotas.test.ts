@@ -204,7 +204,7 @@ describe('the monthly quota', () => {
     })
   })
 
-  test('of 200 concurrent creates across the end of a month, the old month admits none and the new one the limit', async () => {
+  test('of 200 concurrent creates at the end of a month, only those of the new month succeed', async () => {
     const accounts = await makeAccounts(10)
     await setClock(world.db, new Date(newYear - 10_000))
     for (const { id } of accounts) await spend(id, new Date(newYear - 11_000), hours * hourMs)

@@ -15,7 +15,7 @@ import { openRelay, type Relay } from '../support/relay.ts'
 import { openPostgresPair, type PostgresPair, type PostgresServer } from '../support/standby.ts'
 import type { Options } from './options.ts'
 
-/** An instance of the API or of the worker. A process that was killed is replaced by another one in the same instance. */
+/** An instance of the API or of the worker, whose process is replaced when it is killed. */
 export interface Instance {
   name: string
   kind: 'api' | 'worker'
@@ -244,8 +244,8 @@ const withAdminAccess = (world: World): World => ({
 })
 
 /**
- * The key rotation of docs/hosting.md, repeatedly: a key is appended in all processes, then it becomes the first in all.
- * No key is removed, because requests of the clients may still need it.
+ * The key rotation of docs/hosting.md, repeatedly: a key is appended in all processes, then it becomes the first in
+ * all. No key is removed, because requests of the clients may still need it.
  */
 function keysAt(round: number): { JWT_SECRET: string; SECRETS_KEY: string } {
   const first = Math.floor(round / 2)

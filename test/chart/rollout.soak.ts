@@ -207,8 +207,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     }),
   )
 
-  // Like `kubectl drain`, it repeats evictions that a disruption budget rejects. The node is not cordoned, because it is
-  // the only one.
+  // Like `kubectl drain`, it repeats evictions that a disruption budget rejects. The only node is not cordoned.
   test('is drained from its node', () =>
     under('drain', async () => {
       const old = (await Promise.all(['api', 'worker'].map(podsOf))).flat().map(({ metadata }) => metadata!)

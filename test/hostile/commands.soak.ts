@@ -58,7 +58,7 @@ test('reports the exit status for any output, without slowing a neighbour', asyn
   expect(result['through children that outlive it']).toMatchObject({ status: 'exited', exit_code: 4 })
 })
 
-test('as many commands as allowed, of the maximum size, do not slow a neighbour and end with their sandbox', async () => {
+test('the maximum number and size of commands do not slow a neighbour, and all end with their sandbox', async () => {
   await withNeighbour(world, async ({ account, params, exec }) => {
     const argument = 'x'.repeat(100_000)
     const most = Array.from({ length: 18 }, () => argument)

@@ -61,7 +61,7 @@ test('90 logins from 90 addresses do not delay a known client, and each waits a 
   expectDurationBelow(Math.max(...answers.map(({ ms }) => ms)), 20_000)
 })
 
-test('rate-limits wrong passwords for an existing or unknown address over all networks, but not its owner', async () => {
+test('limits wrong passwords for any email across all networks, without affecting its owner', async () => {
   const alice = await world.account()
   const home = '127.0.4.1'
   expect((await logIn(alice, home)).status).toBe(200)

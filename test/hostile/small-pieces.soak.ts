@@ -9,7 +9,7 @@ const world = shareWorld()
 const bounds = { floorMs: 1_000, growthMiB: 256 }
 const floodMs = 8_000
 
-/** Keeps `count` connections open for 8 s. Each sends `head`, then `block` repeatedly, and is reopened when it closes. */
+/** Keeps `count` connections open for 8 s. Each sends `head`, then `block` repeatedly; closed ones are reopened. */
 async function flood(
   count: number,
   head: string,

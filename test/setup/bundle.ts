@@ -1,6 +1,6 @@
 /**
- * Bundles API and worker into one file each, so that a process starts with a third of the CPU time. Each run has its own
- * bundle and V8 cache (see run-bundle.cjs). `npm start`, which test/start tests, runs the sources.
+ * Bundles API and worker into one file each, so that a process starts with a third of the CPU time. Each run has its
+ * own bundle and V8 cache (see run-bundle.cjs). `npm start`, which test/start tests, runs the sources.
  */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -31,7 +31,7 @@ export async function bundleServer(folder: string): Promise<Bundle> {
   const { outExtension: _, ...server } = serverBundle
   await build({
     ...server,
-    // V8 caches no functions of ES modules, so the bundle is a script. Its function is async because of top-level await.
+    // V8 caches no functions of ES modules, so the bundle is a script. Top-level await requires an async function.
     splitting: false,
     // Reduces parsing. A crash prints its line.
     minifyWhitespace: true,

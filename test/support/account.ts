@@ -163,7 +163,7 @@ async function openAs<N extends EndpointName>(
   const { status, headers } = response
   if (!response.ok) {
     const refusal = new Refusal(status, headers, ProblemDetails.parse(await response.json()))
-    mustBeDocumented(endpoint, refusal)
+    assertDocumented(endpoint, refusal)
     throw refusal
   }
   if (

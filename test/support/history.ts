@@ -34,8 +34,8 @@ export async function fillHistory(
 ): Promise<void> {
   const accounts = accountsOf(sandboxes)
   await fillAccounts(db, from === 0 ? 0 : accountsOf(from), accounts)
-  for (let first = from; first < sandboxes; first += atOnce) {
-    await fillSandboxes(db, accountId, accounts, first, Math.min(first + atOnce, sandboxes) - 1)
+  for (let first = from; first < sandboxes; first += batchSize) {
+    await fillSandboxes(db, accountId, accounts, first, Math.min(first + batchSize, sandboxes) - 1)
   }
   for (const table of growingTables) await db.query(`analyze ${table}`)
 }

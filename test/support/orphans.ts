@@ -28,7 +28,7 @@ export async function destroyAllSandboxes(world: World): Promise<void> {
   // A worker with these settings would fill the pool again.
   if (world.settings.pools.size > 0) await Promise.all(workers.map((worker) => worker.stop()))
   else if (await isOver()) return
-  // With a stopped clock, rows would stay too new for the reconciler.
+  // The reconciler ignores rows that are only some seconds old, which they would stay with a stopped clock.
   await letClockRun(db)
   // Commands fail immediately while the connection is being replaced, for example after a test blocked this process.
   await eventually(() => redis.status === 'ready', noticeMs)

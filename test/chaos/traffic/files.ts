@@ -4,7 +4,7 @@ import { between } from '../random.ts'
 import { attempt } from '../recorder.ts'
 import { anyApi, type Lane, newToken } from './lane.ts'
 
-/** Writes a file by one of two routes and reads it. A write without a response may have succeeded, but never partially. */
+/** Writes a file by one of two routes and reads it. A write without a response must succeed completely or not at all. */
 export async function files(lane: Lane): Promise<void> {
   const { account, params, recorder, random } = lane
   const path = `file-${newToken()}`
