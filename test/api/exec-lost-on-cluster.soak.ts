@@ -29,7 +29,7 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
     )
     await other.until('stdout')
     const box = inside(alice, at)
-    await world.eventually(async () => (await box.sh(`wc -l <up-${mark}`)).stdout === '2\n', 10_000)
+    await world.eventually(async () => (await box.sh(`wc -l <up-${id}`)).stdout === '2\n', 10_000)
     return [
       json.then(({ body }) => body),
       ...[own, other].map(async (stream) => (await stream.rest()).at(-1)!.data),
