@@ -26,7 +26,7 @@ export const limitOf = (
   { floorMs }: NeighbourLimits,
 ) => Math.max(floorMs, maxFactor * usualMs) + ownMs
 
-export function expectWithinLimits(bounds: NeighbourLimits, figures: Figures): void {
+export function expectBelowLimits(bounds: NeighbourLimits, figures: Figures): void {
   expect(figures.slowestMs, 'the slowest `true` of the neighbour, in ms').toBeLessThan(
     limitOf(figures, bounds),
   )

@@ -16,7 +16,7 @@ import { median } from '../support/measure.ts'
 import { noteMeasured } from '../support/measured.ts'
 import { memoryOf, peakMemory } from '../support/memory.ts'
 import { type Inside, inside } from '../support/sandbox-commands.ts'
-import { expectWithinLimits, limitOf } from './neighbour-limits.ts'
+import { expectBelowLimits, limitOf } from './neighbour-limits.ts'
 
 export interface Tenant extends Inside {
   account: Account
@@ -97,7 +97,7 @@ export async function withNeighbour<T>(
       `(limit ${limitOf(figures, bounds).toFixed(0)} ms); grown by ${growth.join(', ')} MiB`,
   )
   noteMeasured(slowestMs, limitOf(figures, bounds))
-  expectWithinLimits(bounds, figures)
+  expectBelowLimits(bounds, figures)
   await waiting.assertRunning()
   await neighbour.account.call('destroySandbox', { params: neighbour.params })
   // It may be rate-limited.
