@@ -78,7 +78,7 @@ export class Clone {
       'process-stat.mjs',
       'seal.ts',
       'settings-pools.ts',
-      'silence.ts',
+      'liveness-timeouts.ts',
       'settings-schema.ts',
       'settings.ts',
     ]
