@@ -20,7 +20,7 @@ const withTimes = [
 
 /** Files of the gate that depend on the tools of an image. Here they run in every image. */
 const inEveryImage = [
-  'test/api/files-at-once.test.ts',
+  'test/api/concurrent-writes.test.ts',
   'test/api/files-raw.test.ts',
   'test/api/files-search.test.ts',
   'test/cli/copy-entries.test.ts',

@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { wasStalled, whenSilentFor } from '../shared/platform/event-loop-stall.ts'
 
-/** Nothing runs in this process meanwhile. */
+/** Blocks this process. */
 const freeze = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
-test('patience with others does not end by a standstill of our own: what came meanwhile is read first', async () => {
+test('after a stall, a pending reply is read before the peer counts as unresponsive', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-standstill-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const [go, said] = [join(folder, 'go'), join(folder, 'said')]
@@ -25,7 +25,7 @@ test('patience with others does not end by a standstill of our own: what came me
     heard.push('word')
     stop()
   })
-  // From here on timers come before what lies at a connection.
+  // From here on, timers run before pending data of a connection is read.
   await new Promise((resolve) => setImmediate(resolve))
   writeFileSync(go, '')
   freeze(1_600)
@@ -37,7 +37,7 @@ test('patience with others does not end by a standstill of our own: what came me
   expect(wasStalled(performance.now())).toBe(false)
 })
 
-test('silence is told when there is one, also some time after a standstill', async () => {
+test('detects an unresponsive peer, also some time after a stall', async () => {
   freeze(1_100)
   const from = performance.now()
   await new Promise<void>((resolve) => whenSilentFor(100, resolve))

@@ -82,17 +82,20 @@ const refusals: [string, RegExp][] = [
 ]
 
 describe('patterns of grep', () => {
-  test.each(translations)('%j becomes %j, which matches %j and not %j', (pattern, posix, matching, other) => {
-    expect(translateGrepPattern(pattern)).toEqual({ posix })
-    const grep = spawnSync('grep', ['-E', '-e', posix], {
-      input: `${matching}\n${other}\n`,
-      env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' },
-      encoding: 'utf8',
-    })
-    expect(grep).toMatchObject({ status: 0, stdout: `${matching}\n`, stderr: '' })
-  })
+  test.each(translations)(
+    'translates %j to %j, which matches %j but not %j',
+    (pattern, posix, matching, other) => {
+      expect(translateGrepPattern(pattern)).toEqual({ posix })
+      const grep = spawnSync('grep', ['-E', '-e', posix], {
+        input: `${matching}\n${other}\n`,
+        env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' },
+        encoding: 'utf8',
+      })
+      expect(grep).toMatchObject({ status: 0, stdout: `${matching}\n`, stderr: '' })
+    },
+  )
 
-  test.each(refusals)('%s is refused by name, with what to write instead', (pattern, refused) => {
+  test.each(refusals)('rejects %s by name, with an alternative', (pattern, refused) => {
     expect(translateGrepPattern(pattern)).toEqual({ refused: expect.stringMatching(refused) })
   })
 })

@@ -1,10 +1,10 @@
-/** The order among the times that processes wait for a word of each other. */
+/** The order of the liveness timeouts between processes. */
 import { expect, test } from 'vitest'
 import { marginMs } from '../api/exec/load-exec.ts'
 import { livenessTimeoutsOf, stillMs, defaultSeconds } from '../shared/platform/liveness-timeouts.ts'
 import { announceEveryMs } from '../shared/rpc/worker-registry.ts'
 
-test('with the default they are what the pages say', () => {
+test('match the documented values by default', () => {
   expect(livenessTimeoutsOf(defaultSeconds)).toEqual({
     handOver: 3_000,
     answer: 3_000,
@@ -21,35 +21,35 @@ test('with the default they are what the pages say', () => {
   })
 })
 
-/** In steps of 0.1, all that may be set. */
+/** All valid settings, in steps of 0.1. */
 const settable = Array.from({ length: 191 }, (_, step) => (10 + step) / 10)
 
-test.each(settable)('with %s s each is shorter than what it must come before', (seconds) => {
+test.each(settable)('with %s s, each timeout is shorter than those that must follow it', (seconds) => {
   const { handOver, answer, last, stale, missing, missingAnswer } = livenessTimeoutsOf(seconds)
   const { cluster, ping, keepAlive, shell, slot, longer } = livenessTimeoutsOf(seconds)
-  // A worker that was told of as lost begins nothing of before.
+  // A worker that was reported as lost starts no earlier command.
   expect(stillMs(answer)).toBeLessThan(answer)
-  // What is not handed over is tried elsewhere before it counts as lost.
+  // A call that was not handed over is sent to another worker before it counts as lost.
   expect(handOver).toBeLessThanOrEqual(answer)
   expect(last).toBeLessThan(answer)
-  // The calls of a worker are told as lost before its sandboxes' commands are ended.
+  // The calls of a worker are reported as lost before the commands of its sandboxes are ended.
   expect(answer).toBeLessThan(missing)
   expect(missingAnswer).toBeLessThan(missing)
-  // A living worker misses one announcement and stays on the list.
+  // A running worker may miss one announcement and stay registered.
   expect(stale).toBeGreaterThan(1.9 * announceEveryMs)
-  // Nor does one that cannot reach the cluster leave it: it asks the cluster before each announcement.
+  // So may one that cannot reach the cluster, which it checks before each announcement.
   expect(ping + announceEveryMs).toBeLessThan(stale)
-  // Whether the cluster is there is known before what is asked of it is given up.
+  // An unreachable cluster is detected before requests to it time out.
   expect(ping).toBeLessThan(cluster)
   // A second slot is opened while the first may still answer.
   expect(slot).toBeLessThan(shell)
-  // A ping has the time that a request has: an API server that is only busy is not taken for dead.
+  // A ping has the timeout of a request, so that a busy API server does not count as dead.
   expect(keepAlive).toBeGreaterThanOrEqual(cluster)
-  // Two slots that say nothing and a third that is late are refused by the worker before the API takes the call for lost.
+  // The worker gives up after two unresponsive slots and a late third one, before the API reports the call as lost.
   expect(2 * slot + cluster + shell).toBeLessThan(marginMs + longer)
 })
 
-test.each(settable)('with %s s each is whole milliseconds, as time-outs must be', (seconds) => {
+test.each(settable)('with %s s, each timeout is a whole number of milliseconds', (seconds) => {
   for (const [name, ms] of Object.entries(livenessTimeoutsOf(seconds))) {
     expect(ms, name).toSatisfy(Number.isInteger)
   }

@@ -1,4 +1,4 @@
-/** Which process has which key, and what of a request and of what is sealed can be read without it. */
+/** The keys of each process. Requests and sealed values are unreadable without them. */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -23,10 +23,10 @@ const keysIn = ({ pid }: Process) => {
   return names.filter((name) => /KEY|SECRET/.test(name)).sort()
 }
 
-test('the API can open nothing that is sealed, and a worker can sign no session in', async () => {
+test('the API cannot open sealed values, and a worker cannot sign session tokens', async () => {
   expect(keysIn(world.apis[0]!)).toEqual(['RPC_KEY', 'JWT_SECRET', 'SECRETS_PUBLIC_KEY'])
   expect(keysIn(world.workers[0]!)).toEqual(['RPC_KEY', 'SECRETS_KEY'])
-  // All of it works with these alone.
+  // These keys are sufficient.
   await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a secret value' } })
   expect((await sh('echo $GREETING $TOKEN', { reveal: true })).stdout).toBe('hello a secret value\n')
   const { body } = await alice.call('listExecs', { params })
@@ -41,7 +41,7 @@ test('the API can open nothing that is sealed, and a worker can sign no session 
   expect(makeOpener(world.settings.secretsKeys).open(row!.sealed_env, place)).toBe('{"GREETING":"hello"}')
 })
 
-test('an API that is given SECRETS_KEY as before starts, and says what to give it instead', async () => {
+test('an API with the former SECRETS_KEY starts, and logs the setting to use instead', async () => {
   const api = await world.startApi({ KEEP_SECRETS_KEY: 'yes' })
   expect(keysIn(api)).toContain('SECRETS_KEY')
   await world.eventually(
@@ -55,7 +55,7 @@ test('an API that is given SECRETS_KEY as before starts, and says what to give i
   expect(body.stdout).toBe('of the second\n')
 })
 
-test('the hash of a request tells nobody what was in it', async () => {
+test('the hash of a request cannot be used to guess its content', async () => {
   const body = { command: 'cat', stdin: '1234' }
   await alice.call('execCommand', { params, headers: { 'idempotency-key': 'pin' }, body })
   const [row] = await world.db.query<{ request_hash: Uint8Array }>(
@@ -72,7 +72,7 @@ test('the hash of a request tells nobody what was in it', async () => {
   expect(isHashOf(hashOfRequest(body, [old]), body, [fresh, old])).toBe(true)
 })
 
-test('what is sealed opens for its place, under any key that is listed', () => {
+test('a sealed value opens only for its place, with any listed key', () => {
   const sealed = makeSealer(publicKeyOf(old)).seal('text', 'here')
   expect(makeOpener([fresh, old]).open(sealed, 'here')).toBe('text')
   expect(() => makeOpener([fresh, old]).open(sealed, 'there')).toThrow()
@@ -84,7 +84,7 @@ test('what is sealed opens for its place, under any key that is listed', () => {
   }
 })
 
-test('npm run admin -- make-keys makes four that go together, others each time', () => {
+test('npm run admin -- make-keys generates four new matching keys each time', () => {
   const make = () =>
     execFileSync(process.execPath, ['scripts/admin.ts', 'make-keys'], { cwd: root, encoding: 'utf8' })
   const text = make()
@@ -94,7 +94,7 @@ test('npm run admin -- make-keys makes four that go together, others each time',
   expect(make()).not.toBe(text)
 })
 
-test('what an API is given follows from the keys of the workers, in their order', () => {
+test('the keys of an API are derived from those of the workers, in the same order', () => {
   const given = keysOfApi({ SECRETS_KEY: ` ${fresh}, ${old}` })
   expect(given.SECRETS_PUBLIC_KEY).toBe(publicKeyOf(fresh))
   const box = makeBox(given.RPC_KEY.split(','))

@@ -200,7 +200,7 @@ test('destroys its session when interrupted', async () => {
 async function openLineWithoutExec(to: string) {
   const { promise: asked, resolve } = Promise.withResolvers<void>()
   const { hostname, port } = new URL(to)
-  const sift = () => {
+  const filter = () => {
     let isExec = false
     return (bytes: Buffer) => {
       isExec ||= /^POST \S+\/exec /.test(bytes.toString('latin1'))
@@ -209,6 +209,6 @@ async function openLineWithoutExec(to: string) {
     }
   }
   const from = { host: hostname, port: Number(port) }
-  const relay = await openRelay(from, { host: '127.0.0.1', port: 0 }, { sift })
+  const relay = await openRelay(from, { host: '127.0.0.1', port: 0 }, { filter })
   return { url: `http://127.0.0.1:${relay.port}`, asked, [Symbol.asyncDispose]: relay.close }
 }

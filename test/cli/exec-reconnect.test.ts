@@ -27,9 +27,9 @@ test.concurrent('reports an outage, reconnects, and continues where the output s
       onStart(child) {
         child.stdout!.once('data', line.hold)
         child.stderr!.on('data', async (chunk) => {
-          stderr += chunk
-          if (stderr.endsWith('Reconnecting; press Ctrl-C to exit.\n')) line.restore()
-          if (stderr.endsWith('reconnected.\n')) await exec(['-n', 'touch', 'is-back'])
+          said += chunk
+          if (said.endsWith('Reconnecting; press Ctrl-C to exit.\n')) line.repair()
+          if (said.endsWith('reconnected.\n')) await exec(['-n', 'touch', 'is-back'])
         })
       },
     },
@@ -70,7 +70,7 @@ const restoreLate = (line: CuttableLine, remote: Remote, file: string): Remote =
     ...remote,
     async follow(...args) {
       if (++tries === manyTries) {
-        line.restore()
+        line.repair()
         await exec(['-n', 'touch', file])
       }
       return await remote.follow(...args)

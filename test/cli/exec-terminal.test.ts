@@ -130,7 +130,7 @@ test.concurrent('a full-screen program redraws its screen without the notes of t
   // The user's screen and cursor are restored during the outage.
   expect(screen.isAlternate()).toBe(false)
   expect(screen.raw().split('The connection was lost')[0]).toContain('\u001b[?25h')
-  line.restore()
+  line.repair()
   await screen.shows(/^24 80\nthe whole screen$/m)
   expect(screen.isAlternate()).toBe(true)
   expect(screen.text()).not.toContain('sandlot:')
@@ -148,7 +148,7 @@ test.concurrent('shows output printed during an outage after reconnecting', asyn
   await shell.shows('The connection was lost.')
   await user.run(['exec', '-n', 'touch', 'go'])
   await world.eventually(async () => (await user.run(['ps'])).stdout.includes('exited\t4'), 10_000)
-  line.restore()
+  line.repair()
   await shell.shows('last words')
   await expectExit(shell, 4)
   expect(shell.screen().match(/it is up/g)).toHaveLength(1)

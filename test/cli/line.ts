@@ -5,10 +5,10 @@ export interface CuttableLine extends AsyncDisposable {
   url: string
   /** Resets all open connections. @returns their number */
   cut(): number
-  /** Cuts, and passes nothing through until `restore`. */
+  /** Cuts, and lets nothing through until `repair`. */
   hold(): void
-  restore(): void
-  /** Called for the first connection. */
+  repair(): void
+  /** Calls for the first connection that is made. */
   onConnection(act: () => void): void
   /** Cuts the next connections as soon as they carry a response. */
   cutAnswers(count: number): void
@@ -37,7 +37,7 @@ export async function openLine(to: string, at = 0): Promise<CuttableLine> {
     url: `http://127.0.0.1:${relay.port}`,
     cut: relay.breakAll,
     hold: relay.cut,
-    restore: relay.mend,
+    repair: relay.repair,
     onConnection: (act) => {
       onConnection = act
     },

@@ -6,8 +6,8 @@ import { pickersSettings, settingsFile } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('any two concurrent changes of the settings file are serializable, ten times', () =>
-  tryPairs(settingsFile(world), { rounds: 10, atOnce: 2 }))
+test('every two changes of the settings file at once, ten times', () =>
+  tryPairs(settingsFile(world), { rounds: 10, concurrency: 2 }))
 
-test('a picker making a session current and any other change are serializable, ten times', () =>
-  tryPairs(pickersSettings(world), { rounds: 10, atOnce: 2 }))
+test('the picker makes a session current while each other change is made, ten times', () =>
+  tryPairs(pickersSettings(world), { rounds: 10, concurrency: 2 }))

@@ -6,5 +6,5 @@ import { settingsFile } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('any two concurrent changes of the settings file are serializable', () =>
-  tryPairs(settingsFile(world), { rounds: 1, atOnce: 2 }))
+test('every two changes of the settings file at once', () =>
+  tryPairs(settingsFile(world), { rounds: 1, concurrency: 2 }))

@@ -60,7 +60,7 @@ export const settingsFile = (world: World): Kind<Place> => ({
       ({ account, api_key }) => [account.id, api_key && 'made'],
     ),
   },
-  async look({ home, alice }) {
+  async readState({ home, alice }) {
     const { api_key, token, token_expires_at, ...rest } = parse(readFileSync(home.configFile, 'utf8'))
     const files = readdirSync(home.configFolder)
     const hasLogin = token !== undefined && token_expires_at !== undefined

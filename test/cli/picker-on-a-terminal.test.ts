@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { parse } from 'smol-toml'
 import { encodeTime } from 'ulid'
 import { describe, expect, test } from 'vitest'
-import { expectWithin } from '../support/eventually.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath, Home } from './client.ts'
 import { openLine } from './line.ts'
@@ -256,7 +256,7 @@ describe.concurrent('with settings', () => {
     const left = performance.now()
     screen.type('q')
     await expectRestored(screen, 0)
-    expectWithin(performance.now() - left, 10_000)
+    expectDurationBelow(performance.now() - left, 10_000)
   })
 
   test('fills the terminal at any size', async () => {

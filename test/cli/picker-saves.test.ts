@@ -18,5 +18,5 @@ test('never makes a session current after another account was saved', async () =
   await settings.end?.(place)
 })
 
-test('making a session current in the picker is serializable with any concurrent change', () =>
-  tryPairs(pickersSettings(world), { rounds: 1, atOnce: 2 }))
+test('a session that the picker makes current, and every other change of the settings file at once', () =>
+  tryPairs(pickersSettings(world), { rounds: 1, concurrency: 2 }))

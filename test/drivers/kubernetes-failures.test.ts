@@ -5,9 +5,9 @@ import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../
 import { neededRules, serviceAccountName } from '../../workers/drivers/kubernetes/policies.ts'
 import type { DeadPod } from '../../workers/drivers/kubernetes/watch.ts'
 import { openSlot } from '../../workers/shell/slot.ts'
-import { describeBeside } from '../support/beside.ts'
 import { hasCluster, images } from '../support/cluster.ts'
-import { eventually, expectWithin, patient } from '../support/eventually.ts'
+import { describeConcurrently } from '../support/describe-concurrently.ts'
+import { eventually, expectDurationBelow, patient } from '../support/eventually.ts'
 import { openWire, type Wire } from '../support/wire.ts'
 import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
 import { collect, firstLine, run, shell } from './processes.ts'
@@ -41,7 +41,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     return deaths.find((each) => each.uid === uid)!.death
   }
 
-  describeBeside('a pod that does not start', () => {
+  describeConcurrently('a pod that does not start', () => {
     test.each([
       { image: 'localhost/no-such-image:1', words: /^(ErrImagePull|ImagePullBackOff): .*no-such-image/ },
       { image: 'Not/Valid', words: /^InvalidImageName: / },
@@ -51,7 +51,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       const refusal = await driver.ready(pod, AbortSignal.timeout(patient(60_000))).catch((error) => error)
       expect(refusal).toBeInstanceOf(PodRefused)
       expect(refusal.message).toMatch(words)
-      expectWithin(Date.now() - started, 15_000)
+      expectDurationBelow(Date.now() - started, 15_000)
       expect(await toldOf(pod.uid)).toEqual({ reason: 'start_failed', detail: expect.stringMatching(words) })
       await driver.delete(pod)
     })
@@ -84,7 +84,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
   })
 
-  describeBeside('a pod that starts', () => {
+  describeConcurrently('a pod that starts', () => {
     const createTried = async (from: Driver) => {
       const pod = await from.create(request())
       let tries = 0
@@ -117,7 +117,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
   })
 
-  describeBeside('a pod that dies', () => {
+  describeConcurrently('a pod that dies', () => {
     test('is told of with the exit code of its main process', async () => {
       const pod = await createReady()
       await run(driver, pod, shell('kill -KILL $(pidof sleep)'))
@@ -153,7 +153,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
   })
 
-  describeBeside('the way to the cluster', () => {
+  describeConcurrently('the way to the cluster', () => {
     let wire: Wire
     let far: Driver
     const farDeaths: DeadPod[] = []
@@ -171,7 +171,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await expect(far.ping()).rejects.toThrow(DriverUnavailable)
       await run(driver, pod, shell('kill -KILL $(pidof sleep)'))
       await toldOf(pod.uid)
-      wire.mend()
+      wire.repair()
       await eventually(() => farDeaths.some(({ uid }) => uid === pod.uid), 20_000)
       await far.ping()
       await driver.delete(pod)
@@ -186,10 +186,10 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       wire.freeze()
       const started = Date.now()
       await expect(far.ping()).rejects.toThrow(DriverUnavailable)
-      expectWithin(Date.now() - started, 3_000)
+      expectDurationBelow(Date.now() - started, 3_000)
       expect(await process.ended).toEqual({ kind: 'lost', why: 'the connection went silent' })
-      expectWithin(Date.now() - started, 14_000)
-      wire.mend()
+      expectDurationBelow(Date.now() - started, 14_000)
+      wire.repair()
       await far.ping()
       await driver.delete(pod)
     })
@@ -201,7 +201,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       wire.cut()
       expect(await process.ended).toMatchObject({ kind: 'lost' })
       expect(String(await collect(process.stdout))).toBe('')
-      wire.mend()
+      wire.repair()
       await driver.delete(pod)
     })
 

@@ -24,7 +24,7 @@ const answerOf = (driver: Driver) =>
     (error: Error) => error.message,
   )
 const isWell = async (driver: Driver) => (await answerOf(driver)) === 'well'
-const toldBy = (driver: Driver, words: RegExp) =>
+const responseOf = (driver: Driver, words: RegExp) =>
   eventually(async () => words.test(await answerOf(driver)), 20_000)
 const request = () => ({ ...ofSandbox(), image: images.busybox, deadlineSeconds: 60 })
 
@@ -98,7 +98,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     },
   ])('$change: no pod is made, until `npm run cluster` has put it right', async ({ make, words }) => {
     await make()
-    await toldBy(driver, words)
+    await responseOf(driver, words)
     await expect(driver.create(request())).rejects.toThrow(NotSetUp)
     await repair()
     await eventually(() => isWell(driver), 20_000)
@@ -110,7 +110,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     const body = { metadata: { name }, spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{}] } }
     await network.createNamespacedNetworkPolicy({ namespace: world.namespace, body })
     const words = /network policy open opens a way .* Delete open, or name it in SANDBOX_NETWORK_POLICIES/
-    await toldBy(driver, words)
+    await responseOf(driver, words)
     await expect(driver.create(request())).rejects.toThrow(NotSetUp)
     const allowing = world.open({ SANDBOX_NETWORK_POLICIES: name })
     await allowing.ping()

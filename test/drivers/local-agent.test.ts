@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { NoAnswer, startProcess } from '../../workers/drivers/local/connection.ts'
-import { type Role, status } from '../hostile/impostor.ts'
+import { type Role, status } from '../hostile/hostile-agent.ts'
 import { collect } from './processes.ts'
 
 /** Listens as an agent does. @returns the path of its socket */

@@ -1,4 +1,4 @@
-/** The ledger: who may hold how much memory of a process, and who is refused first. */
+/** The memory budget: limits of an account and of the process, and the order of rejections. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { MemoryBudget, memoryKinds } from '../../shared/platform/memory-budget.ts'
@@ -19,10 +19,10 @@ const refusal = (work: () => void) => {
   } catch (error) {
     return error
   }
-  throw new Error('it was not refused')
+  throw new Error('the reservation was not rejected')
 }
 
-test('an account has its bound over all kinds, and gets back what it frees', () => {
+test('limits the sum of all kinds of an account, and reuses released bytes', () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   const stdin = memoryBudget.open('acc_1', 'stdin')
@@ -40,7 +40,7 @@ test('an account has its bound over all kinds, and gets back what it frees', () 
   expect(memoryBudget.sums).toMatchObject({ requests: 0, stdin: 0, answers: ofAccount })
 })
 
-test('a holding that is free counts nothing more, and is freed once', () => {
+test('a released reservation counts nothing, and is released only once', () => {
   const { memoryBudget } = open()
   const holding = memoryBudget.open('acc_1', 'requests')
   holding.add(10)
@@ -64,7 +64,7 @@ test('bytes that move to another kind are counted once, in either order of relea
   expect(Object.values(memoryBudget.sums)).toEqual(memoryKinds.map(() => 0))
 })
 
-test('strangers share a quarter of what an account may have, and are told to come back', () => {
+test('unauthenticated clients share a quarter of the limit of one account, and get 503 above it', () => {
   const { memoryBudget } = open()
   memoryBudget.open(undefined, 'requests').add(150)
   const other = memoryBudget.open(undefined, 'requests')
@@ -72,13 +72,13 @@ test('strangers share a quarter of what an account may have, and are told to com
   expect(refusal(() => other.add(1))).toMatchObject({ code: 'unavailable' })
 })
 
-test('when memory is short, the account that holds most is refused first, and nobody gets more than the reserve', () => {
+test('when memory is short, rejects the largest account first, and limits all others to the reserve', () => {
   const { memoryBudget } = open()
   const [first, second, third, small] = ['a', 'b', 'c', 'd'].map((id) => memoryBudget.open(id, 'answers'))
   first!.add(900)
   second!.add(900)
   third!.add(700)
-  // All of it is used. Those with little still get some of the reserve.
+  // All of it is used. Small accounts may still use some of the reserve.
   expect(refusal(() => first!.add(10))).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 2 })
   small!.add(300)
   third!.add(100)
@@ -88,7 +88,7 @@ test('when memory is short, the account that holds most is refused first, and no
   third!.add(200)
 })
 
-test('an account has so many streams of a kind open as it may, and each counts its buffers', () => {
+test('limits the open streams of each kind, and counts the buffers of each', () => {
   const memoryBudget = new MemoryBudget(
     { ofAccount: mebibyte, ofAll: 2 * mebibyte },
     pino({ level: 'silent' }),
@@ -106,13 +106,13 @@ test('an account has so many streams of a kind open as it may, and each counts i
   expect(() => open('acc_1')).toThrow()
 })
 
-test('a stream for whose buffers there is no room is refused, and is not counted', () => {
+test('rejects a stream without memory for its buffers, and does not count it', () => {
   const { memoryBudget } = open()
   expect(refusal(() => memoryBudget.openStream('acc_1', 'streams'))).toMatchObject({ code: 'rate_limited' })
   expect(memoryBudget.sums.streams).toBe(0)
 })
 
-test('the log names who was refused, once in a while', () => {
+test('logs the account of a rejection, at most once in an interval', () => {
   const { memoryBudget, lines } = open()
   const holding = memoryBudget.open('acc_1', 'stdin')
   holding.add(990)

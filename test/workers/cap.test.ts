@@ -3,7 +3,7 @@ import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
-import { describeBeside } from '../support/beside.ts'
+import { describeConcurrently } from '../support/describe-concurrently.ts'
 import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'
 import { shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
@@ -15,7 +15,7 @@ const env = { SANDBOX_MAX_SECONDS: String(capSeconds), RECONCILE_INTERVAL_SECOND
 const sweeping = { RECONCILE_INTERVAL_SECONDS: '1' }
 
 describeOnBothDriversAtOnce('the cap', (driver) => {
-  describeBeside('of the workers', () => {
+  describeConcurrently('of the workers', () => {
     const world = shareWorld({ driver, env })
     const letTimeBeUp = (sandboxId: string) =>
       world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [sandboxId])
@@ -42,7 +42,7 @@ describeOnBothDriversAtOnce('the cap', (driver) => {
     })
   })
 
-  describeBeside('of the pod', () => {
+  describeConcurrently('of the pod', () => {
     const world = shareWorld({ driver, env })
 
     test("ends a sandbox by the pod's own deadline, with every worker stopped", async () => {

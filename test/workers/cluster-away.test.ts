@@ -20,7 +20,7 @@ describe.skipIf(!hasCluster)('a cluster that is away', () => {
     expect(await ready()).toMatchObject({ status: 503, postgres: 'ok', redis: 'ok', workers: 'ok' })
     await expect(alice.call('createSandbox')).rejects.toMatchObject({ status: 503, code: 'unavailable' })
 
-    wire.mend()
+    wire.repair()
     await world.eventually(async () => (await ready()).status === 200, 15_000)
     // The API looks at what workers say of themselves twice a second.
     const created = await world.eventually(() => alice.call('createSandbox'), 15_000)
@@ -37,7 +37,7 @@ describe.skipIf(!hasCluster)('a cluster that is away', () => {
     // What needs no cluster goes on.
     expect((await alice.call('getSandbox', { params })).body.state).toBe('active')
 
-    wire.mend()
+    wire.repair()
     await world.eventually(async () => (await ready()).status === 200, 15_000)
     const again = await alice.call('execCommand', { params, body: { command: ['echo', 'back'] } })
     expect(again.body.stdout).toBe('back\n')

@@ -12,7 +12,7 @@ import { moveClock } from '../support/clock.ts'
 import { type DriverName, openWorldDriver } from '../support/drivers.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
-import { keepListed } from '../support/listed.ts'
+import { keepListed } from '../support/keep-listed.ts'
 
 /** How long the workers may take to mend what a death left. */
 const mendMs = 60_000

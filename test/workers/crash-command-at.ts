@@ -10,7 +10,7 @@ import { moveClockOfRedis } from '../support/clock.ts'
 import type { DriverName } from '../support/drivers.ts'
 import { defaultLiveness } from '../support/eventually.ts'
 import { startWorld, type World } from '../support/index.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 
 interface Crash {
   request: ExecRequest

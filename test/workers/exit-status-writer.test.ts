@@ -7,7 +7,7 @@ import { isSoak } from '../support/eventually.ts'
 import type { World } from '../support/index.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-const { world, alice, params, sh } = shareSandbox({ ownPostgres: true })
+const { world, alice, params, sh } = shareSandbox({ separatePostgres: true })
 const soonMs = 20_000
 
 async function crash(world: World) {

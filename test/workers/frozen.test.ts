@@ -5,8 +5,8 @@ import { WebSocket } from 'ws'
 import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { describeOnBothInSoak } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
-import { expectWithin } from '../support/eventually.ts'
-import { inside } from '../support/inside.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
@@ -86,7 +86,7 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
     try {
       const started = performance.now()
       const [all, answer] = await Promise.all([events.rest(), result, once(terminal, 'close')])
-      expectWithin(performance.now() - started, lostWithinMs)
+      expectDurationBelow(performance.now() - started, lostWithinMs)
       const lost = { status: 'lost', exit_code: null, reason: 'the worker that ran it was lost' }
       expect(all.at(-1)).toMatchObject({ event: 'exit', data: lost })
       expect(answer).toMatchObject({ status: 200, body: lost })

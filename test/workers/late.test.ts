@@ -5,7 +5,7 @@ import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import { describeOnBothInSoakAtOnce } from '../support/drivers.ts'
 import { startWorld, type World } from '../support/index.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 
 /** For what the workers do in the background, cold pods of Kubernetes included. */
 const soonMs = 60_000

@@ -6,9 +6,9 @@ import { podName } from '../../shared/data/ids.ts'
 import { moveClockOfRedis } from '../support/clock.ts'
 import { describeOnBothInSoak } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
-import { defaultLiveness, expectWithin } from '../support/eventually.ts'
+import { defaultLiveness, expectDurationBelow } from '../support/eventually.ts'
 import { startWorld } from '../support/index.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 
 describeOnBothInSoak('a lost worker', (driver) => {
@@ -43,7 +43,7 @@ describeOnBothInSoak('a lost worker', (driver) => {
     }
     for (const end of ends) expect(await end).toMatchObject(lost)
     for (const stream of streams) expect(stream.seen.at(-1)!.data).toMatchObject({ stdout_bytes: 3 })
-    expectWithin(performance.now() - killed, 5_000)
+    expectDurationBelow(performance.now() - killed, 5_000)
 
     // The list forgets who died; who lives tells of itself again within a second.
     await moveClockOfRedis(world.redis, world.settings.livenessTimeouts.stale)

@@ -11,7 +11,7 @@ import { describeOnBothInSoakAtOnce, openWorldDriver } from '../support/drivers.
 import { isSoak } from '../support/eventually.ts'
 import type { Process, World } from '../support/index.ts'
 import { startWorld } from '../support/index.ts'
-import { keepListed } from '../support/listed.ts'
+import { keepListed } from '../support/keep-listed.ts'
 import { sumUp } from '../support/metrics.ts'
 
 const size = 2

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Pod } from '../../../workers/drivers/driver.ts'
-import { describeBeside } from '../../support/beside.ts'
+import { describeConcurrently } from '../../support/describe-concurrently.ts'
 import { patient } from '../../support/eventually.ts'
 import { newSandboxId, ofSandbox } from '../requests.ts'
 import type { Contract, OpenDriver } from './parts.ts'
@@ -53,9 +53,9 @@ export function describeDriver(
       await opened?.close()
     })
 
-    describeBeside('those that wait', () => describeDeadlines(contract))
-    describeBeside('those that make pods', () => describePods(contract))
-    describeBeside('those that share a pod', () => {
+    describeConcurrently('those that wait', () => describeDeadlines(contract))
+    describeConcurrently('those that make pods', () => describePods(contract))
+    describeConcurrently('those that share a pod', () => {
       describePorts(contract)
       describeProcesses(contract)
       describeTerminals(contract)

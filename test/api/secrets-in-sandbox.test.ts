@@ -71,7 +71,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     const command = 'echo "<$TOKEN>"; echo "<$TOKEN>" >&2; echo "$SHORT"'
     expect(await run(command)).toBe('<[secret TOKEN]>\n1234567\n<[secret TOKEN]>\n')
     expect(await run(command, { reveal: true })).toBe('<p4ssw0rd!>\n1234567\n<p4ssw0rd!>\n')
-    // Written in two pieces, with time between them.
+    // Written in two pieces with a pause.
     expect(await run('printf p4ss; sleep 0.2; printf "w0rd!"; printf p4ss')).toBe('[secret TOKEN]p4ss')
   })
 
@@ -163,7 +163,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     await set('CANARY', canary)
     await set('CANARY', canary, params.id)
     await run('echo "$CANARY" > kept; echo "$CANARY"; echo "$CANARY" >&2')
-    // Also where something goes wrong with it at hand.
+    // Also in errors of commands that use it.
     await alice.call('execCommand', { params, body: { command: ['no such command'] } })
     await alice.call('execCommand', { params, body: { command: 'echo $CANARY; sleep 9', timeout_ms: 300 } })
     await alice.call('execCommand', {
@@ -275,7 +275,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
       api.listNamespacedResourceQuota({ namespace }),
       api.listNamespacedLimitRange({ namespace }),
     ])
-    // Nothing of the core is left out.
+    // All kinds of the core group are included.
     expect(core).toHaveLength(resources.length)
     const others = [
       ['networking.k8s.io', 'v1', 'networkpolicies'],

@@ -1,4 +1,4 @@
-/** One account fills what workers and APIs hold for it: as much as it can, by every way that was found. */
+/** One account fills the memory that workers and APIs reserve for it, in every known way. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { endpoints } from '../../shared/contract/index.ts'
@@ -11,7 +11,6 @@ import { withNeighbour } from './neighbour.ts'
 const world = shareWorld()
 const bounds = { growthMiB: 200 }
 
-/** @returns the status */
 async function post(account: Account, path: string, body: string): Promise<number> {
   const response = await fetch(`${world.url()}${path}`, {
     method: 'POST',
@@ -25,7 +24,7 @@ async function post(account: Account, path: string, body: string): Promise<numbe
   return response.status
 }
 
-test('200 commands that never read their megabyte of stdin, or have large environments', async () => {
+test('200 commands with a megabyte of unread stdin or large environments do not exhaust memory', async () => {
   await withNeighbour(
     world,
     async ({ account, params, exec }) => {
@@ -38,7 +37,7 @@ test('200 commands that never read their megabyte of stdin, or have large enviro
       const statuses: number[] = []
       for (let round = 0; round < 100; round++) {
         for (const body of bodies) statuses.push(await post(account, path, body))
-        // What there is room for ends, and comes again.
+        // Ends the accepted commands, so that new ones are accepted.
         if (round % 10 === 9) await exec({ command: 'pkill sleep || kill -9 -1' }).catch(() => {})
       }
       expect(statuses.filter((status) => status === 202).length).toBeGreaterThan(5)
@@ -48,7 +47,7 @@ test('200 commands that never read their megabyte of stdin, or have large enviro
   )
 })
 
-test('110 downloads of 8 MiB of output that stand still', async () => {
+test('110 stalled downloads of 8 MiB of output do not exhaust memory', async () => {
   await withNeighbour(
     world,
     async ({ account, params, sh }) => {
@@ -70,7 +69,7 @@ test('110 downloads of 8 MiB of output that stand still', async () => {
   )
 })
 
-test('a download whose client reads nothing ends', async () => {
+test('ends a download whose client reads nothing', async () => {
   const account = await world.account()
   const { id } = (await account.call('createSandbox')).body
   const run = { command: 'head -c 8000000 /dev/zero' }
@@ -82,12 +81,12 @@ test('a download whose client reads nothing ends', async () => {
   reader.socket.resume()
   await reader.closed
   const length = reader.text().length
-  // A client on this machine may have all of it in the kernel's buffers.
+  // For a client on the same machine, the kernel may buffer all of it.
   if (length < 8_000_000) console.info(`ended after ${length} bytes`)
   reader.socket.destroy()
 })
 
-test('MCP calls whose progress nobody reads', async () => {
+test('MCP calls with unread progress do not exhaust memory', async () => {
   await withNeighbour(
     world,
     async ({ account, params }) => {
@@ -109,7 +108,7 @@ test('MCP calls whose progress nobody reads', async () => {
         accept: 'application/json, text/event-stream',
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
-        // Each event has an id as well.
+        // From this version on, each event also has an id.
         'mcp-protocol-version': '2025-11-25',
       })
       const readers = Array.from({ length: 6 }, () => {

@@ -1,15 +1,15 @@
-/** One account does many times what costs others most: it follows, changes secrets, packs bodies, guesses keys. */
+/** One account repeats expensive operations: attached clients, new secrets, compressed bodies, guessed keys. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { makeApiKey } from '../../api/auth/api-keys.ts'
 import { shareWorld } from '../support/shared.ts'
+import { routesWithBody, sendCompressed } from './compressed-bodies.ts'
 import { withNeighbour } from './neighbour.ts'
-import { routesWithBody, sendPacked } from './packed.ts'
 
 const world = shareWorld()
 const bounds = { growthMiB: 200 }
 
-test('100 followers of one loop that prints without end', async () => {
+test('100 clients attached to endless output do not slow a neighbour', async () => {
   await withNeighbour(
     world,
     async ({ account, params }) => {
@@ -34,7 +34,7 @@ test('100 followers of one loop that prints without end', async () => {
   )
 })
 
-test('secrets of 64 KiB that change before each of 100 commands', async () => {
+test('64 KiB of secrets that change before each of 100 commands do not slow a neighbour', async () => {
   await withNeighbour(
     world,
     async ({ account, params }) => {
@@ -53,23 +53,23 @@ test('secrets of 64 KiB that change before each of 100 commands', async () => {
         codes.push(code)
         await code
       }
-      const told = await Promise.all(codes)
-      expect(new Set(told)).toEqual(new Set(['started', 'rate_limited']))
-      expect(told.filter((code) => code === 'started').length).toBeLessThan(60)
+      const outcomes = await Promise.all(codes)
+      expect(new Set(outcomes)).toEqual(new Set(['started', 'rate_limited']))
+      expect(outcomes.filter((code) => code === 'started').length).toBeLessThan(60)
     },
     bounds,
   )
 })
 
-test('highly compressed bodies, to every route that takes a body, again and again', async () => {
+test('highly compressed bodies to every route with a body do not slow a neighbour', async () => {
   await withNeighbour(
     world,
     async ({ account }) => {
       for (let round = 0; round < 20; round++) {
         const codes = await Promise.all(
-          routesWithBody.map((endpoint) => sendPacked(world.url(), account, endpoint)),
+          routesWithBody.map((endpoint) => sendCompressed(world.url(), account, endpoint)),
         )
-        // Those who guess passwords have few tries.
+        // Logins have a low rate limit.
         for (const code of codes) expect(['body_too_large', 'rate_limited']).toContain(code)
       }
     },
@@ -77,7 +77,7 @@ test('highly compressed bodies, to every route that takes a body, again and agai
   )
 })
 
-test('6,000 API keys that nobody has', async () => {
+test('6,000 unknown API keys do not slow a neighbour', async () => {
   await withNeighbour(
     world,
     async () => {

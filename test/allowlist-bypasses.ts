@@ -1,12 +1,12 @@
 /**
- * Ways around an allowlist that a program or a person might try: those that are to be refused, and those that a
- * policy over words cannot keep out, each with the words of docs/allowlist.md that say so.
+ * Attempts to bypass an allowlist: those that must be rejected, and those that a check of the command line cannot
+ * prevent, each with the text of docs/allowlist.md that documents it.
  */
-export const waysAroundList = ['ls', 'git status', 'npm run *', '/usr/bin/wc', 'bash build.sh']
+export const bypassList = ['ls', 'git status', 'npm run *', '/usr/bin/wc', 'bash build.sh']
 
-export type Way = [name: string, command: string | string[], env?: Record<string, string>]
+export type Bypass = [name: string, command: string | string[], env?: Record<string, string>]
 
-export const waysAround: Way[] = [
+export const bypasses: Bypass[] = [
   ['a shell string', 'id'],
   ['an allowed command as a shell string', 'ls'],
   ['a second command behind ;', 'ls; id'],
@@ -138,7 +138,7 @@ export const waysAround: Way[] = [
   ["Go's flags", ['npm', 'run', 'x'], { GOFLAGS: '-toolexec=id' }],
 ]
 
-/** Of an environment, what steers nothing. */
+/** Variables that cannot change which program runs. */
 export const harmlessVariables = [
   ...[
     'LANG',
@@ -171,35 +171,36 @@ export const harmlessVariables = [
   ],
 ]
 
-/** What an entry lets pass although another program may run or a file be written. */
-export const notHeld: [words: string, entry: string, command: string[], env?: Record<string, string>][] = [
-  ['**Interpreters**', 'python3 test.py', ['python3', 'test.py']],
-  ['**Interpreters**', 'awk', ['awk', 'BEGIN { system("id") }']],
-  ['and **shells**', 'bash build.sh', ['bash', 'build.sh']],
-  ['`env`', 'env', ['env', 'id']],
-  ['`xargs`', 'xargs', ['xargs', 'id']],
-  ['`find -exec`', 'find', ['find', '.', '-exec', 'id', ';']],
-  ['`find -exec`', 'find .', ['find', '.', '-fprintf', '/workspace/x', 'text']],
-  ['`busybox`', 'busybox', ['busybox', 'sh', '-c', 'id']],
-  ['`timeout`', 'timeout', ['timeout', '9', 'id']],
-  ['`make`', 'make test', ['make', 'test', 'SHELL=/workspace/x']],
-  ['`git -c`', 'git', ['git', '-c', 'core.fsmonitor=id', 'status']],
-  ['`git log --output`', 'git log', ['git', 'log', '--output=/workspace/.git/hooks/post-checkout']],
-  ['`git log --output`', 'git diff', ['git', 'diff', '--no-index', '--output=x', 'a', 'b']],
-  ['`tar --to-command`', 'tar -x', ['tar', '-x', '--to-command=id']],
+/** Allowed commands that can still run another program or write a file. */
+export const notPrevented: [words: string, entry: string, command: string[], env?: Record<string, string>][] =
   [
-    '`tar --checkpoint-action`',
-    'tar -cf',
-    ['tar', '-cf', 'x', '--checkpoint=1', '--checkpoint-action=exec=id'],
-  ],
-  ['`sed e`', 'sed', ['sed', '1e id', 'file']],
-  ['`sort -o`', 'sort', ['sort', '-o', '/workspace/x', 'file']],
-  ['`sort --compress-program`', 'sort', ['sort', '--compress-program=id', 'file']],
-  ['`ssh -o ProxyCommand`', 'ssh host', ['ssh', 'host', '-o', 'ProxyCommand=id']],
-  ['`rsync -e`', 'rsync', ['rsync', '-e', 'id', 'a:b', '.']],
-  ['`package.json`', 'npm run *', ['npm', 'run', 'test']],
-  ['`.git/config`', 'git status', ['git', 'status']],
-  ['`Makefile`', 'make test', ['make', 'test']],
-  ['The directory (`cwd`)', './build.sh', ['./build.sh']],
-  ['A variable that only your own programs obey', 'ls', ['ls'], { MY_PLUGIN: '/workspace/x' }],
-]
+    ['**Interpreters**', 'python3 test.py', ['python3', 'test.py']],
+    ['**Interpreters**', 'awk', ['awk', 'BEGIN { system("id") }']],
+    ['and **shells**', 'bash build.sh', ['bash', 'build.sh']],
+    ['`env`', 'env', ['env', 'id']],
+    ['`xargs`', 'xargs', ['xargs', 'id']],
+    ['`find -exec`', 'find', ['find', '.', '-exec', 'id', ';']],
+    ['`find -exec`', 'find .', ['find', '.', '-fprintf', '/workspace/x', 'text']],
+    ['`busybox`', 'busybox', ['busybox', 'sh', '-c', 'id']],
+    ['`timeout`', 'timeout', ['timeout', '9', 'id']],
+    ['`make`', 'make test', ['make', 'test', 'SHELL=/workspace/x']],
+    ['`git -c`', 'git', ['git', '-c', 'core.fsmonitor=id', 'status']],
+    ['`git log --output`', 'git log', ['git', 'log', '--output=/workspace/.git/hooks/post-checkout']],
+    ['`git log --output`', 'git diff', ['git', 'diff', '--no-index', '--output=x', 'a', 'b']],
+    ['`tar --to-command`', 'tar -x', ['tar', '-x', '--to-command=id']],
+    [
+      '`tar --checkpoint-action`',
+      'tar -cf',
+      ['tar', '-cf', 'x', '--checkpoint=1', '--checkpoint-action=exec=id'],
+    ],
+    ['`sed e`', 'sed', ['sed', '1e id', 'file']],
+    ['`sort -o`', 'sort', ['sort', '-o', '/workspace/x', 'file']],
+    ['`sort --compress-program`', 'sort', ['sort', '--compress-program=id', 'file']],
+    ['`ssh -o ProxyCommand`', 'ssh host', ['ssh', 'host', '-o', 'ProxyCommand=id']],
+    ['`rsync -e`', 'rsync', ['rsync', '-e', 'id', 'a:b', '.']],
+    ['`package.json`', 'npm run *', ['npm', 'run', 'test']],
+    ['`.git/config`', 'git status', ['git', 'status']],
+    ['`Makefile`', 'make test', ['make', 'test']],
+    ['The directory (`cwd`)', './build.sh', ['./build.sh']],
+    ['A variable that only your own programs obey', 'ls', ['ls'], { MY_PLUGIN: '/workspace/x' }],
+  ]

@@ -1,4 +1,4 @@
-/** Memory that a worker or an API holds for a tenant: counted, bounded, and given back. */
+/** Memory that a worker or an API reserves for a tenant is counted, limited and released. */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
@@ -14,7 +14,7 @@ import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 const mebibyte = 1024 * 1024
 const { world, alice, params, sh, waitForExit } = shareSandbox({ env: { MEMORY_PER_ACCOUNT_MIB: '32' } })
 
-/** Bytes that the worker and the API hold. */
+/** Bytes reserved in the worker and the API. */
 const heldIn = async (kind: MemoryKind) =>
   (
     await sumUp(
@@ -24,7 +24,7 @@ const heldIn = async (kind: MemoryKind) =>
     )
   )[kind]
 
-test('unread stdin counts until its command ends, and beyond the memory budget a command is refused', async () => {
+test('counts unread stdin until its command ends, and rejects a command above the memory budget', async () => {
   const size = 1_000_000
   const start = (command: string) =>
     alice.call('execCommand', { params, body: { command, background: true, stdin: 'x'.repeat(size) } })
@@ -47,7 +47,7 @@ test('unread stdin counts until its command ends, and beyond the memory budget a
   expect(ids.length).toBeGreaterThan(25)
   expect(ids.length).toBeLessThan(34)
   expect(await heldIn('stdin')).toBe(ids.length * size)
-  // Other accounts have their own budget, and this account may use the rest of its budget.
+  // Other accounts have separate budgets, and this account may use the rest of its budget.
   const bob = await world.account()
   await bob.call('createSandbox')
   expect(await sh('echo on')).toMatchObject({ stdout: 'on\n' })
@@ -61,7 +61,7 @@ test('unread stdin counts until its command ends, and beyond the memory budget a
   await world.eventually(async () => (await heldIn('stdin')) === 0, 10_000)
 })
 
-test('stdin that waits on a WebSocket counts too; without room it is not read, and all of it comes', async () => {
+test('counts stdin that waits on a WebSocket, and pauses reading at the limit without losing bytes', async () => {
   const command = 'until [ -e read ]; do sleep 0.05; done; wc -c'
   const start = async () =>
     (await alice.call('execCommand', { params, body: { command, background: true } })).body.id
@@ -75,7 +75,7 @@ test('stdin that waits on a WebSocket counts too; without room it is not read, a
   const sockets = await Promise.all(ids.map(open))
   const frame = Buffer.alloc(mebibyte / 16)
   for (const socket of sockets) for (let sent = 0; sent < 192; sent++) socket.send(frame)
-  // Four have 8 MiB each in memory, or all of them as much as that. Each open socket has a share reserved.
+  // Together the sockets may buffer 32 MiB, including the share that each open one reserves.
   const held = async () => (await heldIn('stdin'))! + (await heldIn('websockets'))!
   await world.eventually(async () => (await held()) > 31 * mebibyte, 10_000)
   expect(await held()).toBeLessThanOrEqual(32 * mebibyte)
@@ -83,14 +83,14 @@ test('stdin that waits on a WebSocket counts too; without room it is not read, a
   await sh('touch read').catch(() => {})
   await world.eventually(async () => (await sh('touch read')).exit_code === 0, 10_000)
   for (const exec_id of ids) {
-    const look = async () => (await alice.call('getExec', { params: { ...params, exec_id } })).body.stdout
-    expect(await world.eventually(look, 20_000)).toBe(`${12 * mebibyte}\n`)
+    const stdout = async () => (await alice.call('getExec', { params: { ...params, exec_id } })).body.stdout
+    expect(await world.eventually(stdout, 20_000)).toBe(`${12 * mebibyte}\n`)
   }
   await world.eventually(async () => (await heldIn('stdin')) === 0, 10_000)
   for (const socket of sockets) socket.close()
 })
 
-test('a download gives the bytes that are kept, whole and by ranges, and holds nothing behind its end', async () => {
+test('a download returns the kept bytes, whole or in ranges, and then releases its memory', async () => {
   const printed = { command: 'head -c 4000000 /dev/zero | tr "\\0" x; echo end', background: true }
   const { id: exec_id } = (await alice.call('execCommand', { params, body: printed })).body
   const of = { ...params, exec_id }
@@ -106,7 +106,7 @@ test('a download gives the bytes that are kept, whole and by ranges, and holds n
   await world.eventually(async () => (await heldIn('streams')) === 0, 10_000)
 })
 
-test('a command has eight readers at a time, and each gets all of it', async () => {
+test('a command has at most eight readers, and each receives all output', async () => {
   const { id: exec_id } = (
     await alice.call('execCommand', {
       params,
@@ -142,14 +142,14 @@ test.each([
     'params._meta.progressToken',
     { params: { name: 'whoami', _meta: { progressToken: '\u2028'.repeat(201) } } },
   ],
-])('an MCP message with a %s that is too long is refused: it would be said back', async (path, message) => {
+])('rejects an MCP message with a %s that is too long to be echoed', async (path, message) => {
   await expect(call(alice, message)).rejects.toMatchObject({
     status: 400,
     problem: { errors: [{ path, message: 'must have at most 200 characters' }] },
   })
 })
 
-test('a tool takes arguments as large as its route does', async () => {
+test('a tool accepts arguments as large as its route does', async () => {
   const callTool = (name: string, more: object) =>
     call(alice, { params: { name, arguments: { session_id: params.id, ...more } } })
   const listed = await callTool('file_list', { path: 'x'.repeat(70_000) })
@@ -158,7 +158,7 @@ test('a tool takes arguments as large as its route does', async () => {
   expect(await created.text()).toContain('200000')
 })
 
-test('an MCP stream that is taken up many times is one command, and holds nothing behind its end', async () => {
+test('an MCP stream that is resumed many times runs one command, and then releases its memory', async () => {
   const headers = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' }
   const command = 'echo ran >> once; until [ -e go-once ]; do sleep 0.05; done; cat once'
   const args = { session_id: params.id, command }
@@ -174,7 +174,7 @@ test('an MCP stream that is taken up many times is one command, and holds nothin
   while (!/^id: \S+$/m.test(text)) text += (await chunks.read()).value
   const [, eventId] = /^id: (\S+)$/m.exec(text)!
   expect(eventId!.length).toBeLessThan(500)
-  // Of a call that is given up before its command has started nothing is run.
+  // A call that is abandoned before its command has started runs nothing.
   await world.eventually(async () => (await sh('cat once 2>/dev/null')).stdout !== '', 10_000)
   const back = { ...headers, 'last-event-id': eventId! }
   const again = await Promise.all(
@@ -189,7 +189,7 @@ test('an MCP stream that is taken up many times is one command, and holds nothin
   await expect(alice.open('resumeMcp', { headers: long })).rejects.toMatchObject({ status: 400 })
 })
 
-test('progress waits for a reader: an outbox knows whether all that was sent is taken', async () => {
+test('an outbox reports whether the client has read all progress', async () => {
   let sdk!: ReadableStreamDefaultController<Uint8Array>
   const body = new ReadableStream<Uint8Array>({
     start(controller) {

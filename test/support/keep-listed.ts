@@ -1,7 +1,7 @@
 import { announceEveryMs, announceWorker, listWorkers } from '../../shared/rpc/worker-registry.ts'
 import type { World } from './world.ts'
 
-/** Goes on to list the workers there are, though they stand still for longer than a list lasts. */
+/** Keeps frozen workers in the registry beyond their lease. */
 export async function keepListed(world: World): Promise<Disposable> {
   const workers = await listWorkers(world)
   const timer = setInterval(() => {

@@ -1,27 +1,27 @@
-/** What the clients asked, what they were told, and what was wrong with it. */
+/** Records requests and responses of the clients, and the violations found in them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../support/account.ts'
 import type { Line, Process } from '../support/process.ts'
 
-/** One command that a client wants to be run once. */
+/** One command that a client wants to run exactly once. */
 export interface CommandEntry {
   /** Unique; the command writes it into the sandbox's file `ran` when it starts. */
   token: string
   kind: string
   sandboxId: string
-  /** What it prints and ends with when nothing befalls it. */
+  /** Its exit code and output if no fault affects it. */
   expected: { exitCode: number; stdout: string; stderr: string }
-  /** Repeated requests carry it. */
+  /** Its Idempotency-Key. */
   key?: string | undefined
   attempts: number
-  /** Ends that clients were told, by whichever route, oldest first. */
-  told: Told[]
-  /** When each refusal came that says that nothing was done. */
+  /** Results reported by any route, oldest first. */
+  reported: ReportedResult[]
+  /** When each error arrived that states that the command did not run. */
   refusedAt: number[]
 }
 
-export interface Told {
-  /** Milliseconds since 1970, of the machine. */
+export interface ReportedResult {
+  /** Milliseconds since 1970, by the machine's clock. */
   at: number
   id: string
   status: string
@@ -32,9 +32,8 @@ export interface Told {
 export interface SandboxEntry {
   id: string
   accountId: string
-  /** The client asked to destroy it; what else ends it is for the row to say. */
-  isToGo: boolean
-  isToldDestroyed: boolean
+  /** Whether a client asked to destroy it. */
+  isDestroyRequested: boolean
   commands: CommandEntry[]
   /** When each token was written, in milliseconds; undefined when the file could not be read in time. */
   ran?: Map<string, number[]> | undefined
@@ -43,57 +42,57 @@ export interface SandboxEntry {
 export interface Wrong {
   what: string
   evidence: unknown
-  /** What the processes logged of it. */
+  /** Related log lines of the processes. */
   lines: Line[]
 }
 
-/** Of what is wrong in the same way, so many are told with their evidence. */
+/** Number of violations of each label that are shown with their evidence. */
 const shownOfEach = 5
 const linesShown = 15
-/** What a process called an error just before may be the cause, whatever it names. */
+/** Errors among the last lines of a process are shown even if they contain none of the ids. */
 const recentLines = 100
 
-export class Ledger {
+export class Recorder {
   readonly sandboxes = new Map<string, SandboxEntry>()
-  /** Sandboxes and pods that a fault was aimed at. */
+  /** Sandboxes and pods that were the target of a fault. */
   readonly harmed = new Set<string>()
   /** When PostgreSQL was killed, in milliseconds since 1970. */
   readonly crashes: number[] = []
-  /** While PostgreSQL was frozen, and wrote nothing. */
-  readonly standstills: { from: number; to: number }[] = []
-  /** Requests under way, for a fault that takes a client away. */
-  readonly flights = new Set<AbortController>()
+  /** Intervals in which PostgreSQL was frozen. */
+  readonly freezes: { from: number; to: number }[] = []
+  /** Requests in progress, for the fault that disconnects a client. */
+  readonly inFlight = new Set<AbortController>()
   readonly wrongs: Wrong[] = []
   readonly counts = { operations: new Map<string, Map<string, number>>(), wrong: new Map<string, number>() }
   private readonly processes: () => readonly Process[]
-  private readonly say: (line: string) => void
+  private readonly log: (line: string) => void
 
   /**
-   * @param processes all that there were, for what they logged
-   * @param say is told what is wrong at once: a run may last a night
+   * @param processes all processes of the run, for their logs
+   * @param log receives each violation immediately, because a run may last a night
    */
-  constructor(processes: () => readonly Process[], say: (line: string) => void) {
+  constructor(processes: () => readonly Process[], log: (line: string) => void) {
     this.processes = processes
-    this.say = say
+    this.log = log
   }
 
-  /** @param ids what to look for in the logs */
+  /** @param ids select log lines */
   wrong(what: string, evidence: unknown, ids: readonly (string | undefined)[] = []): void {
-    const known = this.counts.wrong.get(what) ?? 0
-    this.counts.wrong.set(what, known + 1)
-    if (known >= shownOfEach) return
+    const count = this.counts.wrong.get(what) ?? 0
+    this.counts.wrong.set(what, count + 1)
+    if (count >= shownOfEach) return
     const wrong = { what, evidence, lines: this.linesOf(ids) }
     this.wrongs.push(wrong)
-    this.say(`chaos: wrong: ${JSON.stringify(wrong)}`)
+    this.log(`chaos: wrong: ${JSON.stringify(wrong)}`)
   }
 
-  note(operation: string, outcome: string): void {
+  count(operation: string, outcome: string): void {
     const outcomes = this.counts.operations.get(operation) ?? new Map<string, number>()
     this.counts.operations.set(operation, outcomes)
     outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
   }
 
-  /** When a worker was about to write down how a command ended, in milliseconds since 1970. */
+  /** When a worker was about to store the exit status of a command, in milliseconds since 1970. */
   endedAt(execId: string): number | undefined {
     const lines = this.processes().flatMap((process) => process.lines)
     return lines.find((line) => line.exec_id === execId && line.msg === 'a command ended')?.seenAt
@@ -118,71 +117,69 @@ export class Ledger {
 
 const timeOf = (line: Line): number => new Date(line.time as string | number).getTime() || 0
 
-/** More than the limits of a request, a frozen process and a restart take together. */
+/** Longer than the limits of a request, a frozen process and a restart together. */
 const answerMs = 90_000
-/** A client that was refused does not ask again at once. */
 const failedPauseMs = 100
 
-/** Every credential of the clients holds, and they repeat a request as it was. */
+/** Errors that clients never cause: their credentials are valid, and a repeated request is unchanged. */
 const neverRefused: ReadonlySet<string> = new Set(['invalid_credentials', 'idempotency_conflict'])
 
-/** Only operations on a sandbox: a secret or a command may never have been made. */
+/** Operations that answer 404 only if the sandbox does not exist. A secret or a command may not have been created. */
 const isOfSandbox =
   /^(exec: |getSandbox|destroy|listExecs|listFiles|globFiles|grepFiles|createFile|writeRawFile)/
 
 export type Outcome<T> = { ok: T } | { failed: string; refusal?: Refusal }
 
 /**
- * Asks, and writes down what came of it. A refusal, a broken connection and a client that was taken away are
- * failures that a fault explains; no answer at all, a 500, and an answer outside the contract are wrong.
+ * Sends a request and records its outcome. A fault explains an error response, a broken connection and a client that
+ * left. A missing response, a 500 and a response outside the contract are violations.
  */
 export async function attempt<T>(
-  ledger: Ledger,
+  recorder: Recorder,
   operation: string,
   ask: (signal: AbortSignal) => Promise<T>,
 ): Promise<Outcome<T>> {
-  const flight = new AbortController()
+  const request = new AbortController()
   const late = AbortSignal.timeout(answerMs)
-  ledger.flights.add(flight)
+  recorder.inFlight.add(request)
   try {
-    const ok = await ask(AbortSignal.any([flight.signal, late]))
-    ledger.note(operation, 'ok')
+    const ok = await ask(AbortSignal.any([request.signal, late]))
+    recorder.count(operation, 'ok')
     return { ok }
   } catch (error) {
-    const failed = flight.signal.aborted ? 'client left' : describe(error)
+    const failed = request.signal.aborted ? 'client left' : describe(error)
     await sleep(failedPauseMs)
-    ledger.note(operation, failed)
+    recorder.count(operation, failed)
     const refusal = error instanceof Refusal ? error : undefined
-    if (late.aborted) ledger.wrong('a request got no answer', { operation, afterMs: answerMs })
+    if (late.aborted) recorder.wrong('a request got no response', { operation, afterMs: answerMs })
     else if (refusal && refusal.status >= 500 && refusal.status !== 503 && refusal.status !== 502) {
-      ledger.wrong(
-        'a request was answered by a fault of the program',
-        { operation, problem: refusal.problem },
-        [refusal.problem.request_id as string],
-      )
+      recorder.wrong('a request got an internal error', { operation, problem: refusal.problem }, [
+        refusal.problem.request_id as string,
+      ])
     } else if (refusal && neverRefused.has(refusal.code)) {
-      ledger.wrong(
-        'a request was refused for what it has not done',
-        { operation, problem: refusal.problem },
-        [refusal.problem.request_id as string],
-      )
+      recorder.wrong('a valid request was rejected', { operation, problem: refusal.problem }, [
+        refusal.problem.request_id as string,
+      ])
     } else if (refusal?.code === 'not_found' && isOfSandbox.test(operation)) {
-      ledger.wrong('a sandbox that was made is not known', { operation, problem: refusal.problem }, [
+      recorder.wrong('an existing sandbox was not found', { operation, problem: refusal.problem }, [
         refusal.problem.request_id as string,
       ])
     } else if (failed === 'unexpected') {
-      ledger.wrong('an answer is outside the contract', { operation, error: String((error as Error).stack) })
+      recorder.wrong('a response is outside the contract', {
+        operation,
+        error: String((error as Error).stack),
+      })
     }
     return refusal ? { failed, refusal } : { failed }
   } finally {
-    ledger.flights.delete(flight)
+    recorder.inFlight.delete(request)
   }
 }
 
-/** What fetch, a stream or a WebSocket says of a connection that broke. */
+/** Errors of fetch, a stream or a WebSocket when a connection breaks. */
 const broken =
   /fetch failed|terminated|ECONN|EPIPE|socket hang up|other side closed|Body is unusable|broke off/
-/** An answer that was cut in its middle. */
+/** Errors of JSON.parse when a response was cut off. */
 const cutShort = /Unexpected end of JSON|Unterminated string in JSON/
 
 function describe(error: unknown): string {

@@ -1,4 +1,4 @@
-/** Commands that print without end and are followed, beside a neighbour. */
+/** Streamed commands with endless output, with a neighbour on the same worker. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { readStat } from '../../shared/platform/process-stat.mjs'
@@ -11,13 +11,13 @@ const world = shareWorld()
 const mib = 1024 * 1024
 const followMs = 4_000
 
-/** Of the processor, since it started. A tick is a hundredth of a second on Linux. */
+/** Processor time of a process since its start. A tick is a hundredth of a second on Linux. */
 function processorMs({ pid }: Process): number {
   const fields = readStat(pid)!
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-/** Reads its events as fast as they come, then hangs up. @returns how many bytes came */
+/** Reads its events as fast as possible, then disconnects. @returns the number of bytes received */
 async function follow({ account, params }: Tenant, command: string): Promise<number> {
   const headers = { accept: 'text/event-stream' }
   const response = await account.open('execCommand', { params, headers, body: { command, grace_ms: 0 } })
@@ -30,12 +30,12 @@ async function follow({ account, params }: Tenant, command: string): Promise<num
 }
 
 test.each([
-  ['much at once', 'yes "$(head -c 1000 /dev/zero | tr "\\\\0" y)"'],
-  ['a little again and again', 'while :; do echo y; done'],
-])('commands that print %s are read at a pace that leaves the processor to others', async (_, command) => {
+  ['large blocks', 'yes "$(head -c 1000 /dev/zero | tr "\\\\0" y)"'],
+  ['single bytes repeatedly', 'while :; do echo y; done'],
+])('the output rate limit leaves processor time to others when commands print %s', async (_, command) => {
   const processes = [world.apis[0]!, world.workers[0]!]
   const { result } = await withNeighbour(world, async (hostile) => {
-    // The neighbour has begun to run commands.
+    // Until the neighbour runs commands.
     await sleep(200)
     const before = processes.map(processorMs)
     const started = performance.now()
@@ -47,7 +47,7 @@ test.each([
     console.info(`processors of API and worker: ${shown}; ${(perSecond / mib).toFixed(1)} MiB/s`)
     return { busy, perSecond }
   })
-  // 16 of output; JSON and the names of events make some more of it.
+  // 16 MiB/s of output, and the overhead of JSON and event names.
   expect(result.perSecond / mib).toBeLessThan(24)
   for (const part of result.busy) expect(part).toBeLessThan(0.8)
 })

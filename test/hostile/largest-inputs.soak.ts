@@ -1,4 +1,4 @@
-/** Each route gets its largest legal input: what the processes hold is in the ledger, and no loop stands still for long. */
+/** The largest valid input of each route: the memory budget counts it, and no event loop stalls. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { memoryOf } from '../support/memory.ts'
@@ -16,7 +16,7 @@ const variables = Object.fromEntries(
   Array.from({ length: 7 }, (_, at) => [`A${at}`, 'x'.repeat(limits.argumentBytes - 100)]),
 )
 
-const ways: Record<string, () => Promise<unknown>> = {
+const inputs: Record<string, () => Promise<unknown>> = {
   'stdin of a command': () =>
     alice.call('execCommand', { params, body: { command: 'cat >/dev/null', stdin: text } }),
   'environment of a command': () =>
@@ -30,7 +30,7 @@ const ways: Record<string, () => Promise<unknown>> = {
   'an edit': () =>
     alice.call('editFile', {
       params,
-      // The next edit finds it again.
+      // Unchanged, so that the edit can be repeated.
       body: { path: 'line', old: 'x'.repeat(large / 2), new: 'x'.repeat(large / 2), replace_all: true },
     }),
   'raw bytes': () =>
@@ -53,12 +53,12 @@ const ways: Record<string, () => Promise<unknown>> = {
       .then((response) => response.text()),
 }
 
-const told: Record<string, { stallMs: number; grownMiB: number; heldMiB: number }> = {}
+const results: Record<string, { stallMs: number; grownMiB: number; heldMiB: number }> = {}
 const processes = () => [...world.apis, ...world.workers]
 const urls = () => processes().map(({ internalUrl }) => internalUrl)
 
-/** What the processes hold, and their loops' longest stall in milliseconds: a look at /metrics begins it anew. */
-async function look(): Promise<{ heldBytes: number; stallMs: number }> {
+/** Reserved bytes, and the longest event-loop stall since the previous read of /metrics, in milliseconds. */
+async function readMetrics(): Promise<{ heldBytes: number; stallMs: number }> {
   const answers = await Promise.all(urls().map(async (url) => (await fetch(`${url}/metrics`)).text()))
   const lines = answers.join('\n')
   const numbers = (line: RegExp) => [...lines.matchAll(line)].map(([, number]) => Number(number))
@@ -70,29 +70,29 @@ async function look(): Promise<{ heldBytes: number; stallMs: number }> {
 }
 
 beforeAll(async () => {
-  for (const way of Object.values(ways)) await way().catch(() => {})
+  for (const send of Object.values(inputs)) await send().catch(() => {})
 })
-afterAll(() => console.table(told))
+afterAll(() => console.table(results))
 
-test.each(Object.entries(ways))('%s', async (name, way) => {
+test.each(Object.entries(inputs))('%s', async (name, send) => {
   const before = processes().map(memoryOf)
-  await look()
-  let [heldMost, stallMs] = [0, 0]
-  const lookAgain = async () => {
-    const now = await look()
-    heldMost = Math.max(heldMost, now.heldBytes)
+  await readMetrics()
+  let [maxHeld, stallMs] = [0, 0]
+  const update = async () => {
+    const now = await readMetrics()
+    maxHeld = Math.max(maxHeld, now.heldBytes)
     stallMs = Math.max(stallMs, now.stallMs)
   }
-  const timer = setInterval(lookAgain, 50)
-  await Promise.all(Array.from({ length: 3 }, way)).finally(() => clearInterval(timer))
-  await lookAgain()
+  const timer = setInterval(update, 50)
+  await Promise.all(Array.from({ length: 3 }, send)).finally(() => clearInterval(timer))
+  await update()
   const grownMiB = Math.round(
     Math.max(...processes().map((process, at) => memoryOf(process) - before[at]!)) / mebibyte,
   )
-  told[name] = { stallMs, grownMiB, heldMiB: Math.round(heldMost / mebibyte) }
+  results[name] = { stallMs, grownMiB, heldMiB: Math.round(maxHeld / mebibyte) }
   expect(grownMiB).toBeLessThan(200)
   expect(stallMs).toBeLessThan(500)
-  // Only kept output is left when all is answered.
+  // After all responses, only kept output is reserved.
   await world.eventually(async () => {
     const { output = 0, ...rest } = await sumUp(urls(), 'sandlot_held_bytes', 'kind')
     return Object.values(rest).every((bytes) => bytes === 0) && output <= limits.keptBytesOfSandbox

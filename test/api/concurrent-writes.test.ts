@@ -1,8 +1,8 @@
-/** Writes that meet another write or a command halfway. file-pairs.ts tests every two concurrent operations. */
+/** Writes during another write or a command. file-pairs.ts tests every two concurrent operations. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
-import { toldBy } from '../support/pairs.ts'
+import { responseOf } from '../support/pairs.ts'
 import { rawFiles } from '../support/raw-files.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -25,7 +25,7 @@ describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
     }
     for (const [name, ask] of Object.entries(ways)) {
       await sh('rm -f written other go; : >written; ln written other')
-      // As a write does it, for as long as the test wants.
+      // Holds the lock of a write until the test ends it.
       const lock =
         'if command -v flock >/dev/null; then flock 8; else ln -s /proc/$$/cmdline /tmp/.sandlot-turn; fi'
       const write = `printf first >written; until [ -e go ]; do sleep 0.2; done; printf '${whole}' >written`
@@ -33,7 +33,7 @@ describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
       await alice.call('execCommand', { params, body: { command, background: true } })
       await world.eventually(async () => (await printed('cat other')) === 'first', 10_000)
       let isOver = false
-      const answer = toldBy(ask, ({ status }) => status).finally(() => {
+      const answer = responseOf(ask, ({ status }) => status).finally(() => {
         isOver = true
       })
       await world.eventually(async () => isOver || (await countOf('slee[p] 0.05')) > 0, 10_000)

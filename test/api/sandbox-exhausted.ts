@@ -1,13 +1,13 @@
 /**
- * Tests of a sandbox that has used up what it may have: each way into it says so, and a reset ends all that runs in it.
- * On Kubernetes they belong to the soak: a pod there may have hundreds of processes, which keep a small node busy.
+ * Tests of a sandbox at its limits: each kind of request reports it, and a reset ends all its processes. On Kubernetes
+ * they run only in the soak, because hundreds of processes in a pod keep a small node busy.
  */
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import type { Refusal } from '../support/account.ts'
 import type { DriverName } from '../support/drivers.ts'
-import { takeAllProcesses } from '../support/inside.ts'
 import { callTool, connectMcp, useTool } from '../support/mcp.ts'
+import { takeAllProcesses } from '../support/sandbox-commands.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 export function testExhausted({ driver, env }: { driver: DriverName; env: Record<string, string> }): void {
@@ -16,7 +16,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     env: { ...env, SANDBOX_PIDS: '64' },
   })
 
-  /** Asks until it is refused: a slot that closes makes room for one command. @returns how often it was not */
+  /** Repeats a request until it is refused. @returns the number of successes; a slot that closes admits one command */
   async function untilRefused(name: string, ask: () => Promise<unknown>): Promise<number> {
     let passed = 0
     const problem = await world.eventually(async () => {
@@ -43,7 +43,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     await untilRefused('a command', exec)
   }
 
-  test('that has no process left says so, however it is asked, and a reset keeps its files', async () => {
+  test('at its process limit reports that on every route, and a reset keeps its files', async () => {
     await sh('echo kept >kept')
     await fillUp()
     const count = async () => Number((await world.db.query('select count(*) from exec'))[0]!.count)
@@ -60,7 +60,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     }
     let passed = 0
     for (const [name, ask] of Object.entries(commands)) passed += await untilRefused(name, ask)
-    // Who was refused has no row.
+    // Refused commands have no row.
     expect(await count()).toBe(before + passed)
     const path = 'kept'
     await untilRefused('view', () => alice.call('viewFile', { params, query: { path } }))
@@ -76,7 +76,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     expect((await keyed(tries)).body).toMatchObject({ status: 'exited', stdout: 'ran\n' })
   })
 
-  test('in which a fork bomb runs is reset, and its commands are told their end', async () => {
+  test('with a fork bomb is reset, and its commands report their exit status', async () => {
     const { body } = await exec({
       command: 'bomb() { while bomb & do :; done; }; bomb & exec sleep 600',
       background: true,
@@ -87,7 +87,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     expect((await waitForExit(body.id)).status).toMatch(/^(signaled|lost)$/)
   })
 
-  test('is reset by an agent, which is told to do that', async () => {
+  test('is reset by an agent that follows the error message', async () => {
     const client = await connectMcp(world, alice)
     const session = { session_id: params.id }
     await fillUp()
@@ -107,7 +107,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
   })
 
   // On Kubernetes a full /tmp ends the pod instead.
-  test.runIf(driver === 'local')('whose /tmp is full says so to a terminal', async () => {
+  test.runIf(driver === 'local')('with a full /tmp reports that to a terminal', async () => {
     await sh('head -c 80000000 /dev/zero >/tmp/big')
     await expect(exec({ tty: true })).rejects.toMatchObject({
       problem: { code: 'sandbox_exhausted', exhausted: 'disk' },

@@ -1,4 +1,4 @@
-/** At the end of a world: everything is destroyed, and then nothing may be left. */
+/** The end of a world: destroys all sandboxes, and checks that nothing remains. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Queue } from 'bullmq'
 import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
@@ -10,14 +10,14 @@ import { eventually, waitFor } from './eventually.ts'
 import type { Process } from './process.ts'
 import type { World } from './world.ts'
 
-/** What ARCHITECTURE.md gives the workers to clean up, whatever was killed before. */
+/** Time in which workers clean up after any crash. */
 const cleanMs = 60_000
-/** Workers that are well need no more for what is left at the end of most tests. */
+/** Time in which running workers usually clean up. */
 const promptMs = 3_000
-/** In which the kernel and Redis notice that a process has ended; no worker is left to clean up. */
+/** Time in which the kernel and Redis notice that a process has exited. No worker runs then. */
 const noticeMs = 5_000
 
-/** Ends every sandbox, and waits until the workers have seen the last of their pods and have no job left. */
+/** Destroys every sandbox, and waits until the workers have deleted all pods and finished all jobs. */
 export async function destroyAllSandboxes(world: World): Promise<void> {
   const { db, redis, workers } = world
   const findUnreaped = () => db.query<{ id: string }>('select id from sandbox where reaped_at is null')
@@ -25,12 +25,12 @@ export async function destroyAllSandboxes(world: World): Promise<void> {
     if ((await findUnreaped()).length > 0 || (await db.query('select from warm_pod')).length > 0) return false
     return (await unfinishedJobs(world)).length === 0
   }
-  // A worker with those settings would fill it again.
+  // A worker with these settings would fill the pool again.
   if (world.settings.pools.size > 0) await Promise.all(workers.map((worker) => worker.stop()))
   else if (await isOver()) return
-  // The sweep leaves what is newer than some seconds to the jobs.
+  // The reconciler ignores rows that are only some seconds old, which they would stay with a stopped clock.
   await letClockRun(db)
-  // It fails at once while Redis is away, as for a connection that was silent while a test held up this process.
+  // Commands fail immediately while the connection is being replaced, for example after a test blocked this process.
   await eventually(() => redis.status === 'ready', noticeMs)
   const jobs = openQueue(redis)
   for (const { id } of await findUnreaped()) {
@@ -42,13 +42,13 @@ export async function destroyAllSandboxes(world: World): Promise<void> {
     const isDone = await waitFor(isOver, promptMs).catch(() => false)
     if (isDone) return
   }
-  // Whether those that were there still work is for the test to say.
+  // A new worker, because the test may have frozen or killed the others.
   await world.startWorker({ RECONCILE_INTERVAL_SECONDS: '0.2', WARM_POOL_SIZE: '', WARM_POOLS: '' })
   await eventually(isOver, cleanMs)
 }
 
-/** @throws names every pod, process, job and client of Redis that outlived the world's processes */
-export async function assertNothingLeft(world: World): Promise<void> {
+/** @throws {Error} that lists the pods, processes, jobs and Redis clients that outlived the world's processes */
+export async function assertNoOrphans(world: World): Promise<void> {
   if (world.workers.length > 0) {
     await assertNone('pods', () => podsOf(world))
     await assertNone('processes', () => processesNaming(`${world.folder}/sandboxes`))
@@ -57,27 +57,27 @@ export async function assertNothingLeft(world: World): Promise<void> {
   await assertNone('clients of Redis', () => clientsOf(world))
 }
 
-/** @throws names what Node warned of: a timer with a delay that is negative, too long or no number */
+/** @throws {Error} that lists warnings of Node about timers whose delay is negative, too long or not a number */
 export function assertNoTimerWarnings(processes: readonly Pick<Process, 'name' | 'lines'>[]): void {
   const warnings = processes.flatMap(({ name, lines }) =>
     lines.filter(({ msg }) => /\bTimeout\w+Warning\b/.test(msg)).map(({ msg }) => `${name}: ${msg}`),
   )
-  if (warnings.length > 0) throw new Error(`timers were set to what is no delay:\n${warnings.join('\n')}`)
+  if (warnings.length > 0) throw new Error(`timers had invalid delays:\n${warnings.join('\n')}`)
 }
 
 async function assertNone(what: string, find: () => Promise<string[]> | string[]) {
-  let left: string[] = []
+  let orphans: string[] = []
   const areGone = async () => {
-    left = await find()
-    return left.length === 0
+    orphans = await find()
+    return orphans.length === 0
   }
   await eventually(areGone, noticeMs).catch((error) => {
-    throw left.length > 0 ? new Error(`${what} were left behind:\n${left.join('\n')}`) : error
+    throw orphans.length > 0 ? new Error(`orphaned ${what}:\n${orphans.join('\n')}`) : error
   })
 }
 
 async function podsOf(world: World): Promise<string[]> {
-  // A local driver begins with a trial of its walls.
+  // Opening a local driver would first test its isolation.
   if (!world.cluster) return (await readPods(world.settings.local.directory)).map(({ name }) => name)
   const driver = await openWorldDriver(world)
   try {
@@ -88,12 +88,12 @@ async function podsOf(world: World): Promise<string[]> {
 }
 
 /**
- * Jobs that some worker would still do. Two kinds are left on purpose: a sandbox that ends early leaves its `expire`
- * until its cap, when that finds nothing to do, and a job that has failed for good is kept a day for the operator.
+ * Jobs that a worker would still run. Two kinds remain on purpose: the `expire` job of a sandbox that ended early
+ * stays until its `expires_at` and then does nothing, and a failed job is kept for a day for the operator.
  */
 async function unfinishedJobs({ redis, workers }: World): Promise<string[]> {
   const queue = new Queue(queueName, { connection: redis as never, prefix: queuePrefix })
-  // What a killed worker was at comes back to the queue once its lock has run out; the sweep does not wait for that.
+  // The active job of a killed worker returns to the queue only when its lock expires.
   const isKept = workers.every((worker) => worker.isWell() || worker.hasStopped())
   const states = ['waiting', 'prioritized', 'delayed', ...(isKept ? ['active' as const] : [])] as const
   const jobs = await queue.getJobs([...states])
@@ -124,7 +124,7 @@ function commandLine(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
   } catch {
-    // It ended while we looked.
+    // It has exited.
     return ''
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A server in place of the agent of a local sandbox: it stands for a tenant who has taken over the agent process.
- * The test puts it there from outside, because no path inside the sandbox leads to the agent's socket.
+ * A server in place of the agent of a local sandbox, as if a tenant had taken over the agent process. The test
+ * installs it from outside, because no path inside the sandbox leads to the agent's socket.
  */
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { onTestFinished } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import type { World } from '../support/index.ts'
 
-/** It stops after so many bytes of each connection, so that a test of a broken driver ends. */
+/** Limit for each connection, so that the test of a broken driver ends. */
 export const maxSentBytes = 64 * 1024 * 1024
 const chunkBytes = 64 * 1024
 
@@ -19,13 +19,13 @@ export const agentSocketOf = ({ settings }: World, sandboxId: string): string =>
 
 export type Role = 'main' | 'stdout' | 'stderr'
 
-/** A status line, as an agent sends it. */
+/** Encodes a status line of an agent. */
 export const status = (fields: object): Buffer => Buffer.from(`${JSON.stringify(fields)}\n`)
 
 /**
- * Replaces the agent until the test is over. After the driver's first line, the connection of this role gets `first`,
- * if there is any, and then the bytes of `endless`, over and over.
- * @returns the bytes that each flooded connection took so far
+ * Replaces the agent until the test is over. After the driver's first line, the connection of this role receives
+ * `first`, and then the bytes of `endless` repeatedly.
+ * @returns the number of bytes that each flooded connection has accepted so far
  */
 export async function replaceAgent(
   socketPath: string,

@@ -1,4 +1,4 @@
-/** An account that is deleted while an API process remembers its key. */
+/** An account that is deleted while an API process has cached its key. */
 import { expect, test } from 'vitest'
 import type { Refusal } from '../support/account.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -10,7 +10,7 @@ test.each([
   ['createSecret', { body: { name: 'NAME', value: 'value' } }],
   ['setAllowlist', { body: { commands: ['ls'] } }],
   ['clearAllowlist', {}],
-] as const)('%s refuses its credential, and does not fail', async (name, options) => {
+] as const)('%s rejects its credential without an internal error', async (name, options) => {
   const alice = await world.account()
   await alice.call('listSandboxes')
   await world.db.query('delete from account where id = ?', [alice.id])
