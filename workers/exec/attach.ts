@@ -14,8 +14,8 @@ import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Opened } from '../rpc/call.ts'
 import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
-import { mustHaveRoom } from './followers.ts'
 import type { Item } from './output-log.ts'
+import { assertReaderLimit } from './reader-limit.ts'
 import { finished } from './stdin-feed.ts'
 
 const Message = z.discriminatedUnion('type', [
@@ -28,7 +28,7 @@ const Message = z.discriminatedUnion('type', [
 export async function attach(worker: ExecContext, args: OneExec): Promise<Opened> {
   const command = worker.commands.get(args)
   if (!command.isRunning) throw finished('it has ended')
-  mustHaveRoom(command)
+  assertReaderLimit(command)
   const stream = worker.memoryBudget.openStream(args.accountId, 'streams', limits.streams)
   return {
     serve(socket) {

@@ -1,5 +1,5 @@
 /**
- * One command: its output for any number of readers, its stdin and its signals. Its clients are in presence.ts, and
+ * One command: its output for any number of readers, its stdin and its signals. Its clients are in attached-clients.ts, and
  * workers/shell/ runs it in the pod.
  */
 import type { Writable } from 'node:stream'
@@ -10,8 +10,8 @@ import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
 import { Redactor } from '../secrets/redactor.ts'
 import { BoundedOutput } from '../shell/output.ts'
+import { AttachedClients } from './attached-clients.ts'
 import { OutputLog, type StreamName } from './output-log.ts'
-import { Presence } from './presence.ts'
 import { finished, StdinFeed } from './stdin-feed.ts'
 
 export type ExitStatus = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason'>
@@ -52,7 +52,7 @@ export class Command {
   readonly facts: CommandFacts
   readonly log = new OutputLog()
   readonly stdin = new StdinFeed()
-  readonly clients: Presence
+  readonly clients: AttachedClients
   /** Resolves once the exit status is in the row, so that it may be reported. */
   readonly ended: Promise<void>
   private readonly inline: Record<StreamName, BoundedOutput> = {
@@ -91,7 +91,7 @@ export class Command {
     const onOver = () => {
       if (facts.needsClient) void this.stop(withoutExitCode('killed', clientDisconnected))
     }
-    this.clients = new Presence(this, { ms: facts.graceMs, onOver })
+    this.clients = new AttachedClients(this, { ms: facts.graceMs, onOver })
   }
 
   get id(): string {

@@ -1,7 +1,7 @@
 /** The clients of a command: how long it goes on without any, and who counts as one that came back. */
 import { expect, test } from 'vitest'
+import { AttachedClients } from '../../workers/exec/attached-clients.ts'
 import { OutputLog } from '../../workers/exec/output-log.ts'
-import { Presence } from '../../workers/exec/presence.ts'
 
 /** @param ms the grace. Timers of the same length fire in the order in which they were set */
 function makeClients(ms = 5) {
@@ -18,7 +18,7 @@ function makeClients(ms = 5) {
     ended.resolve()
     return ended.promise
   }
-  return { log, clients: new Presence(command, { ms, onOver }), over: over.promise, state, end }
+  return { log, clients: new AttachedClients(command, { ms, onOver }), over: over.promise, state, end }
 }
 
 /** Resolves when every grace that began before is over. */

@@ -4,7 +4,7 @@ import type { Command } from './command.ts'
 
 const maxReaders = 8
 /** @throws {Problem} `rate_limited` */
-export function mustHaveRoom({ log }: Command): void {
+export function assertReaderLimit({ log }: Command): void {
   if (log.readerCount < maxReaders) return
   throw new Problem(
     'rate_limited',

@@ -18,7 +18,7 @@ export interface Grace {
   onOver(): void
 }
 
-export class Presence {
+export class AttachedClients {
   private readonly command: Awaited
   private readonly grace: Grace
   /** How many clients wait for it or read it, including those within their grace. */
