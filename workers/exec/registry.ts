@@ -5,7 +5,7 @@ import type { MemoryBudget } from '../../shared/platform/memory-budget.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Command, ExitStatus } from './command.ts'
-import { notRun, type TakenBack } from './taken-back.ts'
+import { notRun, type RefusedExecs } from './refused-execs.ts'
 
 /** Milliseconds that the commands of an ended sandbox can still be asked for. */
 const rememberMs = 60_000
@@ -15,14 +15,14 @@ const untakenMs = 5_000
 export class Commands {
   private readonly byId = new Map<string, Command>()
   private readonly bySandbox = new Map<string, Set<Command>>()
-  private readonly takenBack: Pick<TakenBack, 'has'>
+  private readonly refusedExecs: Pick<RefusedExecs, 'has'>
 
   private readonly memoryBudget: MemoryBudget
   /** Bytes of output that are kept for later readers, by sandbox. */
   private readonly kept = new Map<string, { accountId: string; bytes: number }>()
 
-  constructor(takenBack: Pick<TakenBack, 'has'>, memoryBudget: MemoryBudget) {
-    this.takenBack = takenBack
+  constructor(refusedExecs: Pick<RefusedExecs, 'has'>, memoryBudget: MemoryBudget) {
+    this.refusedExecs = refusedExecs
     this.memoryBudget = memoryBudget
   }
 
@@ -49,7 +49,7 @@ export class Commands {
    */
   get({ execId, accountId }: OneExec): Command {
     const command = this.find(execId, accountId)
-    if (!command && this.takenBack.has(execId)) throw notRun()
+    if (!command && this.refusedExecs.has(execId)) throw notRun()
     if (!command) throw new Problem('exec_not_found', 'There is no such command.')
     return command
   }

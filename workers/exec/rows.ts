@@ -19,7 +19,7 @@ import { unavailable } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import type { StartExec } from '../../shared/rpc/calls.ts'
 import type { ExitStatus } from './command.ts'
-import { notRun, type TakenBack } from './taken-back.ts'
+import { notRun, type RefusedExecs } from './refused-execs.ts'
 
 export interface ExistingExec {
   id: string
@@ -34,11 +34,11 @@ export interface ExistingExec {
  * @throws {Problem} `unavailable` when its client has received `lost`: the row says so already
  */
 export async function recordStart(
-  worker: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string; takenBack: TakenBack },
+  worker: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string; refusedExecs: RefusedExecs },
   { execId, sandboxId, accountId, idempotencyKey, request }: StartExec,
   { pid, clock }: { pid: number | null; clock: DatabaseClock },
 ): Promise<ExistingExec | undefined> {
-  const { db, lines, settings, id: workerId, takenBack } = worker
+  const { db, lines, settings, id: workerId, refusedExecs } = worker
   const hash = idempotencyKey ? hashOfRequest(request, settings.rpcKeys) : null
   const isBackground = (request.background || request.tty) ?? false
   const endsMs = readOf(clock) + ofRequests.statement
@@ -56,7 +56,7 @@ export async function recordStart(
   }
   const isInserted = await insertExec(db.share(accountId), started).catch((error) => {
     // PostgreSQL may have it, or still be at it.
-    void takenBack.take(execId, endsMs + ofRequests.statement)
+    void refusedExecs.deleteRow(execId, endsMs + ofRequests.statement)
     throw error
   })
   if (isInserted) return undefined
@@ -65,7 +65,7 @@ export async function recordStart(
     throw unavailable(
       'This command was taken for lost, or its start took too long. It was not run. Try again.',
     )
-  if (takenBack.has(known.id)) throw notRun()
+  if (refusedExecs.has(known.id)) throw notRun()
   return {
     id: known.id,
     workerId: known.worker_id,

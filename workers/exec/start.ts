@@ -147,7 +147,7 @@ async function run(
     slot?.close()
     input.stdin?.free()
     worker.commands.remove(command)
-    await worker.takenBack.take(command.id)
+    await worker.refusedExecs.deleteRow(command.id)
     command.finish(withoutExitCode('lost', 'it could not be started'))
     throw error
   }

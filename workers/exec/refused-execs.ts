@@ -16,7 +16,7 @@ const rememberMs = 60_000
 
 export const notRun = () => unavailable('An earlier try of this command was refused and not run. Try again.')
 
-export class TakenBack {
+export class RefusedExecs {
   private readonly db: Database
   private readonly deletions: PersistentTasks
   private readonly refused = new Set<string>()
