@@ -7,10 +7,10 @@ import type { ShellCommand } from '../shell/script.ts'
 import type { CommandExit, CommandProcesses, Slot } from '../shell/slot.ts'
 import type { Body, Command } from './command.ts'
 import type { ExecContext } from './context.ts'
-import type { HeldText } from './held-text.ts'
+import type { RequestStdin } from './request-stdin.ts'
 
 export interface Input {
-  stdin: HeldText | undefined
+  stdin: RequestStdin | undefined
   background?: boolean | undefined
 }
 
@@ -37,7 +37,7 @@ export function runInSlot(
 }
 
 /** Writes the stdin of the request. It goes once the command has read it, or has ended. */
-export function feed(command: Command, stdin: HeldText | undefined, eof: boolean): void {
+export function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): void {
   const free = () => stdin?.free()
   // A command may end before it has read all of its stdin.
   command.stdin.takeBytes(stdin?.take() ?? Buffer.alloc(0), 0, eof).then(free, free)

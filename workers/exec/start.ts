@@ -18,7 +18,7 @@ import type { Slot } from '../shell/slot.ts'
 import { Command, type CommandFacts, withoutExitCode } from './command.ts'
 import type { ExecContext } from './context.ts'
 import { describeExit, reportExit } from './describe-exit.ts'
-import { HeldText } from './held-text.ts'
+import { RequestStdin } from './request-stdin.ts'
 import { type ExistingExec, recordStart } from './rows.ts'
 import { type Input, runInSlot } from './run.ts'
 import { runInTerminal } from './terminal.ts'
@@ -99,7 +99,7 @@ function takeInput(args: StartExec, held: Reservation): Input {
   const { request } = args
   const { stdin, background } = request
   delete request.stdin
-  return { stdin: stdin?.length ? new HeldText(held, stdin) : undefined, background }
+  return { stdin: stdin?.length ? new RequestStdin(held, stdin) : undefined, background }
 }
 
 interface Start extends Pick<Wire, 'isAwaited'> {

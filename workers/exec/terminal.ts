@@ -9,12 +9,12 @@ import type { CommandExit, CommandProcesses } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
 import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
-import type { HeldText } from './held-text.ts'
+import type { RequestStdin } from './request-stdin.ts'
 import { bodyOf, feed, takeOutput } from './run.ts'
 
 export interface TerminalStart {
   size: TerminalSize
-  stdin: HeldText | undefined
+  stdin: RequestStdin | undefined
   /** Throws at the last moment when nobody waits any more. */
   mustBeAwaited(): Promise<void>
 }

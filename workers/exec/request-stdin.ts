@@ -1,7 +1,7 @@
 /** The stdin of a request on its way to its command. A command may read it late, or never, so it is counted. */
 import type { Reservation } from '../../shared/platform/memory-budget.ts'
 
-export class HeldText {
+export class RequestStdin {
   private readonly holding: Reservation
   private bytes: Buffer | undefined
 
