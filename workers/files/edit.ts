@@ -14,8 +14,8 @@ import { exits, probes, runFileScript } from './file-script.ts'
 import { type Location, locate } from './location.ts'
 import { writeWhole, writing } from './place.ts'
 import { memoryToReplace, type Replacement, replaceExact } from './replace.ts'
+import { limitPerSandbox } from './sandbox-concurrency.ts'
 import { inSlices, type Steps } from './slices.ts'
-import { oneOfFew } from './turns.ts'
 
 const readScript = `${probes}${writing}
 follow "$1"
@@ -34,7 +34,7 @@ const ofPath = limitByKey()
 /** How often an edit is done when the file changes under it each time. */
 const maxTries = 5
 
-export const editFile = oneOfFew<'editFile'>((args, worker, { signal, held }) => {
+export const editFile = limitPerSandbox<'editFile'>((args, worker, { signal, held }) => {
   const location = locate(args)
   const edit = { args, worker, signal, location }
   return ofPath(`${args.sandboxId} ${location.shown.path}`, () => retryChanged(() => editOnce(edit, held)))

@@ -8,7 +8,7 @@ import { type DisplayPath, locate, oddNames, prefixOf, readName, show } from './
 import { makeMatcher } from './matcher.ts'
 import { findPart, findPatterns, readPattern } from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
-import { oneOfFew } from './turns.ts'
+import { limitPerSandbox } from './sandbox-concurrency.ts'
 
 /** After this time the answer is what was found so far, and `truncated`. */
 const timeoutMs = 30_000
@@ -59,7 +59,7 @@ exit 0`
 
 type Match = z.output<typeof files.grepFiles.reply>['matches'][number]
 
-export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) => {
+export const grepFiles = limitPerSandbox<'grepFiles'>(async (args, worker, { signal }) => {
   const { word } = locate(args)
   const include = args.include === undefined ? undefined : readInclude(args.include)
   const most = limits.listed.matches

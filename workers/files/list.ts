@@ -8,7 +8,7 @@ import { locate, oddNames, readName } from './location.ts'
 import { makeMatcher } from './matcher.ts'
 import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDots } from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
-import { oneOfFew } from './turns.ts'
+import { limitPerSandbox } from './sandbox-concurrency.ts'
 
 /** After this time the list is cut, and `truncated`. */
 const timeoutMs = 30_000
@@ -27,7 +27,7 @@ if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
 stat -c "$format" "$f"`
 
 /** Lists a directory; for anything else, the entry itself. */
-export const listFiles = oneOfFew<'listFiles'>(async (args, worker, { signal }) => {
+export const listFiles = limitPerSandbox<'listFiles'>(async (args, worker, { signal }) => {
   const { word, shown } = locate(args)
   const mark = randomBytes(16).toString('hex')
   const entries: FileEntry[] = []
@@ -124,7 +124,7 @@ cd "$f" 2>/dev/null && [ -r . ] || exit ${exits.permissionDenied}
 find -H "$@" -print0 2>/dev/null | sorted
 exit 0`
 
-export const globFiles = oneOfFew<'globFiles'>(async (args, worker, { signal }) => {
+export const globFiles = limitPerSandbox<'globFiles'>(async (args, worker, { signal }) => {
   const { word } = locate(args)
   const pattern = readPattern(args.pattern)
   const matches = makeMatcher(pattern, { dots: false })

@@ -15,7 +15,7 @@ import { Redactor } from '../secrets/redactor.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { probes, runFileScript, streamMs } from './file-script.ts'
 import { locate } from './location.ts'
-import { oneOfFew } from './turns.ts'
+import { limitPerSandbox } from './sandbox-concurrency.ts'
 
 /** What is told of a file is of one file, whatever is renamed to its path meanwhile. */
 const openOnce = 'exec 7<"$f"; f=/proc/self/fd/7'
@@ -34,7 +34,7 @@ fi`
 
 const headerBytes = 128
 
-export const viewFile = oneOfFew<'viewFile'>(async (args, worker, { signal }) => {
+export const viewFile = limitPerSandbox<'viewFile'>(async (args, worker, { signal }) => {
   const { word, shown: located } = locate(args)
   const from = args.startLine ?? 1
   const count = countOf(from, args.endLine)

@@ -6,9 +6,9 @@ import type { SandboxContext } from '../sandbox/enter.ts'
 import { streamMs } from './file-script.ts'
 import { locate } from './location.ts'
 import { writeWhole } from './place.ts'
-import { oneOfFew } from './turns.ts'
+import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-export const createFile = oneOfFew<'createFile'>(async (args, worker, { signal }) => {
+export const createFile = limitPerSandbox<'createFile'>(async (args, worker, { signal }) => {
   const location = locate(args)
   const bytes = Buffer.from(args.content, args.encoding === 'base64' ? 'base64' : 'utf8')
   const sha256 = createHash('sha256').update(bytes).digest('hex')

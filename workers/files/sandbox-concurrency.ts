@@ -6,7 +6,7 @@ import type { SandboxContext } from '../sandbox/enter.ts'
 /** Four file operations of a sandbox run at once: each holds megabytes, and has a process there. More wait. */
 const inSandbox = limitByKey(4)
 
-export const oneOfFew =
+export const limitPerSandbox =
   <N extends CallName>(call: CallHandler<N, SandboxContext>): CallHandler<N, SandboxContext> =>
   (args, worker, wire) =>
     inSandbox(args.sandboxId, async () => {
