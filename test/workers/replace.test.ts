@@ -1,8 +1,8 @@
 /** Replacing text in a file for an edit. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { Steps } from '../../workers/files/cooperative.ts'
 import { type Replacement, replaceExact } from '../../workers/files/replace.ts'
-import type { Steps } from '../../workers/files/slices.ts'
 import { processorMs } from '../support/measure.ts'
 
 function finish<T>(steps: Steps<T>): T {

@@ -10,12 +10,12 @@ import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Calls } from '../../shared/rpc/calls.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
+import { runCooperatively, type Steps } from './cooperative.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { type Location, locate } from './location.ts'
 import { writeWhole, writing } from './place.ts'
 import { memoryToReplace, type Replacement, replaceExact } from './replace.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
-import { inSlices, type Steps } from './slices.ts'
 
 const readScript = `${probes}${writing}
 follow "$1"
@@ -64,11 +64,11 @@ async function editOnce(edit: Edit, held: Reservation): Promise<Calls['editFile'
   const memory = held.move('requests', 0)
   try {
     const before = await readWhole(edit, memory)
-    const sha256Before = await inSlices(args.accountId, sha256Of(before))
+    const sha256Before = await runCooperatively(args.accountId, sha256Of(before))
     const text = { old: args.old, new: args.new, replaceAll: args.replace_all }
     memory.add(memoryToReplace(before, text))
     const { content, replacements } = await refuseOrReplace(edit, before, sha256Before, text)
-    const sha256 = await inSlices(args.accountId, sha256Of(content))
+    const sha256 = await runCooperatively(args.accountId, sha256Of(content))
     const change = { overwrite: true, ifMatch: [sha256Before], content: { bytes: content, sha256 } }
     await writeWhole(worker, args, signal, { location, ...change })
     return { ...location.shown, size: content.length, sha256, replacements }
@@ -120,7 +120,7 @@ async function refuseOrReplace(
         },
       )
     }
-    return await inSlices(args.accountId, replaceExact(content, text))
+    return await runCooperatively(args.accountId, replaceExact(content, text))
   } catch (error) {
     if (error instanceof Problem) {
       await runFileScript(worker, args, signal, { text: checkScript, args: [location.word, sha256] })

@@ -1,6 +1,6 @@
 /** Reads lists of names from a sandbox, bounded, whatever the sandbox prints. */
 import { limits } from '../../shared/contract/limits.ts'
-import { inSlices, type Steps } from './slices.ts'
+import { runCooperatively, type Steps } from './cooperative.ts'
 
 /** Bytes of a record. No name, path or line of our scripts is longer; a longer one was not printed by them. */
 const recordBytes = 64 * 1024
@@ -60,7 +60,7 @@ export function readRecords(accountId: string, reader: RecordReader): (chunk: Bu
       yield
     }
   }
-  return (chunk) => inSlices(accountId, take(chunk))
+  return (chunk) => runCooperatively(accountId, take(chunk))
 }
 
 /**

@@ -1,8 +1,8 @@
 /** Replaces exact text in bytes, in small steps. The time is in proportion to the lengths, whatever the bytes are. */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
+import type { Steps } from './cooperative.ts'
 import { isBareNewline, makeEndings } from './line-endings.ts'
-import type { Steps } from './slices.ts'
 
 export interface Replacement {
   old: string

@@ -15,7 +15,7 @@ export type Steps<T> = Generator<undefined, T>
 const waiting: RoundRobinQueue<() => void> = new Map()
 let isTaken = false
 
-export async function inSlices<T>(accountId: string, steps: Steps<T>): Promise<T> {
+export async function runCooperatively<T>(accountId: string, steps: Steps<T>): Promise<T> {
   for (;;) {
     if (isTaken) await new Promise<void>((resolve) => append(waiting, accountId, resolve))
     else take()

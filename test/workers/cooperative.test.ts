@@ -1,9 +1,9 @@
 /** Long work on files, cut so that others have their turns. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
+import { runCooperatively, type Steps } from '../../workers/files/cooperative.ts'
 import { readRecords } from '../../workers/files/records.ts'
 import { replaceExact } from '../../workers/files/replace.ts'
-import { inSlices, type Steps } from '../../workers/files/slices.ts'
 
 /** Keeps the processor for a millisecond a step. */
 function* busy(steps: number, onEnd = () => {}): Steps<void> {
@@ -32,10 +32,11 @@ async function longestRound(work: () => Promise<unknown>): Promise<number> {
 
 test('however much of it there is, work on files leaves the event loop to others again and again', async () => {
   const content = Buffer.alloc(limits.editBytes / 2, 'a')
-  const replaced = () => inSlices('alice', replaceExact(content, { old: 'a', new: 'bc', replaceAll: true }))
+  const replaced = () =>
+    runCooperatively('alice', replaceExact(content, { old: 'a', new: 'bc', replaceAll: true }))
   // A slice of each of them would be 60 ms.
   const work = () =>
-    Promise.all([replaced(), ...Array.from({ length: 20 }, () => inSlices('alice', busy(20)))])
+    Promise.all([replaced(), ...Array.from({ length: 20 }, () => runCooperatively('alice', busy(20)))])
   // A collection of garbage lengthens a round too, but not one of each three.
   const ms = [await longestRound(work), await longestRound(work), await longestRound(work)]
   expect(Math.min(...ms)).toBeLessThan(30)
@@ -44,7 +45,7 @@ test('however much of it there is, work on files leaves the event loop to others
 test('accounts take turns, so that one with little to do need not wait for one with much', async () => {
   const ended: string[] = []
   const run = (account: string, steps: number) =>
-    inSlices(
+    runCooperatively(
       account,
       busy(steps, () => ended.push(account)),
     )
@@ -53,14 +54,14 @@ test('accounts take turns, so that one with little to do need not wait for one w
 })
 
 test('what throws is thrown, and the next has its turn', async () => {
-  const fails = inSlices(
+  const fails = runCooperatively(
     'alice',
     (function* (): Steps<void> {
       yield
       throw new Error('no')
     })(),
   )
-  const [failed, done] = await Promise.allSettled([fails, inSlices('alice', busy(1))])
+  const [failed, done] = await Promise.allSettled([fails, runCooperatively('alice', busy(1))])
   expect([failed.status, done.status]).toEqual(['rejected', 'fulfilled'])
 })
 
