@@ -58,7 +58,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   exitWhenStalled(settings.stallSeconds, log)
 
   worker = await openParts(context, id, reach, closing.signal)
-  const { commands, driver, ends, slots, refusedExecs } = worker
+  const { commands, driver, exitStatuses, slots, refusedExecs } = worker
   callServer.open(worker)
   const jobsRedis = connectRedis(settings.redisUrl, 'patient', log)
   const queue = takeJobs(worker, jobsRedis)
@@ -93,8 +93,8 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     do {
       await commands.drain(leftMs())
       await callServer.idle(leftMs())
-    } while (leftMs() > 0 && (commands.areHeld || !callServer.isIdle))
-    await Promise.all([ends.written(), refusedExecs.done()])
+    } while (leftMs() > 0 && (commands.hasPending || !callServer.isIdle))
+    await Promise.all([exitStatuses.idle(), refusedExecs.idle()])
   }
 
   async function close() {
@@ -136,7 +136,7 @@ async function openParts(context: Context, id: string, reach: ExecContext['reach
     ...{ id, reach, driver, refusedExecs },
     opener: makeOpener(settings.secretsKeys),
     commands: new Commands(refusedExecs, context.memoryBudget),
-    ends: new ExitStatusWriter(db, log),
+    exitStatuses: new ExitStatusWriter(db, log),
     slots: new SlotPool({ driver, log, metrics }),
     slotOwner: followWorkers({ ...context, id }, signal),
     outputRate: new OutputRate(),

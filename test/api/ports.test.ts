@@ -56,7 +56,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     expect(await line.closed).toEqual([1000, 'the listener ended the connection'])
     expect(line.received()).toBe('bye quit')
     const nobody = await open(3999)
-    expect(await nobody.closed).toEqual([4001, 'nobody listens at port 3999 in the sandbox'])
+    expect(await nobody.closed).toEqual([4001, 'no process listens on port 3999 in the sandbox'])
   })
 
   test('is refused in plain HTTP, as every route refuses', async () => {

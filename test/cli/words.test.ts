@@ -107,7 +107,7 @@ const refusals: [string[], string, string, RegExp][] = [
   [
     ['files', 'edit', 'a.txt', '--old', 'x', '--new', 'y'],
     'edit_not_unique',
-    'The text to replace is in the file 2 times, on line 1, 2. Send more of what is around it, or replace_all.',
+    'The text to replace occurs 2 times, on line 1, 2. Include more context, or set replace_all.',
     /^sandlot: a\.txt: The text .* on line 1, 2\. Give more of what is around it, or --all\.\n/,
   ],
   [
@@ -119,8 +119,8 @@ const refusals: [string[], string, string, RegExp][] = [
   [
     ['files', 'ls', 'nowhere'],
     'file_not_found',
-    'There is no file at this path.',
-    /^sandlot: nowhere: There is no file at this path\.\n/,
+    'No file exists at this path.',
+    /^sandlot: nowhere: No file exists at this path\.\n/,
   ],
 ]
 

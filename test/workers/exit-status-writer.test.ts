@@ -42,7 +42,7 @@ test.runIf(isSoak)('an end that PostgreSQL is away for is told when it is back',
   await hasBegun('away')
   await world.plugs.postgres!.kill()
   const waits = () =>
-    world.workers[0]!.lines.some(({ msg }) => msg === 'the end of a command waits for the database')
+    world.workers[0]!.lines.some(({ msg }) => msg.startsWith('an exit status cannot be written'))
   say('back')
   await world.eventually(waits, soonMs)
   await crash(world)

@@ -10,11 +10,11 @@ import type { Commands } from './registry.ts'
 export interface ExecContext
   extends SandboxContext,
     Pick<Context, 'memoryBudget' | 'lines' | 'notifications'> {
-  /** The worker's. */
+  /** The ID of this worker. */
   id: string
   slots: Pick<SlotPool, 'adopt' | 'take' | 'drop'>
   commands: Commands
-  ends: ExitStatusWriter
+  exitStatuses: ExitStatusWriter
   refusedExecs: RefusedExecs
   outputRate: OutputRate
   reach(point: CrashPoint): void

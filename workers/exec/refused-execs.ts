@@ -1,8 +1,8 @@
 /**
- * Deletes the rows of commands that were refused, and repeats that until PostgreSQL answers. Whether it has such a row
- * is not known: the insert may have lost its answer, or wait in PostgreSQL. Such an insert carries a deadline, so the
- * row is gone for good once it is deleted after that deadline. Until then an Idempotency-Key that led to this row is
- * answered with a 503, and not with the exit status of a command that never ran.
+ * Deletes the rows of commands that were refused before they ran, and retries until PostgreSQL answers. The row may or
+ * may not exist: the answer to the insert may be lost, or the insert may still be running. Each insert has a deadline,
+ * so a deletion after that deadline is final. Until then, a request with the same Idempotency-Key receives a 503 and
+ * not the exit status of a command that never ran.
  */
 import type { Database } from '../../shared/data/database.ts'
 import { takeBackExecs } from '../../shared/data/exec-writes.ts'
@@ -11,10 +11,13 @@ import type { Logger } from '../../shared/platform/log.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 
 const retryMs = 1_000
-/** Milliseconds that a command is remembered after its row is gone: a client that saw the row before may ask for it. */
+/**
+ * Milliseconds that a command is remembered after its row is deleted, because a client may have read the row before.
+ */
 const rememberMs = 60_000
 
-export const notRun = () => unavailable('An earlier try of this command was refused and not run. Try again.')
+export const notRun = () =>
+  unavailable('An earlier attempt of this command was refused. It was not run. Try again.')
 
 export class RefusedExecs {
   private readonly db: Database
@@ -24,35 +27,35 @@ export class RefusedExecs {
   constructor(db: Database, log: Logger) {
     this.db = db
     this.deletions = new PersistentTasks(retryMs, (err, exec_id) => {
-      if (err !== tooEarly) log.warn({ err, exec_id }, 'the row of a refused command waits for the database')
+      if (err !== tooEarly)
+        log.warn({ err, exec_id }, 'the row of a refused command cannot be deleted; retrying')
     })
   }
 
   has = (execId: string): boolean => this.refused.has(execId)
 
   /**
-   * Resolves when PostgreSQL was asked once, whether it answered or not.
-   * @param lastMs PostgreSQL's time from which on no insert can be under way, in milliseconds since 1970; 0 for a row
-   *   that is known to be there
+   * Resolves after the first attempt, successful or not.
+   * @param lastMs PostgreSQL's time after which no insert can still be running, in milliseconds since 1970; 0 for a row
+   *   that is known to exist
    */
-  take(execId: string, lastMs = 0): Promise<void> {
+  deleteRow(execId: string, lastMs = 0): Promise<void> {
     this.refused.add(execId)
     return new Promise((resolve) => {
-      const deleteRow = async () => {
+      const tryDelete = async () => {
         const now = await takeBackExecs(this.db, [execId]).finally(resolve)
         if (now < lastMs) throw tooEarly
       }
-      void this.deletions.run(execId, deleteRow).then(() => {
+      void this.deletions.run(execId, tryDelete).then(() => {
         setTimeout(() => this.refused.delete(execId), rememberMs).unref()
       })
     })
   }
 
-  /** Resolves when no row is left to delete. */
-  done = (): Promise<void> => this.deletions.idle()
+  /** Resolves when all rows have been deleted. */
+  idle = (): Promise<void> => this.deletions.idle()
 
   close = (): void => this.deletions.close()
 }
 
-/** An insert that PostgreSQL has yet to run could still make the row. */
-const tooEarly = new Error('an insert may be under way')
+const tooEarly = new Error('an insert may still be running')

@@ -1,17 +1,17 @@
-/** The stdin of a request on its way to its command. A command may read it late, or never, so it is counted. */
+/** The stdin in a request's body. The command may read it late or never, so it counts toward the memory budget. */
 import type { Reservation } from '../../shared/platform/memory-budget.ts'
 
 export class RequestStdin {
-  private readonly holding: Reservation
+  private readonly reservation: Reservation
   private bytes: Buffer | undefined
 
-  /** @param held counts the request that the text comes from */
+  /** @param held the reservation of the request, from which the bytes of `text` are moved to a separate one */
   constructor(held: Reservation, text: string) {
     this.bytes = Buffer.from(text)
-    this.holding = held.move('stdin', this.bytes.length)
+    this.reservation = held.move('stdin', this.bytes.length)
   }
 
-  /** Hands the bytes over. They count until {@link free}. */
+  /** Returns the bytes once. They stay reserved until {@link free}. */
   take(): Buffer | undefined {
     const { bytes } = this
     this.bytes = undefined
@@ -20,6 +20,6 @@ export class RequestStdin {
 
   free(): void {
     this.bytes = undefined
-    this.holding.free()
+    this.reservation.free()
   }
 }

@@ -1,4 +1,4 @@
-/** A command while it runs: its output goes to its readers, and signals reach it. */
+/** Connects a running command to its output log, its stdin and its signals. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { signalGroup } from '../shell/kill.ts'
@@ -26,7 +26,7 @@ export function runInSlot(
     stdin(writable) {
       began.resolve()
       command.begin(bodyOf(worker, slot.processes, ended, slot), writable)
-      // A background command without stdin in its request may get it from later requests.
+      // A background command without stdin in its request may receive it from later requests.
       if (stdin === undefined && background) return
       feed(command, stdin, !background)
     },
@@ -36,7 +36,7 @@ export function runInSlot(
   return { processes: () => slot.processes, began: began.promise, ended }
 }
 
-/** Writes the stdin of the request. It goes once the command has read it, or has ended. */
+/** Writes the stdin of the request. Its memory is released once the command has read it or has ended. */
 export function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): void {
   const free = () => stdin?.free()
   // A command may end before it has read all of its stdin.
@@ -58,7 +58,7 @@ export async function takeOutput(
   if (waitMs > 0) await sleep(waitMs)
 }
 
-/** Milliseconds that a killed command has to report its exit status and last output. */
+/** Milliseconds within which a killed command must report its exit status and last output. */
 const killedMs = 2_000
 
 export function bodyOf(

@@ -1,5 +1,4 @@
-/** The calls about commands that stream bytes. */
-
+/** RPC handlers for commands that stream bytes. */
 import { offsetOf } from '../../shared/contract/exec-events.ts'
 import { bytesOfBody, headersOf, rangeOf, write } from '../rpc/bytes.ts'
 import type { StreamHandler } from '../rpc/call.ts'
@@ -26,7 +25,7 @@ export const execEvents: StreamHandler<'execEvents', ExecContext> = async (
   await writeEvents(command, undefined, response)
 }
 
-/** Streams a command's events, from after the one that the client saw last. */
+/** Streams a command's events that follow `lastEventId`, or all of them. */
 export const followExec: StreamHandler<'followExec', ExecContext> = async (args, worker, { response }) => {
   const command = worker.commands.get(args)
   assertReaderLimit(command)

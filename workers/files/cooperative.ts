@@ -1,24 +1,24 @@
 /**
- * Cooperative work on a sandbox's output. All accounts share one event loop, so such work is done in slices of a few
- * milliseconds, one in each round of the loop, round-robin by account. Everything else in the worker waits for one
- * slice at most.
+ * Runs long work cooperatively. All accounts share one event loop, so the work is split into slices of a few
+ * milliseconds. Each iteration of the event loop runs one slice, round-robin by account, so other work in the worker
+ * waits for at most one slice.
  */
 import { performance } from 'node:perf_hooks'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 
-/** Milliseconds. Another account's command takes some ten rounds of the loop, and each may wait for a slice. */
+/** Milliseconds. A command takes some ten iterations of the event loop, and each may wait for a slice. */
 const sliceMs = 3
 
-/** Work that can pause at each `yield`. From one `yield` to the next it takes far less than a slice. */
+/** Work that can pause at each `yield`. The time between two of them must be far shorter than a slice. */
 export type Steps<T> = Generator<undefined, T>
 
 const waiting: RoundRobinQueue<() => void> = new Map()
-let isTaken = false
+let isScheduled = false
 
 export async function runCooperatively<T>(accountId: string, steps: Steps<T>): Promise<T> {
   for (;;) {
-    if (isTaken) await new Promise<void>((resolve) => append(waiting, accountId, resolve))
-    else take()
+    if (isScheduled) await new Promise<void>((resolve) => append(waiting, accountId, resolve))
+    else schedule()
     const until = performance.now() + sliceMs
     do {
       const { done, value } = steps.next()
@@ -27,14 +27,14 @@ export async function runCooperatively<T>(accountId: string, steps: Steps<T>): P
   }
 }
 
-/** The next slice runs in the next round of the loop, after everything that is ready. */
-function take(): void {
-  isTaken = true
+/** Runs the next slice in the next iteration of the event loop, after pending I/O. */
+function schedule(): void {
+  isScheduled = true
   setImmediate(() => {
-    isTaken = false
-    const go = takeFirst(waiting)
-    if (!go) return
-    take()
-    go()
+    isScheduled = false
+    const resume = takeFirst(waiting)
+    if (!resume) return
+    schedule()
+    resume()
   })
 }

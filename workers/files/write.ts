@@ -1,4 +1,4 @@
-/** Writing a file: from JSON, or from a stream. */
+/** Writes files, from JSON or from a stream. */
 import { createHash } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'
 import type { StreamHandler } from '../rpc/call.ts'
@@ -36,8 +36,8 @@ export const writeRaw: StreamHandler<'writeRaw', SandboxContext> = async (
 }
 
 /**
- * Sends the bytes, then their sha256, without which the script puts nothing in place. When the script takes no more,
- * the rest of the body is read anyway, because the next request on the connection follows it.
+ * Sends the bytes, then their sha256, without which the script does not replace the file. If the script exits early,
+ * the rest of the body is still read, because the next request on the connection follows it.
  */
 function feed(body: Readable, stdin: Writable, sent: { size: number; sha256: string }) {
   const hash = createHash('sha256')
