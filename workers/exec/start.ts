@@ -172,7 +172,7 @@ const sizeOf = ({ rows = 24, columns = 80 }: ExecRequest) => ({ rows, columns })
 
 function stopAtTimeout(command: Command, { request, mode }: StartExec, leftMs: number): void {
   const timeoutMs = request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
-  // If the timeout is not before the TTL, the command ends because of the TTL, whichever timer fires first.
+  // If the timeout is not before the TTL, the command ends because of the TTL.
   const cause = timeoutMs < leftMs ? withoutExitCode('timed_out', null) : withoutExitCode('killed', 'expired')
   const timer = setTimeout(() => void command.stop(cause), Math.min(timeoutMs, leftMs))
   void command.ended.then(() => clearTimeout(timer))

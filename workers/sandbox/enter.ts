@@ -117,7 +117,7 @@ export async function reachPod<T>(
 }
 
 const remedies: Record<Resource, string> = {
-  processes: 'Stop some, or reset the sandbox, which kills all processes and keeps files.',
+  processes: 'Stop some processes, or reset the sandbox, which kills all processes and keeps files.',
   memory:
     'Delete files in /tmp, which may count, or reset the sandbox, which kills all processes and keeps files.',
   disk: 'Delete files in it.',
@@ -126,7 +126,7 @@ const remedies: Record<Resource, string> = {
 export const exhausted = (resource: Resource): Problem =>
   new Problem(
     'sandbox_exhausted',
-    `The sandbox has reached its ${resource} limit; nothing was run. ${remedies[resource]}`,
+    `The sandbox has reached its ${resource === 'processes' ? 'process' : resource} limit; nothing was run. ${remedies[resource]}`,
     {
       members: { exhausted: resource },
     },

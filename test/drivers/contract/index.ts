@@ -1,6 +1,6 @@
 /**
- * What workers/drivers/driver.ts promises, held against real sandboxes: both drivers run this
- * same suite. The image may be a busybox: only POSIX sh and small tools are used inside.
+ * The contract of workers/drivers/driver.ts, tested with real sandboxes. Both drivers run this suite. The image may be
+ * busybox, so only POSIX sh and small tools are used in it.
  */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe } from 'vitest'
@@ -15,7 +15,7 @@ import { describeProcesses } from './processes.ts'
 import { describeTerminals } from './terminals.ts'
 import { describeWalls } from './walls.ts'
 
-/** @param open opens one more driver of the same installation, as one more worker would */
+/** @param open opens another driver of the same installation, like another worker */
 export function describeDriver(
   name: string,
   open: () => Promise<OpenDriver>,
@@ -53,9 +53,9 @@ export function describeDriver(
       await opened?.close()
     })
 
-    describeBeside('those that wait', () => describeDeadlines(contract))
-    describeBeside('those that make pods', () => describePods(contract))
-    describeBeside('those that share a pod', () => {
+    describeBeside('tests that wait', () => describeDeadlines(contract))
+    describeBeside('tests that create pods', () => describePods(contract))
+    describeBeside('tests that share a pod', () => {
       describePorts(contract)
       describeProcesses(contract)
       describeTerminals(contract)
