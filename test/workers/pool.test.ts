@@ -102,7 +102,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     await world.eventually(async () => (await rowOf(body.id)).timings.assigned_ms, soonMs)
     const pod = (await driver.list()).find(({ uid }) => uid === row.pod_uid)
     expect(pod).toMatchObject({ name: row.pod_name, sandboxId: body.id })
-    if (world.cluster) await expectWalls(world, row.pod_name!, secret)
+    if (world.cluster) await expectIsolated(world, row.pod_name!, secret)
 
     // The claimed pod is replaced and never claimed again.
     const after = await full()
@@ -220,7 +220,7 @@ async function lifeOf({ cluster, settings }: World, name: string): Promise<numbe
 }
 
 /** The labels that the policies select are unchanged, and the pod contains no part of the request. */
-async function expectWalls({ cluster }: World, name: string, secret: string): Promise<void> {
+async function expectIsolated({ cluster }: World, name: string, secret: string): Promise<void> {
   const { api, namespace, env } = cluster!
   const pod = await api.readNamespacedPod({ name, namespace })
   expect(pod.spec!.activeDeadlineSeconds).toBeLessThan(capSeconds + 120)

@@ -13,7 +13,7 @@ import { describeDeadlines, describePods } from './pods.ts'
 import { describePorts } from './ports.ts'
 import { describeProcesses } from './processes.ts'
 import { describeTerminals } from './terminals.ts'
-import { describeWalls } from './walls.ts'
+import { describeIsolation } from './isolation.ts'
 
 /** @param open opens another driver of the same installation, like another worker */
 export function describeDriver(
@@ -59,7 +59,7 @@ export function describeDriver(
       describePorts(contract)
       describeProcesses(contract)
       describeTerminals(contract)
-      describeWalls(contract)
+      describeIsolation(contract)
     })
   })
 }

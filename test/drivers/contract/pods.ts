@@ -16,7 +16,7 @@ export function describePods(contract: Contract): void {
     beforeAll(() => {
       ;({ driver, image, pod } = contract.opened())
     })
-    const { names, find, makeForNobody } = lookAt(contract)
+    const { names, find, makeForNobody } = inspectPods(contract)
 
     test('answers a ping', async () => {
       await driver.ping()
@@ -145,7 +145,7 @@ export function describeDeadlines(contract: Contract): void {
     beforeAll(() => {
       ;({ driver } = contract.opened())
     })
-    const { names, find, makeForNobody } = lookAt(contract)
+    const { names, find, makeForNobody } = inspectPods(contract)
 
     test('a pod ends at its deadline after the driver that created it was closed', async () => {
       const other = await contract.open()
@@ -181,7 +181,7 @@ export function describeDeadlines(contract: Contract): void {
   })
 }
 
-function lookAt({ opened }: Contract) {
+function inspectPods({ opened }: Contract) {
   const list = () => opened().driver.list()
   return {
     names: async () => (await list()).map((each) => each.name),

@@ -4,7 +4,7 @@ import type { Driver, Pod } from '../../../workers/drivers/driver.ts'
 import { run, shell } from '../processes.ts'
 import type { Contract } from './parts.ts'
 
-export function describeWalls(contract: Contract): void {
+export function describeIsolation(contract: Contract): void {
   describe('isolation', () => {
     let driver: Driver
     let pod: Pod
