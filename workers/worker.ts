@@ -104,7 +104,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     channel.close()
     server.close()
     await queue.close(true).catch(() => {})
-    ends.close()
+    exitStatuses.close()
     refusedExecs.close()
     slots.close()
     await driver.close()

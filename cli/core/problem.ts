@@ -69,9 +69,9 @@ function pathIn({ route, query, body }: HttpExchange): string | undefined {
 /** Replaces names of request fields by options. */
 const clientWords: [RegExp, string][] = [
   [/ Send overwrite: true to replace it\./, ''],
-  [/ Send more of what is around it, or replace_all\./, ' Give more of what is around it, or --all.'],
-  [/the one that if_match means/, 'the one that --if-match means'],
-  [/files\/raw takes any size/, '`sandlot files put` takes any size'],
+  [/ Include more context, or set replace_all\./, ' Include more context, or use --all.'],
+  [/does not match if_match/, 'does not match --if-match'],
+  [/Use files\/raw instead/, 'Use `sandlot files get` and `sandlot files put` instead'],
 ]
 
 const inClientWords = (detail: string): string =>

@@ -229,7 +229,7 @@ describeInSandboxes('slots', (open) => {
 
     test('when a slot does not answer, another one is opened, and the late one is kept', async () => {
       const { driver } = sandboxes
-      const { promise: later, resolve: goOn } = Promise.withResolvers<void>()
+      const { promise: later, resolve: proceed } = Promise.withResolvers<void>()
       const answers = [later, Promise.resolve()]
       const silent = slowly({
         // The slots that are opened in advance do not answer either.
@@ -242,7 +242,7 @@ describeInSandboxes('slots', (open) => {
       const { slot } = await pool.take('sbx_a', pod)
       await runTrue(slot)
       await eventually(async () => (await waiting()) === 0, 10_000)
-      goOn()
+      proceed()
       await eventually(async () => (await waiting()) === 1, 10_000)
     })
 

@@ -80,7 +80,7 @@ export function* replaceExact(
 const tooLarge = () =>
   new Problem(
     'invalid_request',
-    `The result exceeds the limit of ${limits.editBytes / 2 ** 20} MiB for edits. Write it with files/raw instead.`,
+    `The result exceeds the limit of ${limits.editBytes / 2 ** 20} MiB for edits. Use files/raw instead.`,
   )
 
 interface Match {

@@ -16,7 +16,7 @@ export function describePods(contract: Contract): void {
     beforeAll(() => {
       ;({ driver, image, pod } = contract.opened())
     })
-    const { names, find, makeForNobody } = inspectPods(contract)
+    const { names, find, createWarmPod } = inspectPods(contract)
 
     test('answers a ping', async () => {
       await driver.ping()
@@ -113,7 +113,7 @@ export function describePods(contract: Contract): void {
 
     describe('without a sandbox', () => {
       test('are assigned to a sandbox, repeatedly, and keep their processes', async () => {
-        const warm = await makeForNobody()
+        const warm = await createWarmPod()
         expect(await find(warm)).toEqual({ ...warm, sandboxId: undefined, death: undefined })
         const waiting = await driver.start(warm, shell('read -r word; echo "$word"'))
         const sandboxId = newSandboxId()
@@ -145,7 +145,7 @@ export function describeDeadlines(contract: Contract): void {
     beforeAll(() => {
       ;({ driver } = contract.opened())
     })
-    const { names, find, makeForNobody } = inspectPods(contract)
+    const { names, find, createWarmPod } = inspectPods(contract)
 
     test('a pod ends at its deadline after the driver that created it was closed', async () => {
       const other = await contract.open()
@@ -167,7 +167,7 @@ export function describeDeadlines(contract: Contract): void {
 
     test('a warm pod ends at the deadline that it was assigned, with every driver closed', async () => {
       const other = await contract.open()
-      const warm = await makeForNobody()
+      const warm = await createWarmPod()
       await other.driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 15 })
       await other.close()
       await eventually(async () => !(await find(warm)) || (await find(warm))?.death !== undefined, 60_000)
@@ -186,7 +186,7 @@ function inspectPods({ opened }: Contract) {
   return {
     names: async () => (await list()).map((each) => each.name),
     find: async ({ uid }: Pod) => (await list()).find((each) => each.uid === uid),
-    async makeForNobody(deadlineSeconds = 600) {
+    async createWarmPod(deadlineSeconds = 600) {
       const { driver, image } = opened()
       const made = await driver.create({ ...ofNobody(), image, deadlineSeconds })
       await driver.ready(made, AbortSignal.timeout(patient(60_000)))
