@@ -21,7 +21,7 @@ const maxLockAttempts = 600
  * writes by several workers. A file that is overwritten in place may be read half-written, so a write that would be
  * refused for its content checks it again under the lock. The lock is a `flock` on the workspace, which the kernel
  * releases when the shell exits. In images without `flock`, it is a symlink to the shell's command line in /proc, which
- * shows whether that shell still runs. Old versions of `flock` have no timeout, so the script polls.
+ * shows whether that shell still runs. Some versions of `flock` have no timeout, so the script polls.
  *
  * Commands of the client do not take the lock, so they may create, remove or replace a file between any two lines.
  * Therefore each refusal depends on a single check, and after a failed step the script checks again for a missing file
