@@ -75,9 +75,7 @@ export class AttachedClients {
     })
   }
 
-  /**
-   * Finds the disconnected reader at this offset, or nearest beyond it, because the last bytes may not have arrived.
-   */
+  /** Finds the disconnected reader at this offset or nearest beyond it, because the last bytes may be in transit. */
   private findFormer({ stdout, stderr }: OutputOffset): Reader | undefined {
     const ahead = ({ offset }: Reader) => offset.stdout - stdout + offset.stderr - stderr
     return [...this.absent]

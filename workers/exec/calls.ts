@@ -1,4 +1,3 @@
-/** RPC handlers for commands that return JSON. */
 import { untilAborted } from '../../shared/lib/timeout.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import type { CallHandler } from '../rpc/call.ts'

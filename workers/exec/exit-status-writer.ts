@@ -54,7 +54,6 @@ export class ExitStatusWriter {
     return other
   }
 
-  /** Resolves when all exit statuses have been committed. */
   idle = (): Promise<void> => this.writes.idle()
 
   close(): void {

@@ -75,10 +75,7 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
   log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was killed')
 }
 
-/**
- * A command without a pid has not started; only the shell of its terminal may wait.
- * @returns false when it may still run
- */
+/** A command without a pid has only the waiting shell of its terminal, if any. @returns false when it may still run */
 async function killProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {
   const pod = podOf(orphan)
   if (pid === null) return await killWaitingShells(driver, pod, id)

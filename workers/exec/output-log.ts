@@ -82,7 +82,6 @@ export class OutputLog {
     return reader
   }
 
-  /** The range of bytes of one stream that are kept. */
   keptOf(stream: StreamName): { start: number; end: number } {
     return { start: this.blocks[0]?.at[stream] ?? this.total[stream], end: this.total[stream] }
   }
@@ -143,7 +142,6 @@ export class OutputLog {
     return this.readers.size > 0
   }
 
-  /** The number of connected readers. */
   get readerCount(): number {
     let count = 0
     for (const { isAbsent } of this.readers) if (!isAbsent) count++
@@ -200,9 +198,7 @@ export class OutputLog {
     return { kind: 'output', stream, bytes, after }
   }
 
-  /**
-   * Corrects the offset of a reconnecting client, which may send any: keeps the sum, and derives the streams from it.
-   */
+  /** Corrects the offset of a reconnecting client: keeps the sum, and derives both streams from it. */
   private offsetNear(from: OutputOffset): OutputOffset {
     if (sum(from) >= sum(this.total)) return { ...this.total }
     const block = this.blocks[this.indexOf(sum(from))]
@@ -239,7 +235,6 @@ export class Reader {
     return undefined
   }
 
-  /** The next item, or undefined when there is none yet. */
   ready(maxBytes = 32 * 1024): Item | undefined {
     const item = this.log.itemAt(this.offset, maxBytes)
     if (!item) return undefined

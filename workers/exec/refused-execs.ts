@@ -11,9 +11,7 @@ import type { Logger } from '../../shared/platform/log.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 
 const retryMs = 1_000
-/**
- * Milliseconds that a command is remembered after its row is deleted, because a client may have read the row before.
- */
+/** Milliseconds that a command is remembered after the deletion, because a client may have read the row before. */
 const rememberMs = 60_000
 
 export const notRun = () =>
@@ -52,7 +50,6 @@ export class RefusedExecs {
     })
   }
 
-  /** Resolves when all rows have been deleted. */
   idle = (): Promise<void> => this.deletions.idle()
 
   close = (): void => this.deletions.close()

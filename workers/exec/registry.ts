@@ -42,9 +42,7 @@ export class Commands {
     return command?.facts.accountId === accountId ? command : undefined
   }
 
-  /**
-   * @throws {Problem} `exec_not_found`; `unavailable` when the command was not run, even if its row says otherwise
-   */
+  /** @throws {Problem} `exec_not_found`; `unavailable` when the command was refused, even if its row exists */
   get({ execId, accountId }: OneExec): Command {
     const command = this.find(execId, accountId)
     if (!command && this.refusedExecs.has(execId)) throw notRun()
@@ -69,9 +67,7 @@ export class Commands {
     }
   }
 
-  /**
-   * Sandboxes in the order in which output is dropped: by the account's kept output, then by their own, largest first.
-   */
+  /** Sandboxes in the order in which output is dropped: by the account's kept output, then their own, descending. */
   private bySize(): string[] {
     const ofAccount = new Map<string, number>()
     for (const { accountId, bytes } of this.kept.values())

@@ -193,9 +193,7 @@ function findExisting(worker: ExecContext, { accountId }: StartExec, existing: E
   return command
 }
 
-/**
- * Refuses variables that were stored before the allowlist was set. The API cannot check them, because they are sealed.
- */
+/** Refuses variables that were stored before the allowlist was set. Sealed values can only be checked here. */
 function assertVariablesAllowed(env: Record<string, string>, secrets: Secrets): void {
   const refused = refuseVariables('sandbox', env) ?? refuseVariables('secret', secrets)
   if (!refused) return

@@ -1,4 +1,3 @@
-/** RPC handlers for commands that stream bytes. */
 import { offsetOf } from '../../shared/contract/exec-events.ts'
 import { bytesOfBody, headersOf, rangeOf, write } from '../rpc/bytes.ts'
 import type { StreamHandler } from '../rpc/call.ts'

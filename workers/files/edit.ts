@@ -24,9 +24,7 @@ must_be_replaceable
 if [ "$(wc -c <"$f")" -gt "$2" ]; then exit ${exits.tooLarge}; fi
 exec head -c "$2" "$f"`
 
-/**
- * A file that is overwritten in place may have been read half-written. Before an edit is refused, it is checked again.
- */
+/** A file that is overwritten in place may be read half-written, so it is checked again before a refusal. */
 const checkScript = `${probes}${writing}
 follow "$1"
 be_unchanged_under_lock "$2"`

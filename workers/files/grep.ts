@@ -120,10 +120,7 @@ const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
 
 const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)
 
-/**
- * As in `grep --include`, a pattern without a slash matches the base name. A file that the request names is always
- * included.
- */
+/** As in `grep --include`, a pattern without a slash matches the base name. A named file is always included. */
 function readInclude(text: string) {
   const pattern = readPattern(text, 'include')
   const byName = !text.includes('/')

@@ -13,10 +13,7 @@ export function makeEndings(content: Buffer): (start: number, end: number) => ()
   return (start, end) => {
     let at = start - 1
     let isCrLf: boolean | undefined
-    /**
-     * Whether the next replaced line ends in CR LF. After the last one, its ending is used again, or that of a near
-     * line.
-     */
+    /** Whether the next replaced line ends in CR LF. After the last one, its ending or a nearby one is used. */
     return () => {
       if (at >= start - 1 && at < end) {
         at = content.indexOf(newline, at + 1)

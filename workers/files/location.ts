@@ -44,6 +44,5 @@ export function prefixOf(name: FileName): Buffer {
   return Buffer.from(plain === '/' ? plain : `${plain}/`, 'latin1')
 }
 
-/** The path as the client sent it; by default the workspace. */
 const bytesOf = ({ path = '.', path_base64 }: FileName): Buffer =>
   path_base64 === undefined ? Buffer.from(path) : Buffer.from(path_base64, 'base64')

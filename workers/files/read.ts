@@ -1,4 +1,3 @@
-/** Reads files, as redacted text or as raw bytes. */
 import { isUtf8 } from 'node:buffer'
 import type { Writable } from 'node:stream'
 import { type Tags, tagOf } from '../../shared/contract/conditions.ts'

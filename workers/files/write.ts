@@ -1,4 +1,3 @@
-/** Writes files, from JSON or from a stream. */
 import { createHash } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'
 import type { StreamHandler } from '../rpc/call.ts'

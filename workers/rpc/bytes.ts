@@ -1,4 +1,3 @@
-/** Streams bytes between the API and a sandbox. */
 import type { Readable, Writable } from 'node:stream'
 import { untilAny } from '../../shared/lib/until-any.ts'
 import { Problem } from '../../shared/platform/problem.ts'

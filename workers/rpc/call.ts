@@ -54,10 +54,7 @@ export interface Opened {
   abandon?(): void
 }
 
-/**
- * The handlers of WebSockets by path.
- * @throws {Problem} when the connection is refused
- */
+/** The handlers of WebSockets by path. @throws {Problem} when the connection is refused */
 export type SocketHandlers<Worker> = Record<string, (worker: Worker, args: never) => Promise<Opened>>
 
 /** Reads the arguments from a header, because the body is the client's. */

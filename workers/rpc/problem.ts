@@ -1,10 +1,7 @@
-/** Turns errors into responses for the API. */
 import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
 
-/**
- * The command with this Idempotency-Key runs on another worker, which the API calls next. Clients never see this error.
- */
+/** The command with this Idempotency-Key runs on another worker, which the API calls next. */
 export class ExecElsewhere extends Error {
   readonly code = execElsewhere
   readonly known: { id: string; workerId: string }

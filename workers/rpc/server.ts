@@ -1,4 +1,3 @@
-/** Serves the RPCs of the API. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { limits } from '../../shared/contract/limits.ts'
@@ -99,10 +98,7 @@ export class CallServer<Worker extends ServerContext> {
   }
 }
 
-/**
- * Reserves memory.
- * @returns undefined if the account has too many streams or no budget left, and the RPC was refused
- */
+/** Reserves memory. @returns undefined after refusing an RPC that exceeds a limit of the account */
 function holdCall(
   { memoryBudget }: ServerContext,
   { url = '', headers }: IncomingMessage,

@@ -1,4 +1,3 @@
-/** Accepts WebSockets from the API. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'

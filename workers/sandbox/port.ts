@@ -68,7 +68,6 @@ const tooMany = () =>
 
 const isRefused = (error: Error): boolean => error instanceof PortRefused
 
-/** The close code and reason for a connection that ended or failed. */
 function portCloseOf(failure: Error | undefined, port: number): [code: number, reason: string] {
   if (!failure) return [portCloseCodes.ended, 'the listener closed the connection']
   return isRefused(failure)

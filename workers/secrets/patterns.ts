@@ -1,4 +1,3 @@
-/** Builds the patterns that find secrets in output. */
 import { limits } from '../../shared/contract/limits.ts'
 import { type Automaton, buildAutomaton } from './automaton.ts'
 

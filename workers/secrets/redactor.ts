@@ -115,7 +115,6 @@ class HeldOutput {
   /** The offset after the last byte. */
   end = 0
   private buffer = nothing
-  /** Positions in the buffer. */
   private from = 0
   private to = 0
 
