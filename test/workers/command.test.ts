@@ -115,7 +115,7 @@ test('a command is pending until a client has received its exit status, or for s
   await command.ended
   expect(command.isPending(60_000)).toBe(true)
   expect(command.isPending(0)).toBe(false)
-  const left = command.left(60_000)
+  const left = command.waitForDelivery(60_000)
   expect(command.summary().status).toBe('exited')
   await left
   expect(command.isPending(60_000)).toBe(false)
