@@ -50,10 +50,10 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     )
   })
 
-  test('ends the connection when its listener does, and tells when nobody listens', async () => {
+  test('closes the connection when its listener does, and reports a port without a listener', async () => {
     const line = await open()
     line.socket.send(Buffer.from('bye quit'))
-    expect(await line.closed).toEqual([1000, 'the listener ended the connection'])
+    expect(await line.closed).toEqual([1000, 'the listener closed the connection'])
     expect(line.received()).toBe('bye quit')
     const nobody = await open(3999)
     expect(await nobody.closed).toEqual([4001, 'no process listens on port 3999 in the sandbox'])

@@ -83,13 +83,10 @@ describe('with isolation', () => {
     expect(uids[0]).not.toBe(uids[1])
   })
 
-  test.runIf(existsSync('refuses system calls that no sandbox needs'))(
-    'system calls that no sandbox needs are refused',
-    async () => {
-      const { pod, driver } = await createReady()
-      expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
-    },
-  )
+  test.runIf(existsSync('/usr/bin/perl'))('refuses system calls that no sandbox needs', async () => {
+    const { pod, driver } = await createReady()
+    expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
+  })
 
   test('ends a sandbox with too many files in any directory, and no other sandbox', async () => {
     const more = { SANDBOX_INODES: '1000' }

@@ -34,7 +34,7 @@ test('with `dots`, hidden names match too', () => {
   expect(matches('**/*.ts', '.git/a.ts', true)).toBe(true)
 })
 
-test.each(['rejects %j', '../x', 'a/../b', '.', '{a,b}'.repeat(8)])('%j is refused', (pattern) => {
+test.each(['/etc/*', '../x', 'a/../b', '.', '{a,b}'.repeat(8)])('rejects %j', (pattern) => {
   expect(() => readPattern(pattern)).toThrow(expect.objectContaining({ code: 'invalid_request' }))
 })
 

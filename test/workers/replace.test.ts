@@ -83,9 +83,9 @@ test('takes limited time and memory for any text', () => {
   const old = `b${'a'.repeat(1_000_000)}`
   const attempt = (replacement: Replacement) => () => finish(replaceExact(content, replacement))
   const trying = () => {
-    expect(attempt({ old, new: '', replaceAll: false })).toThrow(/not in the file/)
+    expect(attempt({ old, new: '', replaceAll: false })).toThrow(/does not occur/)
     expect(attempt({ old: 'a'.repeat(1_000_000), new: '', replaceAll: false })).toThrow(/times/)
-    expect(attempt({ old: 'a', new: old, replaceAll: true })).toThrow(/would have/)
+    expect(attempt({ old: 'a', new: old, replaceAll: true })).toThrow(/result exceeds/)
   }
   expect(processorMs(trying)).toBeLessThan(3_000)
 })

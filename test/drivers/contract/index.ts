@@ -8,12 +8,12 @@ import type { Pod } from '../../../workers/drivers/driver.ts'
 import { describeBeside } from '../../support/beside.ts'
 import { patient } from '../../support/eventually.ts'
 import { newSandboxId, ofSandbox } from '../requests.ts'
+import { describeIsolation } from './isolation.ts'
 import type { Contract, OpenDriver } from './parts.ts'
 import { describeDeadlines, describePods } from './pods.ts'
 import { describePorts } from './ports.ts'
 import { describeProcesses } from './processes.ts'
 import { describeTerminals } from './terminals.ts'
-import { describeIsolation } from './isolation.ts'
 
 /** @param open opens another driver of the same installation, like another worker */
 export function describeDriver(
