@@ -29,7 +29,7 @@ const inEveryImage = [
 ]
 
 /** Files of the gate that run more rounds here. */
-const withRounds = ['test/drivers/kubernetes-walls.test.ts']
+const withRounds = ['test/drivers/kubernetes-isolation.test.ts']
 
 /** Suites for the local driver only, which `--driver kubernetes` skips. test/start/suites.test.ts checks this list. */
 export const onlyLocal = [

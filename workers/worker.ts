@@ -18,8 +18,8 @@ import type { ExecContext } from './exec/context.ts'
 import { ExitStatusWriter } from './exec/exit-status-writer.ts'
 import { followSandboxes } from './exec/follow-sandboxes.ts'
 import { OutputRate } from './exec/output-rate.ts'
+import { RefusedExecs } from './exec/refused-execs.ts'
 import { Commands } from './exec/registry.ts'
-import { TakenBack } from './exec/taken-back.ts'
 import * as handlers from './handlers.ts'
 import { finishJobs, takeJobs } from './jobs/queue.ts'
 import { keepPool } from './pool/index.ts'
@@ -58,7 +58,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   exitWhenStalled(settings.stallSeconds, log)
 
   worker = await openParts(context, id, reach, closing.signal)
-  const { commands, driver, ends, slots, takenBack } = worker
+  const { commands, driver, exitStatuses, slots, refusedExecs } = worker
   callServer.open(worker)
   const jobsRedis = connectRedis(settings.redisUrl, 'retry', log)
   const queue = takeJobs(worker, jobsRedis)
@@ -93,8 +93,8 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     do {
       await commands.drain(leftMs())
       await callServer.idle(leftMs())
-    } while (leftMs() > 0 && (commands.areHeld || !callServer.isIdle))
-    await Promise.all([ends.written(), takenBack.done()])
+    } while (leftMs() > 0 && (commands.hasPending || !callServer.isIdle))
+    await Promise.all([exitStatuses.idle(), refusedExecs.idle()])
   }
 
   async function close() {
@@ -104,8 +104,8 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     channel.close()
     server.close()
     await queue.close(true).catch(() => {})
-    ends.close()
-    takenBack.close()
+    exitStatuses.close()
+    refusedExecs.close()
     slots.close()
     await driver.close()
     jobsRedis.disconnect()
@@ -130,13 +130,13 @@ async function openParts(context: Context, id: string, reach: ExecContext['reach
   const { db, log, metrics, settings } = context
   const installationId = await waitForInstallation(db, log)
   const driver = await openDriver({ settings, installationId, log })
-  const takenBack = new TakenBack(db, log)
+  const refusedExecs = new RefusedExecs(db, log)
   return {
     ...context,
-    ...{ id, reach, driver, takenBack },
+    ...{ id, reach, driver, refusedExecs },
     opener: makeOpener(settings.secretsKeys),
-    commands: new Commands(takenBack, context.memoryBudget),
-    ends: new ExitStatusWriter(db, log),
+    commands: new Commands(refusedExecs, context.memoryBudget),
+    exitStatuses: new ExitStatusWriter(db, log),
     slots: new SlotPool({ driver, log, metrics }),
     slotOwner: followWorkers({ ...context, id }, signal),
     outputRate: new OutputRate(),

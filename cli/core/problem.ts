@@ -71,7 +71,7 @@ const clientTerms: [RegExp, string][] = [
   [/ [^.]*\boverwrite: true\b[^.]*\./, ''],
   [/ [^.]*\breplace_all\b[^.]*\./, ' Include more of the surrounding text, or use --all.'],
   [/\bif_match\b/, '--if-match'],
-  [/\bfiles\/raw\b/, '`sandlot files put`'],
+  [/\bfiles\/raw\b/, '`sandlot files get` or `sandlot files put`'],
 ]
 
 const inClientTerms = (detail: string): string =>

@@ -28,7 +28,7 @@ test('reports missing bytes as a gap before the exit event', async () => {
   expect(told[1]).toContain('"stdout_bytes":7,"stderr_bytes":0')
 })
 
-const reason = 'the end of its stderr did not come: there may be more of it'
+const reason = 'the end of its stderr was not received, so stderr may be incomplete'
 const cut: ExecOutcome = {
   ...{ id: 'exec_1', status: 'exited', exit_code: 6, signal: null, reason, truncated: true },
   ...{ stdout_bytes: 3, stderr_bytes: 0, started_at: '2026-11-24T12:00:00.000Z', duration_ms: 5 },

@@ -73,7 +73,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     await expect(edit({ path: 'largest', old: 'old', new: '' })).rejects.toMatchObject({
       status: 400,
       code: 'invalid_request',
-      problem: { detail: expect.stringMatching(/more than the 16 MiB .* files\/raw/) },
+      problem: { detail: expect.stringMatching(/limit of 16 MiB .* files\/raw/) },
     })
     const grown = { path: 'small', old: 'a', new: 'x'.repeat(limits.editBytes / 100 + 1), replace_all: true }
     await expect(edit(grown)).rejects.toMatchObject({ status: 400, code: 'invalid_request' })

@@ -53,10 +53,10 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
   test('closes the connection when its listener does, and reports that no process listens', async () => {
     const line = await open()
     line.socket.send(Buffer.from('bye quit'))
-    expect(await line.closed).toEqual([1000, 'the listener ended the connection'])
+    expect(await line.closed).toEqual([1000, 'the listener closed the connection'])
     expect(line.received()).toBe('bye quit')
     const nobody = await open(3999)
-    expect(await nobody.closed).toEqual([4001, 'nobody listens at port 3999 in the sandbox'])
+    expect(await nobody.closed).toEqual([4001, 'no process listens on port 3999 in the sandbox'])
   })
 
   test('a rejection is a problem document, like on every route', async () => {

@@ -115,7 +115,7 @@ test('a worker that cannot reach Redis keeps its commands, and reports their exi
   way.freeze()
   // It is no longer registered, and the reconciler of the other worker, which registers again within a second, asks it.
   await moveClockOfRedis(world.redis, world.settings.livenessTimeouts.stale)
-  const asked = () => world.workers[0]!.lines.some(({ msg }) => msg.startsWith('a worker is not listed'))
+  const asked = () => world.workers[0]!.lines.some(({ msg }) => msg.startsWith('a worker is not registered'))
   await world.eventually(asked, 30_000)
   await sleep(2_000)
   const get = async (exec_id: string) =>

@@ -95,32 +95,32 @@ const refusals: [string[], string, string, RegExp][] = [
   [
     ['files', 'create', 'a.txt', '--content', 'x'],
     'file_exists',
-    'The file exists already. Send overwrite: true to replace it.',
-    /^sandlot: a\.txt: The file exists already\.\n--overwrite replaces it\.\n/,
+    'The file already exists. Send overwrite: true to replace it.',
+    /^sandlot: a\.txt: The file already exists\.\n--overwrite replaces it\.\n/,
   ],
   [
     ['files', 'put', '/dev/null', 'a.txt', '--no-overwrite'],
     'file_exists',
-    'The file exists already. Send overwrite: true to replace it.',
-    /^sandlot: a\.txt: The file exists already\.\nOmit --no-overwrite to replace it\.\n/,
+    'The file already exists. Send overwrite: true to replace it.',
+    /^sandlot: a\.txt: The file already exists\.\nOmit --no-overwrite to replace it\.\n/,
   ],
   [
     ['files', 'edit', 'a.txt', '--old', 'x', '--new', 'y'],
     'edit_not_unique',
-    'The text to replace is in the file 2 times, on line 1, 2. Send more of what is around it, or replace_all.',
+    'The text to replace occurs 2 times, on line 1, 2. Include more context, or set replace_all.',
     /^sandlot: a\.txt: The text .* on line 1, 2\. Include more of the surrounding text, or use --all\.\n/,
   ],
   [
     ['files', 'edit', 'a.txt', '--old', 'x', '--new', 'y', '--if-match', 'a'.repeat(64)],
     'precondition_failed',
-    'The file is not the one that if_match means; nothing was written.',
-    /^sandlot: a\.txt: The file is not the one that --if-match means; nothing was written\.\n/,
+    'The file does not match if_match; nothing was written. Read it again.',
+    /^sandlot: a\.txt: The file does not match --if-match; nothing was written\. Read it again\.\n/,
   ],
   [
     ['files', 'ls', 'nowhere'],
     'file_not_found',
-    'There is no file at this path.',
-    /^sandlot: nowhere: There is no file at this path\.\n/,
+    'No file exists at this path.',
+    /^sandlot: nowhere: No file exists at this path\.\n/,
   ],
 ]
 

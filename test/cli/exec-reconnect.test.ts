@@ -27,9 +27,9 @@ test.concurrent('reports an outage, reconnects, and continues where the output s
       onStart(child) {
         child.stdout!.once('data', line.hold)
         child.stderr!.on('data', async (chunk) => {
-          said += chunk
-          if (said.endsWith('Reconnecting; press Ctrl-C to exit.\n')) line.repair()
-          if (said.endsWith('reconnected.\n')) await exec(['-n', 'touch', 'is-back'])
+          stderr += chunk
+          if (stderr.endsWith('Reconnecting; press Ctrl-C to exit.\n')) line.repair()
+          if (stderr.endsWith('reconnected.\n')) await exec(['-n', 'touch', 'is-back'])
         })
       },
     },

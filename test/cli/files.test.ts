@@ -36,9 +36,9 @@ test('edit replaces text from options or local files, and reports where it is no
   expect((await files(['view', 'edited'])).stdout).toBe('B\n')
   const changed = await files(['edit', 'edited', '--old', 'B', '--new', '', '--if-match', '0'.repeat(64)])
   expect(changed.code).toBe(5)
-  expect(changed.stderr).toContain('edited: The file is not the one that --if-match means')
+  expect(changed.stderr).toContain('edited: The file does not match --if-match')
   const again = await files(['create', 'edited', '--content', 'x'])
-  expect(again.stderr).toMatch(/^sandlot: edited: The file exists already\.\n--overwrite replaces it\.\n/)
+  expect(again.stderr).toMatch(/^sandlot: edited: The file already exists\.\n--overwrite replaces it\.\n/)
   expect(await files(['edit', 'edited', '--old', 'B'])).toMatchObject({ code: 2 })
 })
 

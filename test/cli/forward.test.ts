@@ -59,7 +59,7 @@ test.concurrent('carries concurrent connections, and reports a port on which not
   })
   expect(ran.code).toBe(130)
   expect(ran.stdout).toMatch(/^127\.0\.0\.1:\d+ -> 3000\n127\.0\.0\.1:\d+ -> 3999\n$/)
-  expect(ran.stderr).toContain('sandlot: nobody listens at port 3999 in the sandbox\n')
+  expect(ran.stderr).toContain('sandlot: no process listens on port 3999 in the sandbox\n')
 })
 
 test.concurrent('carries HTTP/2 and WebSockets', async () => {

@@ -1,4 +1,4 @@
-/** What `npm run cluster` makes goes missing or is changed while a driver is open, and comes back. */
+/** The objects that `npm run cluster` creates are deleted or modified while a driver is open, and restored. */
 import { writeFile } from 'node:fs/promises'
 import {
   CoreV1Api,
@@ -96,7 +96,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
           .deleteNamespacedRole({ name: serviceAccountName, namespace: world.namespace }),
       words: /forbidden|the workers' role may not create pods/,
     },
-  ])('$change: no pod is made, until `npm run cluster` has put it right', async ({ make, words }) => {
+  ])('$change: no pod is created until `npm run cluster` has repaired it', async ({ make, words }) => {
     await make()
     await responseOf(driver, words)
     await expect(driver.create(request())).rejects.toThrow(NotSetUp)
@@ -134,7 +134,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       return JSON.stringify(config)
     }
 
-    test('is read again from its file when the cluster refuses it', async () => {
+    test('is read again from its file when the cluster rejects it', async () => {
       const KUBECONFIG = await world.keep(await withToken('of.nobody.any-more'))
       const refused = world.open({ KUBECONFIG })
       expect(await answerOf(refused)).toMatch(/HTTP 401.*Run `npm run cluster`/)
@@ -144,7 +144,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       await eventually(() => isWell(refused), 20_000)
     })
 
-    test('that expires within weeks is warned of, unless a new one is there', async () => {
+    test('logs a warning when it expires within weeks, unless a new one is available', async () => {
       const { status } = await world.api.createNamespacedServiceAccountToken({
         name: serviceAccountName,
         namespace: world.namespace,

@@ -1,4 +1,4 @@
-/** What becomes of terminals where the machine has no means to make one. */
+/** Terminals on a machine without the means to create one. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { DriverUnavailable } from '../../workers/drivers/driver.ts'
 import { startProcess } from '../../workers/drivers/local/connection.ts'
 import { collect } from './processes.ts'
 
-test('a machine without `script` refuses a terminal in clear words, and runs everything else', async () => {
+test('refuses a terminal on a machine without `script`, and runs everything else', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-agent-'))
   for (const name of ['run', 'bin']) mkdirSync(join(folder, name))
   for (const program of ['mkfifo', 'echo', 'stty', 'tty']) {

@@ -1,6 +1,6 @@
 /**
- * A worker is killed while it starts or ends a command: what is told of the command stands, nothing of it is left, and
- * its sandbox lives on.
+ * Kills a worker while it starts or ends a command. The reported exit status must not change, no process may remain,
+ * and the sandbox must keep running.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -14,13 +14,13 @@ import { inside } from '../support/sandbox-commands.ts'
 
 interface Crash {
   request: ExecRequest
-  /** What the client is told. */
+  /** The exit status that the client receives. */
   told: object
-  /** Whether it has run. */
+  /** Whether the command has run. */
   hasRun: boolean
 }
 
-/** It ends neither when its terminal hangs up nor when its input ends. */
+/** Ignores SIGHUP, and does not end at EOF. */
 const long = `trap '' HUP; touch ran; exec sleep 4327`
 const lost = { status: 'lost', exit_code: null }
 
@@ -57,28 +57,31 @@ export function describeCommandCrashes(driver: DriverName, points: readonly Comm
   })
   afterAll(() => world?.[Symbol.asyncDispose]())
 
-  test.each(points)('at "%s": what is told of the command stands, and nothing of it runs', async (point) => {
-    const { request, told, hasRun } = crashes[point]
-    const alice = await world.account()
-    const doomed = await world.startDoomedWorker(point)
-    const { body: params } = await alice.call('createSandbox')
-    const { body: answer } = await alice.call('execCommand', { params, body: request })
-    expect(await doomed.ended).toBe('SIGKILL')
-    expect(answer).toMatchObject(told)
+  test.each(points)(
+    'at "%s": the reported exit status does not change, and no process remains',
+    async (point) => {
+      const { request, told, hasRun } = crashes[point]
+      const alice = await world.account()
+      const doomed = await world.startDoomedWorker(point)
+      const { body: params } = await alice.call('createSandbox')
+      const { body: answer } = await alice.call('execCommand', { params, body: request })
+      expect(await doomed.ended).toBe('SIGKILL')
+      expect(answer).toMatchObject(told)
 
-    // The list forgets who died, and this one soon takes a worker for gone that is not listed.
-    await moveClockOfRedis(world.redis, world.settings.livenessTimeouts.stale)
-    const worker = await world.startWorker(defaultLiveness)
-    const { countOf, sh } = inside(alice, params)
-    await world.eventually(async () => (await countOf('[s]leep 4327')) === 0, 30_000)
-    await world.eventually(async () => {
-      const left = await world.db.query("select from exec where is_left or status = 'running'")
-      return left.length === 0
-    }, 30_000)
-    expect(await countOf('/[.]sandlot-')).toBe(0)
-    expect((await sh('ls -A /tmp; ls')).stdout).toBe(hasRun ? 'ran\n' : '')
-    const rows = await listExecs(world.db, { sandboxId: params.id, before: null, limit: 100 })
-    expect(rows.find(({ id }) => id === answer.id)).toMatchObject(told)
-    await worker.stop()
-  })
+      // The registry forgets the dead worker, and the API soon considers unregistered workers lost.
+      await moveClockOfRedis(world.redis, world.settings.livenessTimeouts.stale)
+      const worker = await world.startWorker(defaultLiveness)
+      const { countOf, sh } = inside(alice, params)
+      await world.eventually(async () => (await countOf('[s]leep 4327')) === 0, 30_000)
+      await world.eventually(async () => {
+        const left = await world.db.query("select from exec where is_left or status = 'running'")
+        return left.length === 0
+      }, 30_000)
+      expect(await countOf('/[.]sandlot-')).toBe(0)
+      expect((await sh('ls -A /tmp; ls')).stdout).toBe(hasRun ? 'ran\n' : '')
+      const rows = await listExecs(world.db, { sandboxId: params.id, before: null, limit: 100 })
+      expect(rows.find(({ id }) => id === answer.id)).toMatchObject(told)
+      await worker.stop()
+    },
+  )
 }

@@ -1,4 +1,4 @@
-/** A worker is killed while it starts or ends a command. crash-points.soak.ts has every point, on each driver. */
+/** Kills a worker while it starts or ends a command. crash-points.soak.ts tests every point with each driver. */
 import { describe } from 'vitest'
 import { describeCommandCrashes } from './crash-command-at.ts'
 

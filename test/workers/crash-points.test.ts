@@ -1,4 +1,4 @@
-/** A worker is killed at one crash point of each kind. crash-points.soak.ts has all of them, on each driver. */
+/** Kills a worker at one crash point of each kind. crash-points.soak.ts tests all of them with each driver. */
 import { describe } from 'vitest'
 import { describeCrashes } from './crash-at.ts'
 

@@ -1,4 +1,4 @@
-/** PostgreSQL crashes at the moments of a command at which something was told, or is about to run. */
+/** PostgreSQL crashes just before a command starts, or around the report of an exit status. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -16,12 +16,12 @@ async function crash(world: World) {
   await world.eventually(() => world.db.query('select 1'), soonMs)
 }
 
-/** Such a command ends when this machine says so: while PostgreSQL is away, the API can tell it nothing. */
+/** A command that ends when this test decides, because the API cannot control it while PostgreSQL is unavailable. */
 const untilSaid = (word: string, code: number) => `until test -e ${word}; do sleep 0.1; done; exit ${code}`
 const say = (word: string) =>
   writeFileSync(join(world.folder, 'sandboxes', podName(params.id), 'workspace', word), '')
 
-/** How commands ended, by their ids, as the list tells. */
+/** The exit statuses by command ID, as the list endpoint returns them. */
 const ends = async () => {
   const { body } = await alice.call('listExecs', { params, query: { limit: 100 } })
   return new Map(body.data.map(({ id, status, exit_code }) => [id, { status, exit_code }]))
@@ -36,13 +36,13 @@ const hasBegun = (key: string) =>
     soonMs,
   )
 
-// It has 10 s in which PostgreSQL must be back.
-test.runIf(isSoak)('an end that PostgreSQL is away for is told when it is back', async () => {
+// PostgreSQL must be available again within 10 s.
+test.runIf(isSoak)('reports an exit status after PostgreSQL was unavailable for a while', async () => {
   const running = start('away', untilSaid('back', 7))
   await hasBegun('away')
   await world.plugs.postgres!.kill()
   const waits = () =>
-    world.workers[0]!.lines.some(({ msg }) => msg === 'the end of a command waits for the database')
+    world.workers[0]!.lines.some(({ msg }) => msg.startsWith('an exit status cannot be written'))
   say('back')
   await world.eventually(waits, soonMs)
   await crash(world)
@@ -51,7 +51,7 @@ test.runIf(isSoak)('an end that PostgreSQL is away for is told when it is back',
   expect((await ends()).get(body.id)).toEqual({ status: 'exited', exit_code: 7 })
 })
 
-test('nothing is told of an end that PostgreSQL is away for too long, and it is written when that is back', async () => {
+test('does not report an exit status that cannot be stored in time, and stores it later', async () => {
   const command = untilSaid('away', 8)
   const running = start('long-away', command)
   await hasBegun('long-away')
@@ -74,7 +74,7 @@ async function expectEnds(told: Awaited<ReturnType<typeof runTen>>) {
   for (const { id, exit_code } of told) expect(known.get(id)).toEqual({ status: 'exited', exit_code })
 }
 
-test('ends that a crash took along are written again', async () => {
+test('writes exit statuses again that were lost in a crash', async () => {
   const told = await runTen((command) => alice.call('execCommand', { params, body: { command } }))
   await crash(world)
   await world.eventually(async () => {
@@ -83,7 +83,7 @@ test('ends that a crash took along are written again', async () => {
   }, soonMs)
 })
 
-test('an Idempotency-Key outlives a crash: its command runs once', async () => {
+test('an Idempotency-Key survives a crash: its command runs once', async () => {
   for (const key of ['one', 'two', 'three']) {
     const background = { background: true }
     const { body } = await start(key, `echo x >> ran-${key}; sleep 600`, background)
@@ -97,7 +97,7 @@ test('an Idempotency-Key outlives a crash: its command runs once', async () => {
   }
 })
 
-test('a told end of a command with a key outlives a crash, and its worker too', async () => {
+test('a reported exit status of a command with a key survives a crash of PostgreSQL and of the worker', async () => {
   const told = await runTen((command, n) => start(`end-${n}`, command))
   await Promise.all([world.workers[0]!.kill(), world.plugs.postgres!.kill()])
   await crash(world)

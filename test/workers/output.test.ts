@@ -1,4 +1,4 @@
-/** The mark behind a command's output on the stream of its slot. */
+/** The sentinel after a command's output on the stream of its slot. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { MarkFinder } from '../../workers/shell/mark.ts'
@@ -8,13 +8,13 @@ import { collectGarbage } from '../support/memory.ts'
 
 const mark = 'c0ffee'.repeat(5)
 
-/** Cuts bytes into chunks at the places given, as a stream might. */
+/** Splits bytes into chunks at the given offsets. */
 function cut(bytes: Buffer, places: number[]): Buffer[] {
   const at = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
   return [0, ...at].map((from, index) => bytes.subarray(from, at[index] ?? bytes.length))
 }
 
-test('the mark is found and the output before it is whole, wherever the stream is cut', () => {
+test('finds the sentinel and the complete output before it, for any chunk boundaries', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 300 }),
@@ -39,7 +39,7 @@ test('the mark is found and the output before it is whole, wherever the stream i
   )
 })
 
-test('a stream that ends without a mark loses no byte', () => {
+test('a stream that ends without a sentinel loses no byte', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 200 }),
@@ -55,13 +55,13 @@ test('a stream that ends without a mark loses no byte', () => {
   )
 })
 
-test('a mark with anything else behind it than its line is output, and the one that follows is found', () => {
+test('treats a sentinel that is followed by other bytes as output, and finds the next one', () => {
   const junk = fc.string({ unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', markStart, mark), maxLength: 12 })
   fc.assert(
     fc.property(fc.array(junk, { maxLength: 6 }), fc.array(fc.nat(), { maxLength: 12 }), (junks, places) => {
       const lines = junks.filter((text) => !/^ \d{1,3}\n/.test(text))
       const output = lines.map((text) => `${markStart}${mark}${text}`).join('')
-      // Where one is a start of a line, what follows it might make a whole one of it.
+      // A start of a line, which the following bytes could complete.
       fc.pre(!new RegExp(`${mark} \\d{1,3}\\n`).test(output))
       const finder = new MarkFinder(mark, 'status')
       let seen = ''
@@ -77,7 +77,7 @@ test('a mark with anything else behind it than its line is output, and the one t
   )
 })
 
-test('behind a mark without its line nothing piles up: no more than a line is held, whatever comes', () => {
+test('buffers at most one line after a sentinel without a line end', () => {
   const finder = new MarkFinder(mark, 'status')
   let shown = finder.push(Buffer.from(`${markStart}${mark}`)).output.length
   const chunk = Buffer.alloc(16 * 1024, markStart)
@@ -88,7 +88,7 @@ test('behind a mark without its line nothing piles up: no more than a line is he
   expect(shown + finder.rest().length).toBe(1 + mark.length + 1_000 * chunk.length)
 })
 
-test('output within the limit is kept to the byte, and beyond it head and tail are kept and all is counted', () => {
+test('keeps output within the limit exactly; above it, keeps head and tail and counts all bytes', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 40 }), { maxLength: 60 }), (chunks) => {
       const limit = 200

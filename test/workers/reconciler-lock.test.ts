@@ -1,4 +1,4 @@
-/** Which worker sweeps, and when. */
+/** Which worker runs the reconciler, and when. */
 import { expect, test } from 'vitest'
 import { claimReconcilePass } from '../../shared/data/installation.ts'
 import { shareDatabase } from '../support/shared.ts'
@@ -9,7 +9,7 @@ const sweptAt = (when: string) => db.query(`update installation set swept_at = c
 const takeAtOnce = async () =>
   (await Promise.all(Array.from({ length: 8 }, () => claimReconcilePass(db, 60)))).filter(Boolean).length
 
-test('of workers that ask at once, one gets the sweep, and the next is due after the interval', async () => {
+test('one of several concurrent workers gets the lock, and the next pass is due after the interval', async () => {
   expect(await takeAtOnce()).toBe(1)
   expect(await takeAtOnce()).toBe(0)
   await sweptAt(`- interval '59 seconds'`)
@@ -18,7 +18,7 @@ test('of workers that ask at once, one gets the sweep, and the next is due after
   expect(await takeAtOnce()).toBe(1)
 })
 
-test('a clock that went back an hour does not stop the sweep', async () => {
+test('the reconciler continues after the clock was set back by an hour', async () => {
   await sweptAt(`+ interval '1 hour'`)
   expect(await takeAtOnce()).toBe(1)
   expect(await takeAtOnce()).toBe(0)

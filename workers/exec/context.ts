@@ -4,18 +4,18 @@ import type { SandboxContext } from '../sandbox/enter.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
 import type { ExitStatusWriter } from './exit-status-writer.ts'
 import type { OutputRate } from './output-rate.ts'
+import type { RefusedExecs } from './refused-execs.ts'
 import type { Commands } from './registry.ts'
-import type { TakenBack } from './taken-back.ts'
 
 export interface ExecContext
   extends SandboxContext,
     Pick<Context, 'memoryBudget' | 'lines' | 'notifications'> {
-  /** The worker's. */
+  /** The ID of this worker. */
   id: string
   slots: Pick<SlotPool, 'adopt' | 'take' | 'drop'>
   commands: Commands
-  ends: ExitStatusWriter
-  takenBack: TakenBack
+  exitStatuses: ExitStatusWriter
+  refusedExecs: RefusedExecs
   outputRate: OutputRate
   reach(point: CrashPoint): void
 }

@@ -1,4 +1,4 @@
-/** The exit status of a command, as its client sees it. */
+/** Turns the end of a command's shell into the exit status that its client sees. */
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { findSandbox, lockActive } from '../../shared/data/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -9,15 +9,12 @@ import type { ExecContext } from './context.ts'
 import { killOrphans } from './orphans.ts'
 
 /**
- * Milliseconds that the answer waits until processes whose exit status is lost have ended, or until the row of the
- * sandbox says that their pod died.
+ * Milliseconds that a lost exit status is delayed until the remaining processes have been killed, or until the row of
+ * the sandbox says that its pod died.
  */
-const endingMs = 3_000
+const killWaitMs = 3_000
 
-/**
- * Describes how a command ended. If its exit status is lost, what still runs of it is ended first.
- * @param processes the ones to end in that case
- */
+/** If the exit status is lost, the remaining processes are killed first. */
 export async function describeExit(
   worker: ExecContext,
   command: Command,
@@ -25,10 +22,11 @@ export async function describeExit(
   processes: CommandProcesses,
 ): Promise<ExitStatus> {
   const { sandboxId, accountId } = command.facts
-  const isEnded = end.kind === 'exited' || (await endBeforeAnswer(worker, sandboxId, processes))
-  // Waits for a transaction that destroys the sandbox just now.
+  const isEnded = end.kind === 'exited' || (await killRemaining(worker, sandboxId, processes))
+  // Waits for a concurrent transaction that destroys the sandbox.
   if (end.kind === 'lost') await lockActive(worker.db, { id: sandboxId, accountId }).catch(() => false)
-  // The end of a sandbox ends its commands, with any exit status. A row that cannot be read changes nothing.
+  // Destroying a sandbox kills its commands, which may end with any exit status. If the row cannot be read, theirs
+  // counts.
   const mayBeDestroyed = end.kind === 'lost' || end.code > 128
   const sandbox = mayBeDestroyed ? await findSandbox(worker.db, sandboxId).catch(() => undefined) : undefined
   if (sandbox?.destroyed_at) return withoutExitCode('killed', sandbox.destroy_reason ?? null)
@@ -37,29 +35,29 @@ export async function describeExit(
   const signal = signalOf(end.code)
   const remarks = [
     ...(end.inRoot ? ['the command ran in /, because /workspace could not be entered'] : []),
-    ...(end.isCut ? ['the end of its stderr did not come: there may be more of it'] : []),
+    ...(end.isCut ? ['the end of its stderr was not received, so stderr may be incomplete'] : []),
   ]
   const reason = remarks.length > 0 ? remarks.join('; ') : null
   return { status: signal ? 'signaled' : 'exited', exit_code: end.code, signal, reason }
 }
 
 /**
- * Ends the processes. After `endingMs` this continues in the background.
+ * Kills the processes. After `killWaitMs` this continues in the background.
  * @returns false when they may still run, or their pod is gone
  */
-async function endBeforeAnswer(
+async function killRemaining(
   worker: ExecContext,
   sandboxId: string,
   processes: CommandProcesses,
 ): Promise<boolean> {
-  const news = worker.notifications.next('sandbox', sandboxId, endingMs)
-  const isEnded = await withTimeout(endingMs, killOrphans(worker, processes), () => false)
-  // A sandbox that is destroyed has its row written before its pod is deleted. A pod that died has it written soon after.
-  if (!isEnded) await news
+  const change = worker.notifications.next('sandbox', sandboxId, killWaitMs)
+  const isEnded = await withTimeout(killWaitMs, killOrphans(worker, processes), () => false)
+  // Destroying a sandbox updates its row before its pod is deleted. If the pod died, the row is updated soon after.
+  if (!isEnded) await change
   return isEnded
 }
 
-/** @returns the exit status in the row, if a process that took this worker for lost wrote another one */
+/** @returns the exit status in the row, if a process that considered this worker lost wrote a different one */
 export function reportExit(
   worker: ExecContext,
   requestId: string,
@@ -78,5 +76,5 @@ export function reportExit(
     },
     'a command ended',
   )
-  return worker.ends.write(end)
+  return worker.exitStatuses.write(end)
 }

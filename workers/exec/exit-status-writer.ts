@@ -1,9 +1,10 @@
 /**
- * Writes exit statuses into the rows of commands before they are reported, and repeats that while PostgreSQL
- * is unavailable. Only rows with an Idempotency-Key wait for the disk (rows.ts), which costs some 4 ms on a slow disk. So a
- * crash of PostgreSQL may lose an exit status that was reported. Therefore the worker reads each row again, and writes
- * it again if it says that the command runs. The command is `lost` only if this worker dies in those seconds too. An
- * exit status that an API has already reported stays: it has most likely not received this worker's answer.
+ * Writes exit statuses into the rows of commands before they are reported, and retries while PostgreSQL is unavailable.
+ * Only rows with an Idempotency-Key are committed synchronously (rows.ts), which costs some 4 ms on a slow disk. A
+ * crash of PostgreSQL may therefore lose an exit status that was already reported. To repair that, the worker reads
+ * each row again after a few seconds, and writes the exit status again if the row says that the command runs. The
+ * command is `lost` only if this worker dies in those seconds too. An exit status that the API has written is kept,
+ * because the API most likely did not receive this worker's answer.
  */
 
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
@@ -17,11 +18,11 @@ import { recordExit } from './rows.ts'
 
 const retryMs = 1_000
 /**
- * Milliseconds until a row is read again. PostgreSQL writes to its disk within three rounds of its WAL writer: 0.6 s
- * unless set otherwise.
+ * Milliseconds until a row is read again. PostgreSQL flushes asynchronous commits within three times
+ * `wal_writer_delay`, 0.6 s by default.
  */
 const checkAfterMs = 3_000
-/** Exit statuses that wait for that check (some 5 MB). Beyond it the oldest are not checked. */
+/** Exit statuses that wait for that check (some 5 MB). Above this limit, the oldest are not checked. */
 const maxUnchecked = 10_000
 
 export class ExitStatusWriter {
@@ -35,23 +36,25 @@ export class ExitStatusWriter {
     this.db = db
     this.log = log
     this.writes = new PersistentTasks(retryMs, (err, exec_id) =>
-      log.warn({ err, exec_id }, 'the end of a command waits for the database'),
+      log.warn(
+        { err, exec_id },
+        'an exit status cannot be written, because the database is unavailable; retrying',
+      ),
     )
   }
 
   /**
-   * Resolves when PostgreSQL has taken the exit status, however long it is unavailable.
-   * @returns undefined, or the exit status in the row: an API or worker that took this one for lost wrote it
+   * Resolves when PostgreSQL has committed the exit status; retries until then.
+   * @returns undefined, or the exit status in the row, written by a process that considered this worker lost
    */
   async write(end: ExecOutcome): Promise<ExitStatus | undefined> {
     const other = await this.writes.run(end.id, () => recordExit(this.db, end))
-    // That may be our own: the answer to the first try was lost.
+    // It is this worker's own exit status if the answer to the first attempt was lost.
     if (!other || isSame(other, end)) this.checkLater(end)
     return other
   }
 
-  /** Resolves when PostgreSQL has taken all of them. */
-  written = (): Promise<void> => this.writes.idle()
+  idle = (): Promise<void> => this.writes.idle()
 
   close(): void {
     this.writes.close()
@@ -73,7 +76,7 @@ export class ExitStatusWriter {
     try {
       if (due.length > 0) await this.restoreMissing(due.map(({ end }) => end))
     } catch (error) {
-      this.log.debug({ err: error, ends: due.length }, 'ends of commands wait for the database')
+      this.log.debug({ err: error, execs: due.length }, 'exit statuses cannot be checked; retrying')
     }
     if (this.unchecked.size > 0) return
     clearInterval(this.timer)
@@ -90,7 +93,7 @@ export class ExitStatusWriter {
       this.unchecked.delete(end.id)
       if (!isRestored) continue
       this.checkLater(end)
-      this.log.info({ exec_id: end.id }, 'an end that the database had lost was written again')
+      this.log.info({ exec_id: end.id }, 'an exit status that the database had lost was written again')
     }
   }
 }

@@ -1,4 +1,4 @@
-/** When a command's row is written, and what its worker learns from that. */
+/** Inserts a command's row before it starts, and writes the exit status into it. */
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { type DatabaseClock, readOf } from '../../shared/data/clock.ts'
 import { type Queries, requestTimeouts } from '../../shared/data/database.ts'
@@ -19,7 +19,7 @@ import { unavailable } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import type { StartExec } from '../../shared/rpc/calls.ts'
 import type { ExitStatus } from './command.ts'
-import { notRun, type TakenBack } from './taken-back.ts'
+import { notRun, type RefusedExecs } from './refused-execs.ts'
 
 export interface ExistingExec {
   id: string
@@ -28,17 +28,17 @@ export interface ExistingExec {
 }
 
 /**
- * Inserts the row of a command before it runs. A row whose insert failed is taken back, and an insert that PostgreSQL
- * gets late does nothing: after a refusal nothing is left.
+ * Inserts the row of a command before it runs. If the insert fails, the row is deleted, and an insert that PostgreSQL
+ * receives late does nothing, so a refused command leaves no row.
  * @returns undefined, or the command that already has this Idempotency-Key
- * @throws {Problem} `unavailable` when its client has received `lost`: the row says so already
+ * @throws {Problem} `unavailable` when the command was already reported as lost, or the insert took too long
  */
 export async function recordStart(
-  worker: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string; takenBack: TakenBack },
+  worker: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string; refusedExecs: RefusedExecs },
   { execId, sandboxId, accountId, idempotencyKey, request }: StartExec,
   { pid, clock }: { pid: number | null; clock: DatabaseClock },
 ): Promise<ExistingExec | undefined> {
-  const { db, lines, settings, id: workerId, takenBack } = worker
+  const { db, lines, settings, id: workerId, refusedExecs } = worker
   const hash = idempotencyKey ? hashOfRequest(request, settings.rpcKeys) : null
   const isBackground = (request.background || request.tty) ?? false
   const endsMs = readOf(clock) + requestTimeouts.statement
@@ -55,17 +55,17 @@ export async function recordStart(
     endsMs,
   }
   const isInserted = await insertExec(db.share(accountId), started).catch((error) => {
-    // PostgreSQL may have it, or still be at it.
-    void takenBack.take(execId, endsMs + requestTimeouts.statement)
+    // PostgreSQL may have committed the row, or may still be running the insert.
+    void refusedExecs.deleteRow(execId, endsMs + requestTimeouts.statement)
     throw error
   })
   if (isInserted) return undefined
   const known = await findExecByKey(db, { sandboxId, key: idempotencyKey ?? null })
   if (!known)
     throw unavailable(
-      'This command was taken for lost, or its start took too long. It was not run. Try again.',
+      'This command was reported as lost, or took too long to start. It was not run. Try again.',
     )
-  if (takenBack.has(known.id)) throw notRun()
+  if (refusedExecs.has(known.id)) throw notRun()
   return {
     id: known.id,
     workerId: known.worker_id,
@@ -74,8 +74,8 @@ export async function recordStart(
 }
 
 /**
- * @returns undefined, or another exit status in the row: an API or worker that took this one for lost wrote it, or the
- *   sandbox was destroyed, which clients may know
+ * @returns undefined, or a different exit status in the row: a process that considered this worker lost wrote it, or
+ *   the sandbox was destroyed, which clients may already know
  */
 export async function recordExit(db: Queries, end: ExecOutcome): Promise<ExitStatus | undefined> {
   if (await writeExit(db, end)) return undefined
@@ -89,6 +89,6 @@ export async function recordExit(db: Queries, end: ExecOutcome): Promise<ExitSta
     } as const
     if (await writeExitUnconditionally(db, { ...end, ...killed })) return killed
   }
-  // The command has ended, so the sweep need not end it.
+  // The command has ended, so the reconciler need not kill it.
   return await confirmExited(db, end.id, end.status === 'lost')
 }

@@ -1,4 +1,4 @@
-/** A command while it runs: its output goes to its readers, and signals reach it. */
+/** Connects a running command to its output log, its stdin and its signals. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { signalGroup } from '../shell/kill.ts'
@@ -7,10 +7,10 @@ import type { ShellCommand } from '../shell/script.ts'
 import type { CommandExit, CommandProcesses, Slot } from '../shell/slot.ts'
 import type { Body, Command } from './command.ts'
 import type { ExecContext } from './context.ts'
-import type { HeldText } from './held-text.ts'
+import type { RequestStdin } from './request-stdin.ts'
 
 export interface Input {
-  stdin: HeldText | undefined
+  stdin: RequestStdin | undefined
   background?: boolean | undefined
 }
 
@@ -26,7 +26,7 @@ export function runInSlot(
     stdin(writable) {
       began.resolve()
       command.begin(bodyOf(worker, slot.processes, ended, slot), writable)
-      // A background command without stdin in its request may get it from later requests.
+      // A background command without stdin in its request may receive it from later requests.
       if (stdin === undefined && background) return
       feed(command, stdin, !background)
     },
@@ -36,8 +36,8 @@ export function runInSlot(
   return { processes: () => slot.processes, began: began.promise, ended }
 }
 
-/** Writes the stdin of the request. It goes once the command has read it, or has ended. */
-export function feed(command: Command, stdin: HeldText | undefined, eof: boolean): void {
+/** Writes the stdin of the request. Its memory is released once the command has read it or has ended. */
+export function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): void {
   const free = () => stdin?.free()
   // A command may end before it has read all of its stdin.
   command.stdin.takeBytes(stdin?.take() ?? Buffer.alloc(0), 0, eof).then(free, free)
@@ -58,7 +58,7 @@ export async function takeOutput(
   if (waitMs > 0) await sleep(waitMs)
 }
 
-/** Milliseconds that a killed command has to report its exit status and last output. */
+/** Milliseconds within which a killed command must report its exit status and last output. */
 const killedMs = 2_000
 
 export function bodyOf(

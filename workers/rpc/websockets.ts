@@ -1,4 +1,3 @@
-/** Serves the API's requests for WebSockets. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
@@ -20,9 +19,9 @@ const maxBufferedReads = 256
 const readBytes = 16 * 1024
 /** Bytes that a read costs beyond its content. */
 const readOverheadBytes = 512
-/** What Node and ws may have buffered when the socket is paused. */
+/** Bytes that Node and ws may have buffered when the socket is paused. */
 const pausedBytes = 64 * 1024
-/** Reserved while a socket is open: the most that an incomplete message and unread input can take. */
+/** Reserved while a socket is open: the maximum memory of an incomplete message and unread input. */
 const socketBytes =
   limits.messageBytes + maxFragments * readBytes + maxBufferedReads * readOverheadBytes + pausedBytes
 
@@ -33,7 +32,7 @@ const sockets = new WebSocketServer({
   autoPong: false,
   // Milliseconds that a client has to answer a close frame.
   ...{ closeTimeout: 5_000 },
-  // One frame per turn of the event loop; the default handles all frames of a read in one.
+  // One frame per iteration of the event loop. By default, ws handles all frames of a read in one.
   allowSynchronousEvents: false,
   maxPayload: limits.messageBytes,
   maxFragments,
@@ -43,7 +42,7 @@ const sockets = new WebSocketServer({
 /** Per account, over all its sockets in this worker. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
-/** @param worker undefined while it accepts none */
+/** @param worker undefined while it does not accept WebSockets */
 export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>>(
   handlers: SocketHandlers<Worker>,
   worker: Worker | undefined,
@@ -65,7 +64,7 @@ export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>
     let isServed = false
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       isServed = true
-      // Without a listener, a wrong frame would end the process. ws itself closes the connection.
+      // Without a listener, an invalid frame would crash the process. ws closes the connection.
       webSocket.on('error', () => {})
       webSocket.answerPings()
       webSocket.limitFrames(frameLimit, args.accountId)

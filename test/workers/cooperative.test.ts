@@ -1,11 +1,11 @@
-/** Long work on files, cut so that others have their turns. */
+/** Long work on files, split so that other work is not delayed. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
+import { runCooperatively, type Steps } from '../../workers/files/cooperative.ts'
 import { readRecords } from '../../workers/files/records.ts'
 import { replaceExact } from '../../workers/files/replace.ts'
-import { inSlices, type Steps } from '../../workers/files/slices.ts'
 
-/** Keeps the processor for a millisecond a step. */
+/** Uses the processor for a millisecond per step. */
 function* busy(steps: number, onEnd = () => {}): Steps<void> {
   for (let step = 0; step < steps; step++) {
     const until = performance.now() + 1
@@ -15,7 +15,7 @@ function* busy(steps: number, onEnd = () => {}): Steps<void> {
   onEnd()
 }
 
-/** @returns the most of the processor's time that one round of the event loop took meanwhile, in milliseconds */
+/** @returns the maximum processor time of one event-loop iteration during the work, in milliseconds */
 async function longestRound(work: () => Promise<unknown>): Promise<number> {
   let longest = 0
   let isOver = false
@@ -30,21 +30,22 @@ async function longestRound(work: () => Promise<unknown>): Promise<number> {
   return longest
 }
 
-test('however much of it there is, work on files leaves the event loop to others again and again', async () => {
+test('yields to the event loop regardless of the amount of work', async () => {
   const content = Buffer.alloc(limits.editBytes / 2, 'a')
-  const replaced = () => inSlices('alice', replaceExact(content, { old: 'a', new: 'bc', replaceAll: true }))
-  // A slice of each of them would be 60 ms.
+  const replaced = () =>
+    runCooperatively('alice', replaceExact(content, { old: 'a', new: 'bc', replaceAll: true }))
+  // One slice of each would take 60 ms.
   const work = () =>
-    Promise.all([replaced(), ...Array.from({ length: 20 }, () => inSlices('alice', busy(20)))])
-  // A collection of garbage lengthens a round too, but not one of each three.
+    Promise.all([replaced(), ...Array.from({ length: 20 }, () => runCooperatively('alice', busy(20)))])
+  // Garbage collection also lengthens an iteration, but not one in each of three runs.
   const ms = [await longestRound(work), await longestRound(work), await longestRound(work)]
   expect(Math.min(...ms)).toBeLessThan(30)
 })
 
-test('accounts take turns, so that one with little to do need not wait for one with much', async () => {
+test('accounts are served round-robin, so a small task does not wait for large ones', async () => {
   const ended: string[] = []
   const run = (account: string, steps: number) =>
-    inSlices(
+    runCooperatively(
       account,
       busy(steps, () => ended.push(account)),
     )
@@ -52,19 +53,19 @@ test('accounts take turns, so that one with little to do need not wait for one w
   expect(ended.indexOf('bob')).toBeLessThan(3)
 })
 
-test('what throws is thrown, and the next has its turn', async () => {
-  const fails = inSlices(
+test('propagates errors and continues with the next task', async () => {
+  const fails = runCooperatively(
     'alice',
     (function* (): Steps<void> {
       yield
       throw new Error('no')
     })(),
   )
-  const [failed, done] = await Promise.allSettled([fails, inSlices('alice', busy(1))])
+  const [failed, done] = await Promise.allSettled([fails, runCooperatively('alice', busy(1))])
   expect([failed.status, done.status]).toEqual(['rejected', 'fulfilled'])
 })
 
-test('records are cut alike wherever the chunks are, and too long ones passed over and told', async () => {
+test('splits records independently of the chunks, and skips and reports those that are too long', async () => {
   const text = `a|||bb||${'c'.repeat(9)}||${'d'.repeat(10)}||${'e'.repeat(50)}|f||g|||h`
   for (const size of [1, 2, 3, 7, 1000]) {
     const records: string[] = []

@@ -1,4 +1,4 @@
-/** What the sweep decides about a sandbox, from its row and its pod. */
+/** The reconciler's decisions about a sandbox, from its row and its pod. */
 
 import { expect, test } from 'vitest'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
@@ -40,17 +40,17 @@ const death = { reason: 'pod_failed', detail: 'OOMKilled' } as const
 const decided = (rows: SandboxRow[], pods: PodState[] | undefined, pool: WarmPod[] = []) =>
   planSweep(rows, pods, now, 60, pool)
 
-test('nothing is done to a ready sandbox with its pod', () => {
+test('does nothing for a ready sandbox with its pod', () => {
   expect(decided([row({})], [pod()])).toEqual([])
 })
 
-test('a sandbox past its cap is ended, also when the cluster cannot be asked', () => {
+test('ends a sandbox past its TTL, even if the cluster is unreachable', () => {
   const end = [{ kind: 'end', sandboxId: 'sbx_1', reason: 'expired', detail: null }]
   expect(decided([row({ expires_at: ago(0) })], [pod()])).toEqual(end)
   expect(decided([row({ expires_at: ago(0) })], undefined)).toEqual(end)
 })
 
-test('a sandbox that did not start in time is ended, and one that still may is started again', () => {
+test('ends a sandbox that did not start in time, and retries the start of others', () => {
   expect(decided([row({ created_at: ago(60), ready_at: null })], [])).toMatchObject([
     { kind: 'end', reason: 'start_failed' },
   ])
@@ -59,16 +59,16 @@ test('a sandbox that did not start in time is ended, and one that still may is s
   ])
 })
 
-test('a newborn row is left to the job that is about it', () => {
+test('leaves a new row to its job', () => {
   expect(decided([row({ created_at: ago(1), ready_at: null })], [])).toEqual([])
 })
 
-test('a ready sandbox whose pod is gone is ended, but not when the cluster cannot be asked', () => {
+test('ends a ready sandbox whose pod is gone, unless the cluster is unreachable', () => {
   expect(decided([row({})], [])).toMatchObject([{ kind: 'end', reason: 'pod_failed', detail: 'Gone' }])
   expect(decided([row({})], undefined)).toEqual([])
 })
 
-test('of many lost pods, one list more says which are there after all', () => {
+test('confirms many lost pods with a second list', () => {
   const rows = ['1', '2', '3'].map((end) => row({ id: `sbx_${end}`, pod_name: `sbx-${end}` }))
   const planned = decided([...rows, row({ id: 'sbx_4', ready_at: null })], [])
   const destroyReasonOf = (end: string) => ({
@@ -88,11 +88,11 @@ test('of many lost pods, one list more says which are there after all', () => {
   expect(leaveFound(planned, undefined)).toEqual([planned[3]])
 })
 
-test('a sandbox whose pod died is ended with the reason of the pod', () => {
+test('ends a sandbox whose pod died, with the reason from the pod', () => {
   expect(decided([row({})], [pod({ death })])).toEqual([{ kind: 'end', sandboxId: 'sbx_1', ...death }])
 })
 
-test('a deadline that somebody shortened is no end at the cap', () => {
+test('a shortened deadline does not count as expiry', () => {
   const expired = { reason: 'expired', detail: 'DeadlineExceeded' } as const
   const end = (left: number, claim?: 'unused') => {
     const changes = { expires_at: ago(-left), ...(claim && { claim, pod_name: 'sbx-1', pod_uid: 'u1' }) }
@@ -110,12 +110,12 @@ test('a deadline that somebody shortened is no end at the cap', () => {
   expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', lost: 'sbx-1' }])
 })
 
-test('the pod of a destroyed sandbox is deleted until it was seen to be gone', () => {
+test('deletes the pod of a destroyed sandbox until it is confirmed to be gone', () => {
   const destroyed = row({ destroyed_at: ago(10), destroy_reason: 'requested' })
   expect(decided([destroyed], undefined)).toEqual([{ kind: 'delete', sandboxId: 'sbx_1' }])
 })
 
-test('a pod without a live row is deleted', () => {
+test('deletes a pod without a live row', () => {
   expect(decided([], [pod()])).toEqual([{ kind: 'delete stray', pod: pod() }])
 })
 
@@ -124,7 +124,7 @@ const warmState = (changes: Partial<PodState> = {}) =>
 const claimed = (changes: Partial<SandboxRow> = {}) =>
   row({ pod_name: 'warm-1', pod_uid: 'w1', pod_since: ago(150), claim: 'unused', ...changes })
 
-test('a warm pod is no stray, and one that died or is gone is discarded', () => {
+test('a warm pod is not an orphan, and one that died or is gone is discarded', () => {
   expect(decided([], [warmState()], [warm()])).toEqual([])
   expect(decided([], [warmState({ death })], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
   expect(decided([], [], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
@@ -132,14 +132,14 @@ test('a warm pod is no stray, and one that died or is gone is discarded', () => 
   expect(decided([], [], [warm({ ready_at: null, uid: null })])).toEqual([])
 })
 
-test('a claimed pod that was not told whose it is is told, unless that is just being done', () => {
+test('assigns a claimed pod that is not assigned yet, unless that is in progress', () => {
   expect(decided([claimed()], [warmState()])).toEqual([{ kind: 'assign', sandboxId: 'sbx_1' }])
   expect(decided([claimed({ claim: 'used' })], [warmState()])).toMatchObject([{ kind: 'assign' }])
   expect(decided([claimed()], [warmState({ sandboxId: 'sbx_1' })])).toEqual([])
   expect(decided([claimed({ created_at: ago(4) })], [warmState()])).toEqual([])
 })
 
-test('a claimed pod that died unused is replaced, and one that was used ends its sandbox', () => {
+test('replaces a claimed pod that died unused, and ends the sandbox of one that was used', () => {
   const replace = [{ kind: 'replace', sandboxId: 'sbx_1', lost: 'warm-1' }]
   expect(decided([claimed()], [warmState({ death })])).toEqual(replace)
   expect(decided([claimed()], [])).toEqual(replace)
@@ -152,7 +152,7 @@ test('a claimed pod that died unused is replaced, and one that was used ends its
   expect(decided([late], [warmState({ death: expired })])).toMatchObject([{ kind: 'end', ...expired }])
 })
 
-test('the start of a replacement counts from when it began', () => {
+test('the start timeout of a replacement counts from its own start', () => {
   const replaced = (since: number) =>
     row({ claim: 'replaced', pod_name: 'sbx-1', pod_since: ago(since), ready_at: null })
   expect(decided([replaced(59)], [])).toEqual([{ kind: 'create', sandboxId: 'sbx_1' }])

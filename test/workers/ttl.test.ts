@@ -1,4 +1,4 @@
-/** How a sandbox ends at its cap: three ways, each with the others out of order. */
+/** A sandbox ends at its expires_at in each of three ways while the other two are disabled. */
 import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
@@ -8,9 +8,9 @@ import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers
 import { shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
-/** Longer than a pod takes to start on a busy node: its sandbox is to be seen alive. */
+/** Longer than a pod takes to start on a busy node, so that the test can observe the running sandbox. */
 const capSeconds = 12
-/** No sweep comes within a test, but from a worker that is told otherwise. */
+/** Longer than the test, so that the reconciler runs only in workers with another interval. */
 const env = { SANDBOX_MAX_SECONDS: String(capSeconds), RECONCILE_INTERVAL_SECONDS: '3600' }
 const sweeping = { RECONCILE_INTERVAL_SECONDS: '1' }
 
@@ -20,23 +20,23 @@ describeOnBothDriversAtOnce('the cap', (driver) => {
     const letTimeBeUp = (sandboxId: string) =>
       world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [sandboxId])
 
-    test('ends a sandbox by the delayed job, with no sweep at work', async () => {
+    test('ends a sandbox by the delayed job, without the reconciler', async () => {
       const sandboxId = await create(world)
       const queue = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
       const job = (await queue.getDelayed()).find(({ data }) => data.sandboxId === sandboxId)!
       expect([job.name, job.delay]).toEqual(['expire', capSeconds * 1000])
-      // As if the delay were over: that a job is done then is BullMQ's promise.
+      // Promotes the job as if its delay were over. The delay itself is BullMQ's responsibility.
       await letTimeBeUp(sandboxId)
       await job.promote()
       await queue.close()
       await expectExpired(world, sandboxId)
     })
 
-    test('ends a sandbox by the sweep, with its job lost', async () => {
+    test('ends a sandbox by the reconciler when its job is lost', async () => {
       await world.startWorker(sweeping)
       const sandboxId = await create(world)
       await world.redis.flushall()
-      // Nothing but the sweep looks at this, so there is no need to wait for it.
+      // Only the reconciler reads this, so the test need not wait until then.
       await letTimeBeUp(sandboxId)
       await expectExpired(world, sandboxId)
     })
@@ -60,7 +60,7 @@ describeOnBothDriversAtOnce('the cap', (driver) => {
       } finally {
         await looking.close()
       }
-      // Nobody was there to end the row; the first worker that comes does, and bills no more than the cap.
+      // No worker was running. The first one that starts ends the row, and does not bill more than the TTL.
       expect((await findSandbox(world.db, sandboxId))?.destroyed_at).toBeNull()
       await world.startWorker(sweeping)
       await expectExpired(world, sandboxId)

@@ -1,7 +1,7 @@
-/** The clients of a command: how long it goes on without any, and who counts as one that came back. */
+/** Tracking the clients of a command: its grace, and recognizing a client that reconnects. */
 import { expect, test } from 'vitest'
+import { AttachedClients } from '../../workers/exec/attached-clients.ts'
 import { OutputLog } from '../../workers/exec/output-log.ts'
-import { Presence } from '../../workers/exec/presence.ts'
 
 /** @param ms the grace. Timers of the same length fire in the order in which they were set */
 function makeClients(ms = 5) {
@@ -18,10 +18,10 @@ function makeClients(ms = 5) {
     ended.resolve()
     return ended.promise
   }
-  return { log, clients: new Presence(command, { ms, onOver }), over: over.promise, state, end }
+  return { log, clients: new AttachedClients(command, { ms, onOver }), over: over.promise, state, end }
 }
 
-/** Resolves when every grace that began before is over. */
+/** Resolves when every grace that began earlier is over. */
 async function untilLaterGrace(): Promise<void> {
   const { clients, over } = makeClients()
   clients.arrive()
@@ -29,7 +29,7 @@ async function untilLaterGrace(): Promise<void> {
   await over
 }
 
-test('the grace is over when the only client left and none came', async () => {
+test('the grace ends when the only client has disconnected and none has returned', async () => {
   const { clients, over, state } = makeClients()
   clients.arrive()
   clients.leave()
@@ -38,7 +38,7 @@ test('the grace is over when the only client left and none came', async () => {
   expect(state.times).toBe(1)
 })
 
-test('while another client is there, one that left ends nothing', async () => {
+test('the command is not stopped while another client is attached', async () => {
   const { clients, over, state } = makeClients()
   clients.arrive()
   const reader = clients.attach()
@@ -50,7 +50,7 @@ test('while another client is there, one that left ends nothing', async () => {
   expect(state.times).toBe(1)
 })
 
-test('a client that comes back within its grace counts, and its broken connection is let go of', async () => {
+test('a client that returns within its grace keeps the command running, and replaces its broken connection', async () => {
   const { log, clients, state } = makeClients()
   const left = clients.attach()
   await log.append('stdout', Buffer.from('abc'))
@@ -63,7 +63,7 @@ test('a client that comes back within its grace counts, and its broken connectio
   expect(state.times).toBe(0)
 })
 
-test('of two that left, the one that had read as far as the offset is the one that came back', async () => {
+test('a returning client replaces the disconnected reader that has read up to its offset', async () => {
   const { log, clients } = makeClients(60_000)
   const [near, far] = [clients.attach(), clients.attach()]
   await log.append('stdout', Buffer.from('abc'))
@@ -77,7 +77,7 @@ test('of two that left, the one that had read as far as the offset is the one th
   expect([near.hasDisconnected, far.hasDisconnected]).toEqual([true, false])
 })
 
-test('the end of the command ends every grace, and lets go of those who are away', async () => {
+test('the end of the command ends every grace and releases disconnected readers', async () => {
   const { clients, state, end } = makeClients()
   const [before, after] = [clients.attach(), clients.attach()]
   clients.detach(before)

@@ -1,4 +1,4 @@
-/** What holds a sandbox of the local driver in: its walls and its limits. */
+/** The isolation and the limits of sandboxes of the local driver. */
 import {
   chmodSync,
   chownSync,
@@ -35,7 +35,7 @@ import { firstLine, type RunResult, run, shell } from './processes.ts'
 
 keepDirectory()
 
-/** By their numbers; what was refused, how, and that what libraries take in their place works. */
+/** Expected results: which system calls are refused and how, and that the fallbacks of libraries work. */
 const numbers = process.arch === 'arm64' ? '425, 219, 241, 282, 220, 198' : '425, 250, 298, 323, 56, 41'
 const probe = `perl -e 'my @n = (${numbers}); my $i = 0;
 for ([$n[0], 1, 0], [$n[1], 0, -3], [$n[2], 0, 0], [$n[3], 0], [435, 0, 0], [$n[4], 0x10000011, 0], [$n[5], 40, 1, 0]) {
@@ -43,8 +43,8 @@ for ([$n[0], 1, 0], [$n[1], 0, -3], [$n[2], 0, 0], [$n[3], 0], [435, 0, 0], [$n[
 unshare --user true 2>/dev/null || echo alone`
 const probed = '38 1 1 1 38 1 1 alone\n'
 
-describe('with walls', () => {
-  test('there is no network but the loopback', async () => {
+describe('with isolation', () => {
+  test('has no network except the loopback', async () => {
     const { pod, driver } = await createReady()
     const { stdout } = await run(
       driver,
@@ -71,7 +71,7 @@ describe('with walls', () => {
     expect(result.stderr).toContain('No space left')
   })
 
-  test.runIf(machine.isRoot)('each sandbox has a user of its own on the host, never root', async () => {
+  test.runIf(machine.isRoot)('each sandbox runs as a separate user on the host, never as root', async () => {
     const uids = []
     for (const seconds of [54_321, 54_322]) {
       const { pod, driver } = await createReady()
@@ -83,15 +83,15 @@ describe('with walls', () => {
     expect(uids[0]).not.toBe(uids[1])
   })
 
-  test.runIf(existsSync('/usr/bin/perl'))('system calls that no sandbox needs are refused', async () => {
+  test.runIf(existsSync('/usr/bin/perl'))('refuses system calls that no sandbox needs', async () => {
     const { pod, driver } = await createReady()
     expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
   })
 
-  test('a sandbox with too many files is ended, wherever they are, and no other is', async () => {
+  test('ends a sandbox with too many files in any directory, and no other sandbox', async () => {
     const more = { SANDBOX_INODES: '1000' }
     const fill = 'i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done; sleep 60'
-    // The last is deeper than a path can be long.
+    // The path of the last file exceeds the maximum length.
     const places = ['', 'while mkdir longname && cd longname; do :; done']
     const { driver, pod: neighbour } = await createReady({ more })
     await run(driver, neighbour, shell('i=0; while [ $i -lt 750 ]; do : >$i; i=$((i+1)); done'))
@@ -112,7 +112,7 @@ describe('with walls', () => {
     expect(deaths.has(neighbour.uid)).toBe(false)
   })
 
-  test('an agent that its user has killed is back at once', async () => {
+  test('restarts an agent that its user has killed', async () => {
     const { pod, driver } = await createReady()
     const process = await driver.start(pod, shell('read go; kill -KILL $PPID; sleep 600'))
     process.stdin.write('go\n')
@@ -120,7 +120,7 @@ describe('with walls', () => {
     expect(await run(driver, pod, shell('echo back'))).toMatchObject({ stdout: 'back\n' })
   })
 
-  test('all processes of a sandbox are ended from outside, even while its agent is stopped', async () => {
+  test('kills all processes of a sandbox from outside, even while its agent is stopped', async () => {
     const { pod, driver } = await createReady()
     const script = 'sleep 600 >/dev/null 2>&1 & echo $!; read go; kill -STOP $PPID'
     const process = await driver.start(pod, shell(script))
@@ -134,7 +134,7 @@ describe('with walls', () => {
     expect(readStat(agentPid(pod.name))![19]).not.toBe(agent[19])
   })
 
-  test('pipes in the sandbox that were removed, closed or replaced are made again', async () => {
+  test('recreates pipes in the sandbox that were removed, closed or replaced', async () => {
     const { pod, driver } = await createReady()
     const folder = '/run/sandlot/pipes'
     for (const harm of [
@@ -156,7 +156,7 @@ describe('with walls', () => {
     expect(seen.stdout).not.toContain('socket:')
   })
 
-  test('files that cannot be removed the plain way are removed', async () => {
+  test('removes files that a plain removal cannot remove', async () => {
     const { pod, driver } = await createReady()
     const deep = 'i=0; while [ $i -lt 900 ]; do mkdir longname && cd longname || exit 1; i=$((i+1)); done'
     await run(driver, pod, shell(`${deep}; cd /workspace; mkdir -p closed/in; chmod 0 closed`))
@@ -166,7 +166,7 @@ describe('with walls', () => {
 
   const canBeAnybody =
     bwrap && machine.isRoot && [import.meta.dirname, dirname(process.execPath)].every(isReachable)
-  test.runIf(canBeAnybody)('an ordinary user’s sandboxes have walls too, and terminals', async () => {
+  test.runIf(canBeAnybody)('isolates sandboxes of an ordinary user, and gives them terminals', async () => {
     const script = `${probe}; id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; script -qfec tty /dev/null; : > /usr/x`
     const { result } = await runAsAnybody(script)
     expect(result.stdout.replace(probed, '')).toMatch(/^10001\n\/workspace\nx\n[1-9]\n\/dev\/pts\/0\r\n$/)
@@ -198,14 +198,14 @@ describe('with walls', () => {
 describe.runIf(hasCgroups)('with limits', () => {
   const more = { SANDBOX_MEMORY: '128Mi', SANDBOX_PIDS: '32', SANDBOX_CPU: '250m' }
 
-  test('more memory than the limit ends the process that takes it, not the sandbox', async () => {
+  test('memory above the limit ends the process that allocates it, not the sandbox', async () => {
     const { pod, driver } = await createReady({ more })
     const hog = await run(driver, pod, shell('head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'))
     expect(Number(hog.stdout)).toBeLessThan(300_000_000)
     expect(await run(driver, pod, shell('echo fine'))).toMatchObject({ stdout: 'fine\n' })
   })
 
-  test('a sandbox whose first process dies for want of memory was OOMKilled', async () => {
+  test('a sandbox whose first process is killed for memory is OOMKilled', async () => {
     const { pod, driver } = await createReady({ more })
     await run(driver, pod, shell('head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'))
     killFirstProcess(pod.name)
@@ -213,7 +213,7 @@ describe.runIf(hasCgroups)('with limits', () => {
     expect(await deathOf(driver, pod.name)).toEqual({ reason: 'pod_failed', detail: 'OOMKilled' })
   })
 
-  test('more processes than the limit are refused', async () => {
+  test('refuses processes above the limit', async () => {
     const { pod, driver } = await createReady({ more })
     const script = 'i=0; while [ $i -lt 100 ]; do sleep 600 & i=$((i+1)); done; echo all'
     const result = await run(driver, pod, shell(script))
@@ -221,7 +221,7 @@ describe.runIf(hasCgroups)('with limits', () => {
     expect(result.code).not.toBe(0)
   })
 
-  test('a quarter of a processor is all it gets', async () => {
+  test('limits the processor time to a quarter', async () => {
     const { pod, driver } = await createReady({ more })
     const { stdout } = await run(driver, pod, shell('timeout 2 sh -c "while :; do :; done"; times'))
     const [, user, system] = /\n0m([\d.]+)s 0m([\d.]+)s\n$/.exec(stdout)!
@@ -229,13 +229,13 @@ describe.runIf(hasCgroups)('with limits', () => {
   })
 })
 
-test('a worker refuses to run where bubblewrap does not work, and says what to do', () => {
+test('a worker does not start where bubblewrap does not work, and reports how to fix it', () => {
   const open = () => openDriver({ bwrap: '/no/such/bwrap' })
   expect(open).toThrow(SettingsError)
   expect(open).toThrow(/no walls[\s\S]*\/no\/such\/bwrap[\s\S]*apt-get install bubblewrap/i)
 })
 
-/** Runs a script in a sandbox of an ordinary user. @returns its result, and the folder of its sandboxes */
+/** Runs a script in a sandbox of an ordinary user. @returns its result, and the directory of its sandboxes */
 async function runAsAnybody(script: string) {
   const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
   chownSync(own, 40_123, 40_123)
@@ -244,7 +244,7 @@ async function runAsAnybody(script: string) {
     await destroyAllSandboxes(own)
     rmSync(own, { recursive: true })
   })
-  // The one found may lie in root's own cache.
+  // The binary on the path may be in root's own cache.
   copyFileSync(bwrap!, join(own, '.bwrap'))
   chmodSync(join(own, '.bwrap'), 0o755)
   const worker = startWorker({ directory: own, script, uid: 40_123, bwrap: join(own, '.bwrap') })
@@ -254,7 +254,7 @@ async function runAsAnybody(script: string) {
   return { own, result: JSON.parse(await worker.line()) as RunResult }
 }
 
-/** Whether any user can enter a folder, by the permissions of the folders above it. */
+/** Whether any user can enter a directory, by the permissions of its parents. */
 function isReachable(folder: string): boolean {
   const parent = dirname(folder)
   return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || isReachable(parent))

@@ -1,6 +1,6 @@
 /**
- * The clients of a command: those that wait for it or read its output, and those that left and may come back. A command
- * may run without clients for its grace.
+ * Tracks the clients of a command: those that wait for it or read its output, and disconnected ones that may return. A
+ * command keeps running without clients for its grace.
  */
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { OutputLog, Reader } from './output-log.ts'
@@ -12,18 +12,18 @@ export interface Awaited {
 }
 
 export interface Grace {
-  /** Milliseconds until a client must be back. */
+  /** Milliseconds after a disconnect within which a client must return. */
   ms: number
-  /** Called when a client has not come back in time, and no other is there. May be called again. */
+  /** Called when a grace is over and no other client is attached. May be called repeatedly. */
   onOver(): void
 }
 
-export class Presence {
+export class AttachedClients {
   private readonly command: Awaited
   private readonly grace: Grace
-  /** How many clients wait for it or read it, including those within their grace. */
-  private present = 0
-  /** Readers that left and may come back: the command waits for them too. */
+  /** The number of clients, including disconnected ones within their grace. */
+  private count = 0
+  /** Disconnected readers that may return. The command still blocks on them. */
   private readonly absent = new Set<Reader>()
 
   constructor(command: Awaited, grace: Grace) {
@@ -31,16 +31,16 @@ export class Presence {
     this.grace = grace
   }
 
-  /** A reader from an offset on. While it is there, and within its grace, the command waits for it. */
+  /** Adds a reader that begins at an offset. The command blocks on it until its grace is over. */
   attach(from?: OutputOffset): Reader {
     this.arrive()
     const reader = this.command.log.read(from)
-    // The client is back and reads on with this reader, so the command need not wait for the broken connection too.
-    if (from) this.formerOf(from)?.leave()
+    // This reader replaces the one of the broken connection, so the command no longer blocks on that one.
+    if (from) this.findFormer(from)?.leave()
     return reader
   }
 
-  /** Its client has left, and may come back. May be called again. */
+  /** Called when the client of this reader has disconnected. May be called repeatedly. */
   detach(reader: Reader): void {
     if (reader.isAbsent) return
     reader.isAbsent = true
@@ -51,23 +51,23 @@ export class Presence {
     })
   }
 
-  /** A client waits for the command without reading its output. */
+  /** Adds a client that waits for the command without reading its output. */
   arrive(): void {
-    this.present++
+    this.count++
   }
 
-  /** A client has left. A command that needs a client is ended when none comes back. */
+  /** Removes a client after its grace, or at the end of the command. */
   leave(forget: () => void = () => {}): void {
-    const goOn = () => {
-      this.present--
+    const onGraceOver = () => {
+      this.count--
       forget()
-      if (this.present === 0) this.grace.onOver()
+      if (this.count === 0) this.grace.onOver()
     }
     if (!this.command.isRunning) {
       forget()
       return
     }
-    const timer = setTimeout(goOn, this.grace.ms)
+    const timer = setTimeout(onGraceOver, this.grace.ms)
     timer.unref()
     void this.command.ended.then(() => {
       clearTimeout(timer)
@@ -75,8 +75,8 @@ export class Presence {
     })
   }
 
-  /** The reader that this client most likely was: it read up to this offset, or further, since some may not have arrived. */
-  private formerOf({ stdout, stderr }: OutputOffset): Reader | undefined {
+  /** Finds the disconnected reader at this offset or nearest beyond it, because the last bytes may be in transit. */
+  private findFormer({ stdout, stderr }: OutputOffset): Reader | undefined {
     const ahead = ({ offset }: Reader) => offset.stdout - stdout + offset.stderr - stderr
     return [...this.absent]
       .filter(

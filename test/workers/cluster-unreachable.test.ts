@@ -1,10 +1,10 @@
-/** A worker whose Kubernetes cannot be reached, at its start and later. */
+/** A worker whose cluster is unreachable, at its start and later. */
 import { describe, expect, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
 import { startWorld } from '../support/index.ts'
 
-describe.skipIf(!hasCluster)('a cluster that is away', () => {
-  test('at the start of a worker, and later, is said by /readyz and by 503, and things go on when it is back', async () => {
+describe.skipIf(!hasCluster)('an unreachable cluster', () => {
+  test('is reported by /readyz and by 503, at the start of a worker and later, until it is reachable again', async () => {
     await using world = await startWorld({ driver: 'kubernetes', workers: 0, wire: true })
     const wire = world.wire!
     wire.cut()
@@ -22,7 +22,7 @@ describe.skipIf(!hasCluster)('a cluster that is away', () => {
 
     wire.repair()
     await world.eventually(async () => (await ready()).status === 200, 15_000)
-    // The API looks at what workers say of themselves twice a second.
+    // The API reads the worker registry twice a second.
     const created = await world.eventually(() => alice.call('createSandbox'), 15_000)
     expect(created.status).toBe(201)
     const params = { id: created.body.id }
@@ -34,7 +34,7 @@ describe.skipIf(!hasCluster)('a cluster that is away', () => {
       .catch((error) => error)
     expect(refusal).toMatchObject({ status: 503, code: 'unavailable' })
     expect(refusal.retryAfter).toBeGreaterThan(0)
-    // What needs no cluster goes on.
+    // Requests that need no cluster still succeed.
     expect((await alice.call('getSandbox', { params })).body.state).toBe('active')
 
     wire.repair()

@@ -1,14 +1,15 @@
-/** Readers of a command's output that are there. Each gets all of it, so a command may have few. */
+/** Limits the attached readers of a command, because each receives a copy of the output. */
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Command } from './command.ts'
 
 const maxReaders = 8
+
 /** @throws {Problem} `rate_limited` */
-export function mustHaveRoom({ log }: Command): void {
+export function assertReaderLimit({ log }: Command): void {
   if (log.readerCount < maxReaders) return
   throw new Problem(
     'rate_limited',
-    `This command is followed by ${maxReaders} readers. Wait until one of them leaves, or read its output when it has ended.`,
+    `This command already has ${maxReaders} readers. Disconnect one, or read the output after the command has ended.`,
     { retryAfterSeconds: 1 },
   )
 }

@@ -1,4 +1,4 @@
-/** Workers whose cluster loses what `npm run cluster` made, and gets it back. */
+/** Workers whose cluster loses the setup of `npm run cluster`, and gets it back. */
 
 import {
   NetworkingV1Api,
@@ -17,8 +17,8 @@ import { openAdmin } from '../support/namespace.ts'
 
 const soonMs = 20_000
 
-describe.skipIf(!hasCluster)('a cluster whose walls go', () => {
-  test('while a worker runs gets no new sandbox, keeps the old ones, and is used again once they stand', async () => {
+describe.skipIf(!hasCluster)('a cluster whose isolation is removed', () => {
+  test('creates no sandboxes while a worker runs, keeps existing ones, and creates them again once it is restored', async () => {
     await using world = await startWorld({ driver: 'kubernetes' })
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
@@ -53,7 +53,7 @@ describe.skipIf(!hasCluster)('a cluster whose walls go', () => {
     await world.eventually(async () => (await readiness(world)).every(({ status }) => status === 200), soonMs)
   })
 
-  test('before a worker starts gets no warm pod, until they stand', async () => {
+  test('creates no warm pods for a new worker until it is restored', async () => {
     await using world = await startWorld({ driver: 'kubernetes', workers: 0, env: { WARM_POOL_SIZE: '1' } })
     await removePolicy(world)
     await world.startWorker()
@@ -82,7 +82,7 @@ const readiness = ({ apis, workers }: World) =>
     }),
   )
 
-/** The API, the workers and their logs all say it. */
+/** The API, the workers and their logs all report it. */
 async function areToldBy(world: World, words: RegExp): Promise<void> {
   await world.eventually(
     async () => (await readiness(world)).every(({ status, text }) => status === 503 && words.test(text)),

@@ -1,4 +1,4 @@
-/** A worker that stands still in the middle of a job, and goes on when others have long done what it was at. */
+/** A worker that freezes in the middle of a job, and resumes after other workers have finished that job. */
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
@@ -7,9 +7,9 @@ import { describeOnBothInSoakAtOnce } from '../support/drivers.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { inside } from '../support/sandbox-commands.ts'
 
-/** For what the workers do in the background, cold pods of Kubernetes included. */
+/** For background work of the workers, including cold pods on Kubernetes. */
 const soonMs = 60_000
-/** Of the worker that wakes too late; all others have time enough. */
+/** The timeout of the worker that resumes too late. All others have enough time. */
 const startSeconds = 15
 
 describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
@@ -20,7 +20,7 @@ describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
   })
   afterAll(() => world?.[Symbol.asyncDispose]())
 
-  test('keeps a warm pod that another worker has finished and a client has claimed', async () => {
+  test('keeps a warm pod that another worker has completed and a client has claimed', async () => {
     const pool = { WARM_POOL_SIZE: '1' }
     await world.startApi(pool)
     const alice = await world.account()
@@ -43,16 +43,16 @@ describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
     await Promise.all([maker.stop(), other.stop()])
   })
 
-  // Only there a start that is late is refused.
+  // Only Kubernetes refuses a late start.
   test.skipIf(driver === 'local')(
-    'does not end a sandbox whose start it takes for failed, while it runs',
+    'does not end a running sandbox whose start it considers failed',
     async () => {
       if (world.apis.length === 0) await world.startApi()
       const alice = await world.account()
       const starter = await world.startFreezingWorker('create: the row knows the pod, it is not ready', {
         SANDBOX_START_SECONDS: String(startSeconds),
       })
-      // It keeps no pool, and takes away what is left of the one before: a claim would need no start.
+      // It keeps no pool and deletes the previous one, because a claim would need no start.
       await world.eventually(async () => (await findWarmPods(world.db)).length === 0, soonMs)
       const { body: params } = await alice.call('createSandbox', { headers: { prefer: 'respond-async' } })
       await world.eventually(() => starter.isFrozen(), soonMs)

@@ -1,4 +1,4 @@
-/** The walls that only a cluster has: network, role, admission. */
+/** Isolation that only exists on a cluster: network, role and admission. */
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -25,7 +25,7 @@ const triedPort = 8080
 const maxTries = isSoak ? 50 : 6
 const maxAtOnce = Math.min(maxTries, 10)
 
-describe.skipIf(!hasCluster)('the walls of a cluster', () => {
+describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
   let world: ClusterWorld
   let workers: Driver
 
@@ -54,7 +54,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
   }
 
   describe('the network', () => {
-    /** Pods that a policy opens: they prove that there is something to reach. */
+    /** Pods opened by a separate policy, which prove that there are reachable targets. */
     let unpoliced: Driver
     let node: { server: Server; port: number }
 
@@ -67,7 +67,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
     })
     afterAll(() => node?.server.close())
 
-    test(`a sandbox’s first command reaches nothing of the cluster, ${maxTries} times of ${maxTries}, in a claimed pod as in its own`, async () => {
+    test(`the first command of a sandbox reaches nothing in the cluster, in a claimed pod and in a cold one, ${maxTries} of ${maxTries} times`, async () => {
       const [listener, neighbour, control] = await Promise.all([
         createReady(unpoliced),
         createReady(workers),
@@ -83,7 +83,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
       const targets = [
         ...reachable,
         `${await addressOf(world, neighbour)}:${triedPort}`,
-        // Nothing answers there on every cluster. On one where something does, it must not be reached either.
+        // On some clusters nothing answers there. Where something does, it must not be reachable either.
         '10.96.0.1:443',
         '169.254.169.254:80',
       ]
@@ -110,7 +110,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
     })
   })
 
-  test('a pod that has not the label of a sandbox reaches nothing either', async () => {
+  test('a pod without the label of a sandbox reaches nothing either', async () => {
     const node = await listenOnNode()
     const pod = await createReady(workers)
     const targets = (await findNodeAddresses(world, pod)).map((address) => `${address}:${node.port}`)
@@ -122,7 +122,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
       },
       setHeaderOptions('Content-Type', PatchStrategy.MergePatch),
     )
-    // The policy of sandboxes leaves it some time after its label. Nothing may open then.
+    // The policy of sandboxes stops applying some time after the label is removed. No connection may open then.
     for (let look = 0; look < 3; look++) {
       expect((await run(workers, pod, probe(targets))).stdout).toBe('')
       await sleep(200)
@@ -185,7 +185,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
       { verb: 'list', resource: 'pods', namespace: '' },
       { verb: 'list', resource: 'nodes', namespace: '' },
       { verb: 'list', resource: 'namespaces', namespace: '' },
-    ])('can not $verb $resource in namespace "$namespace"', async (resourceAttributes) => {
+    ])('cannot $verb $resource in namespace "$namespace"', async (resourceAttributes) => {
       const api = worker(world, AuthorizationV1Api)
       const { status } = await api.createSelfSubjectAccessReview({ body: { spec: { resourceAttributes } } })
       expect(status!.allowed).toBe(false)
@@ -210,7 +210,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
       )
     })
 
-    test('a pod beyond a quota of the cluster is refused in the cluster’s words', async () => {
+    test("a pod above a quota of the cluster is refused with the cluster's message", async () => {
       const env = await world.openNamespace('full')
       const quota = { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } }
       await world.api.createNamespacedResourceQuota({ namespace: env.SANDBOX_NAMESPACE, body: quota })
