@@ -9,7 +9,7 @@ import {
 } from '@kubernetes/client-node'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Driver, NotSetUp } from '../../workers/drivers/driver.ts'
+import { type Driver, ClusterMisconfigured } from '../../workers/drivers/driver.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import { serviceAccountName, workerRules } from '../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig, hasCluster, images } from '../support/cluster.ts'
@@ -99,7 +99,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
   ])('$change: no pod is made, until `npm run cluster` has put it right', async ({ make, words }) => {
     await make()
     await toldBy(driver, words)
-    await expect(driver.create(request())).rejects.toThrow(NotSetUp)
+    await expect(driver.create(request())).rejects.toThrow(ClusterMisconfigured)
     await repair()
     await eventually(() => isWell(driver), 20_000)
   })
@@ -111,7 +111,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     await network.createNamespacedNetworkPolicy({ namespace: world.namespace, body })
     const words = /network policy open opens a way .* Delete open, or name it in SANDBOX_NETWORK_POLICIES/
     await toldBy(driver, words)
-    await expect(driver.create(request())).rejects.toThrow(NotSetUp)
+    await expect(driver.create(request())).rejects.toThrow(ClusterMisconfigured)
     const allowing = world.open({ SANDBOX_NETWORK_POLICIES: name })
     await allowing.ping()
     await allowing.delete(await allowing.create(request()))
@@ -124,7 +124,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     const classy = world.open({ SANDBOX_RUNTIME_CLASS: 'no-such-class' })
     const words = /RuntimeClass "no-such-class" not found\. Make it, or change SANDBOX_RUNTIME_CLASS/
     await expect(classy.ping()).rejects.toThrow(words)
-    await expect(classy.create(request())).rejects.toThrow(NotSetUp)
+    await expect(classy.create(request())).rejects.toThrow(ClusterMisconfigured)
   })
 
   describe('the credential', () => {

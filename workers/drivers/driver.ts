@@ -32,7 +32,7 @@ export interface Driver {
    * Creates a pod and resolves once it is accepted, not yet running. A pod that exists already is returned, so the call
    * may be repeated.
    * @throws {PodRefused} the cluster will never accept this pod (quota, admission, bad image name)
-   * @throws {NotSetUp} the cluster does not isolate pods
+   * @throws {ClusterMisconfigured} the cluster does not isolate pods
    * @throws {DriverUnavailable} the cluster is unreachable; try again
    */
   create(request: PodRequest): Promise<Pod>
@@ -195,8 +195,8 @@ export class PodExhausted extends DriverUnavailable {
 }
 
 /** The cluster is not set up as needed: only an operator can help. */
-export class NotSetUp extends DriverUnavailable {
-  override name = 'NotSetUp'
+export class ClusterMisconfigured extends DriverUnavailable {
+  override name = 'ClusterMisconfigured'
 }
 
 export class PodRefused extends Error {

@@ -31,7 +31,7 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
       () => undefined,
       (error: Error) => error,
     )
-    isSetUp = problem?.name !== 'NotSetUp'
+    isSetUp = problem?.name !== 'ClusterMisconfigured'
     const what = isSetUp ? 'cannot be reached' : 'is not set up for Sandlot'
     driverProblem = problem ? `the cluster ${what}: ${problem.message.split('\n')[0]}` : null
     if (driverProblem !== before)

@@ -13,7 +13,7 @@ import {
   usualSeconds,
 } from '../../../shared/platform/liveness-timeouts.ts'
 import { SettingsError } from '../../../shared/platform/settings.ts'
-import { DriverUnavailable, NotSetUp } from '../driver.ts'
+import { DriverUnavailable, ClusterMisconfigured } from '../driver.ts'
 import { runClusterHint } from './policies.ts'
 
 /**
@@ -170,5 +170,5 @@ export const isSetupProblem = ({ code, message }: Failure): boolean =>
 /** For a failure that says nothing about the pod: worth another try, perhaps after an operator has helped. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
-  return new NotSetUp(`Kubernetes: ${failure.message}. ${runClusterHint}`)
+  return new ClusterMisconfigured(`Kubernetes: ${failure.message}. ${runClusterHint}`)
 }

@@ -46,10 +46,10 @@ const lookEveryMs = 1_000
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, most: 500 }
 
-/** @throws {NotSetUp} the walls do not stand: no pod is made then */
+/** @throws {ClusterMisconfigured} the walls do not stand: no pod is made then */
 export async function createClusterPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
   const { api, namespace, installationId, setup } = cluster
-  await setup.mustStand()
+  await setup.assertIsolated()
   const body = buildPod(request, installationId, cluster.sandbox)
   try {
     return presentPod(await api.createNamespacedPod({ namespace, body }))

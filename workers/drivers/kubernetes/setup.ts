@@ -2,7 +2,7 @@
 import { AuthorizationV1Api, CoreV1Api, NetworkingV1Api, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
-import { NotSetUp } from '../driver.ts'
+import { ClusterMisconfigured } from '../driver.ts'
 import { ClusterConnection, driverUnavailable, type Failure, isSetupProblem, readFailure } from './client.ts'
 import {
   compareLabels,
@@ -28,12 +28,12 @@ type SetupSettings = Pick<Settings, 'kubernetes' | 'sandbox'>
 export interface Setup {
   /**
    * Tells how the last look ended, and looks again when it is time to.
-   * @throws {NotSetUp} with what differs, and what to do
+   * @throws {ClusterMisconfigured} with what differs, and what to do
    * @throws {DriverUnavailable} the cluster could not be asked
    */
   check(): Promise<void>
   /** As {@link Setup.check}, without looking again. */
-  mustStand(): Promise<void>
+  assertIsolated(): Promise<void>
   /** Makes the next check wait for another look. */
   forget(): void
 }
@@ -47,7 +47,7 @@ export function watchSetup(
 ): Setup {
   const sweepMs = settings.reconcileIntervalSeconds * 1000
   let lookAt = Number.NEGATIVE_INFINITY
-  let verdict: { problem: NotSetUp | undefined } | undefined
+  let verdict: { problem: ClusterMisconfigured | undefined } | undefined
   let looking: Promise<void> | undefined
   let toldAt = Number.NEGATIVE_INFINITY
 
@@ -90,7 +90,7 @@ export function watchSetup(
   }
   return {
     check: () => pass(performance.now() >= lookAt),
-    mustStand: () => pass(false),
+    assertIsolated: () => pass(false),
     forget() {
       verdict = undefined
       lookAt = Number.NEGATIVE_INFINITY
@@ -100,7 +100,7 @@ export function watchSetup(
 
 /**
  * Asks once, for a program that starts workers.
- * @throws {NotSetUp} with what to do; nothing when the cluster cannot be asked, which may pass
+ * @throws {ClusterMisconfigured} with what to do; nothing when the cluster cannot be asked, which may pass
  * @throws {SettingsError} the kubeconfig is unusable
  */
 export async function checkSetup(settings: SetupSettings): Promise<void> {
@@ -121,7 +121,7 @@ async function findProblem(
   connection: ClusterConnection,
   { kubernetes: { namespace, policies }, sandbox }: SetupSettings,
   installationId: string,
-): Promise<NotSetUp | undefined> {
+): Promise<ClusterMisconfigured | undefined> {
   const core = connection.makeApiClient(CoreV1Api)
   const network = connection.makeApiClient(NetworkingV1Api)
   const request = { name: 'sandlot-setup', image: sandbox.image, deadlineSeconds: 1 }
@@ -157,7 +157,7 @@ async function findProblem(
           ...comparePod(sent, pod),
           ...(difference ? [difference] : []),
         ]
-  if (differences.length > 0) return new NotSetUp(`Kubernetes: ${describeDifferences(differences)}`)
+  if (differences.length > 0) return new ClusterMisconfigured(`Kubernetes: ${describeDifferences(differences)}`)
 }
 
 const asDifference = ({ message }: Failure): Difference => ({ what: message, help: runClusterHint })

@@ -15,7 +15,7 @@ import {
   type Driver,
   type DriverOptions,
   DriverUnavailable,
-  NotSetUp,
+  ClusterMisconfigured,
   type Pod,
   type PodDeath,
   PodGone,
@@ -60,7 +60,7 @@ export class LocalDriver implements Driver {
    * Examines the machine, and warns where a sandbox is less isolated than on Kubernetes.
    * @param options.settings `local` and `sandbox` are read
    * @throws {SettingsError} bubblewrap does not work here
-   * @throws {NotSetUp} the disk is full
+   * @throws {ClusterMisconfigured} the disk is full
    */
   constructor({ settings, installationId, log }: DriverOptions) {
     this.directory = settings.local.directory
@@ -72,7 +72,7 @@ export class LocalDriver implements Driver {
       mkdirSync(this.directory, { recursive: true, mode: 0o711 })
       this.machine = examineMachine(settings)
     } catch (error) {
-      throw usedUpBy(String(error)) === 'disk' ? new NotSetUp(noSpace(this.directory)) : error
+      throw usedUpBy(String(error)) === 'disk' ? new ClusterMisconfigured(noSpace(this.directory)) : error
     }
     this.isolation = describeIsolation(this.machine)
     log.info({ isolation: this.isolation }, 'sandboxes run on this machine')
@@ -83,7 +83,7 @@ export class LocalDriver implements Driver {
     const { directory } = this
     await access(directory, constants.R_OK | constants.W_OK | constants.X_OK).catch(throwUnavailable)
     const { bavail } = await statfs(directory).catch(throwUnavailable)
-    if (bavail === 0) throw new NotSetUp(noSpace(directory))
+    if (bavail === 0) throw new ClusterMisconfigured(noSpace(directory))
   }
 
   async create(request: PodRequest): Promise<Pod> {
