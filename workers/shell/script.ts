@@ -78,7 +78,7 @@ const pathWord = (path: string | Buffer): string => {
 }
 
 /** The first byte of each mark that the script prints around the command's output. */
-export const markStart = '\x1e'
+export const sentinelPrefix = '\x1e'
 
 /** Follows the first line of a script when the workspace could not be entered, so that the command runs in `/`. */
 export const inRoot = ' /'

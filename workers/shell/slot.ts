@@ -16,8 +16,8 @@ import {
 } from '../drivers/driver.ts'
 import { endedRuntime, type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { signalOf } from './exit-code.ts'
-import { MarkFinder } from './mark.ts'
-import { inRoot, markStart, messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
+import { SentinelScanner } from './sentinel.ts'
+import { inRoot, sentinelPrefix, messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
 
 /** Milliseconds until the end of a process is known whose output has ended. */
 const endMs = 100
@@ -187,7 +187,7 @@ export class Slot {
     try {
       const first = await withTimeout(this.answerMs, lines.next())
       // A signal ended that process before it said anything.
-      if (first?.startsWith(`${markStart}${mark} `)) {
+      if (first?.startsWith(`${sentinelPrefix}${mark} `)) {
         return { kind: 'exited', code: Number(first.slice(mark.length + 2)) }
       }
       const started = first?.startsWith(mark) ? startedLine.exec(first.slice(mark.length)) : null
@@ -202,8 +202,8 @@ export class Slot {
       else if (typeof io.stdin === 'function') io.stdin(nowhere())
       // No time-out: readers may be slow, and no byte is dropped for that.
       const [status, isWhole] = await Promise.all([
-        readToMark(lines.rest(), process.stdout, new MarkFinder(mark, 'status'), io.onStdout),
-        readToMark(Buffer.alloc(0), process.stderr, new MarkFinder(mark), io.onStderr),
+        readToSentinel(lines.rest(), process.stdout, new SentinelScanner(mark, 'status'), io.onStdout),
+        readToSentinel(Buffer.alloc(0), process.stderr, new SentinelScanner(mark), io.onStderr),
       ])
       if (status !== undefined) {
         return {
@@ -237,10 +237,10 @@ function feed(stdin: Writable, input: CommandIo['stdin']) {
 }
 
 /** @returns the rest of the mark's line, or undefined when the stream ended without a mark */
-async function readToMark(
+async function readToSentinel(
   ahead: Buffer,
   stream: Readable,
-  finder: MarkFinder,
+  finder: SentinelScanner,
   sink: CommandIo['onStdout'],
 ): Promise<string | undefined> {
   const take = async (chunk: Buffer) => {

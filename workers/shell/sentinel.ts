@@ -1,13 +1,13 @@
 /** Finds the mark that ends a command's output, also where chunks of the stream cut it. */
-import { markStart } from './script.ts'
+import { sentinelPrefix } from './script.ts'
 
-export interface MarkedOutput {
+export interface ScannedOutput {
   output: Buffer
   /** The rest of the mark's line, once the whole line has arrived. */
   line?: string
 }
 
-const startByte = markStart.charCodeAt(0)
+const startByte = sentinelPrefix.charCodeAt(0)
 /** All that may follow a mark on its line: a status, or nothing. */
 const tails = { status: /^ \d{1,3}\n/, nothing: /^\n/ } as const
 const longestTail = ' 255\n'.length
@@ -17,17 +17,17 @@ const longestTail = ' 255\n'.length
  * line is ever held. A command can read the mark from its shell's memory and print the whole line. Then it has ended
  * with the status that it claims, which deceives only its owner.
  */
-export class MarkFinder {
+export class SentinelScanner {
   private readonly needle: Buffer
   private readonly tail: RegExp
   private held: Buffer = Buffer.alloc(0)
 
   constructor(mark: string, says: keyof typeof tails = 'nothing') {
-    this.needle = Buffer.from(markStart + mark)
+    this.needle = Buffer.from(sentinelPrefix + mark)
     this.tail = tails[says]
   }
 
-  push(chunk: Buffer): MarkedOutput {
+  push(chunk: Buffer): ScannedOutput {
     const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk])
     let at = bytes.indexOf(this.needle)
     while (at !== -1) {
