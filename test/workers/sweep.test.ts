@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import type { PodState } from '../../workers/drivers/driver.ts'
-import { leaveFound, planSweep } from '../../workers/reconciler/sweep.ts'
+import { leaveFound, planActions } from '../../workers/reconciler/reconcile.ts'
 
 const now = new Date('2026-11-21T12:00:00.000Z')
 const ago = (seconds: number) => new Date(now.getTime() - seconds * 1000)
@@ -38,7 +38,7 @@ const warm = (changes: Partial<WarmPod> = {}): WarmPod => ({
 })
 const death = { reason: 'pod_failed', detail: 'OOMKilled' } as const
 const decided = (rows: SandboxRow[], pods: PodState[] | undefined, pool: WarmPod[] = []) =>
-  planSweep(rows, pods, now, 60, pool)
+  planActions(rows, pods, now, 60, pool)
 
 test('nothing is done to a ready sandbox with its pod', () => {
   expect(decided([row({})], [pod()])).toEqual([])

@@ -37,12 +37,12 @@ async function tellPod(
   { db, driver, reach }: Pick<PodsContext, 'db' | 'driver' | 'reach'>,
   sandbox: SandboxRow,
 ): Promise<void> {
-  reach('claim: the row has the pod, which does not know it')
+  reach('claim: the row has the pod, the pod is not assigned')
   // The pod is not older than its row says, so its deadline is never before the sandbox's cap, and no clock but
   // PostgreSQL's counts.
   const deadlineSeconds = (sandbox.expires_at.getTime() - sandbox.pod_since!.getTime()) / 1000
   await driver.assign(podOf(sandbox), { sandboxId: sandbox.id, deadlineSeconds })
-  reach('claim: the pod knows whose it is, its row does not say so')
+  reach('claim: the pod is assigned, its row is not marked assigned')
   await markAssigned(db, sandbox.id)
 }
 
@@ -72,7 +72,7 @@ export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Prom
   const dead = podOf(sandbox)
   if (sandbox.claim !== 'unused' || !dead.uid) return false
   if (!(await dropWarmPod(db, sandbox.id, dead.uid))) return false
-  reach('replace: the row wants another pod, nobody makes it')
+  reach('replace: the row needs another pod, none has been created')
   log.info({ sandbox_id: sandbox.id, account_id: sandbox.account_id }, 'a warm pod was dead and is replaced')
   await notify(redis, 'sandbox', sandbox.id).catch(() => {})
   // Nothing refers to it any more. If this fails, the sweep deletes it.

@@ -21,14 +21,14 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
   const late = AbortSignal.timeout(startMsLeft)
   const { name } = podOf(sandbox)
   try {
-    reach('create: before the pod is made')
+    reach('create: before the pod is created')
     const pod = await driver.create({ name, sandboxId, image: sandbox.image, deadlineSeconds })
-    reach('create: the pod is made, the row does not know it')
+    reach('create: the pod exists, its uid is not recorded')
     // A destroy that came while the pod was made wins.
     if (!(await adoptPod(db, sandboxId, pod.uid))) return await removePod(worker, pod)
-    reach('create: the row knows the pod, it is not ready')
+    reach('create: the uid is recorded, the pod is not ready')
     const slot = await awaitFirstSlot(driver, pod, late)
-    reach('create: the pod is ready, the row does not say so')
+    reach('create: the pod is ready, the row is not marked ready')
     await settle(worker, sandboxId, pod, slot)
   } catch (error) {
     if (!(error instanceof PodRefused)) throw error
@@ -62,7 +62,7 @@ async function settle(worker: PodsContext, sandboxId: string, pod: Pod, slot: Sl
   if (slot && ready && worker.slotOwner.owns(sandboxId)) worker.slots.adopt(sandboxId, pod, slot)
   else slot?.close()
   if (!ready) return await removePod(worker, pod)
-  worker.reach('create: the row says ready, nobody was told')
+  worker.reach('create: the row is ready, no client has been notified')
   worker.metrics.creates.observe({ outcome: 'ready' }, secondsBetween(startOf(ready), ready.ready_at!))
   await notify(worker.redis, 'sandbox', sandboxId)
 }

@@ -37,6 +37,6 @@ export async function reapPod(worker: PodsContext, sandboxId: string): Promise<v
   reach('delete: before the pod is deleted')
   // By name only: any pod with this sandbox's name must be deleted.
   await removePod(worker, { name: podOf(sandbox).name })
-  reach('delete: the pod is deleted, the row does not say so')
+  reach('delete: the pod is deleted, the row is not marked reaped')
   await markReaped(db, sandboxId)
 }

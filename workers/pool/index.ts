@@ -60,7 +60,7 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
       return rows
     }
     const decided = await decider.decide()
-    if (decided && decided.remove.length > 0) worker.reach('pool: the row is gone, its pod lives')
+    if (decided && decided.remove.length > 0) worker.reach('pool: the row is deleted, its pod is not')
     for (const { name } of decided?.remove ?? []) begin(name, () => removePod(worker, { name }))
     for (const row of [...(decided?.added ?? []), ...(decided?.resume ?? [])])
       begin(row.name, () => make(row))

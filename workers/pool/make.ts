@@ -16,12 +16,12 @@ export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: Abo
     row.born_at.getTime() + settings.sandbox.startSeconds * 1000 - (await readClock(db)).getTime()
   const deadlineSeconds = (row.ends_at.getTime() - row.born_at.getTime()) / 1000
   const late = AbortSignal.timeout(Math.max(1, leftMs))
-  reach('pool: the row is there, its pod is not')
+  reach('pool: the row exists, its pod does not')
   try {
     const pod = await driver.create({ name, image, deadlineSeconds })
-    reach('pool: the pod is made, it is not ready')
+    reach('pool: the pod exists, it is not ready')
     const slot = await awaitFirstSlot(driver, pod, AbortSignal.any([signal, late]))
-    reach('pool: the pod is ready, its row does not say so')
+    reach('pool: the pod is ready, its row is not marked ready')
     const marking = markWarm(db, name, pod.uid)
     const isWarm = await (slot?.orClose(marking) ?? marking)
     // A claim from here on finds the slot in the right worker.
@@ -43,7 +43,7 @@ export async function discardWarmPod(
   { name }: Pick<WarmPod, 'name'>,
 ): Promise<boolean> {
   if (!(await removeWarmPod(worker.db, name))) return false
-  worker.reach('pool: the row is gone, its pod lives')
+  worker.reach('pool: the row is deleted, its pod is not')
   await removePod(worker, { name })
   return true
 }

@@ -16,7 +16,7 @@ export function watchDeaths(worker: PodsContext): void {
       if (!sandbox || sandbox.destroyed_at || sandbox.pod_uid !== pod.uid) return
       const { reason, detail } = destroyReasonOf(pod.death, sandbox, await readClock(worker.db))
       if (reason !== 'expired' && (await replacePod(worker, sandbox))) return
-      const point = 'sweep or watch: the row is ended, the pod lives'
+      const point = 'reconcile or watch: the row is ended, the pod lives'
       await destroyAndDeletePod(worker, sandbox.id, reason, detail, point)
     } catch (error) {
       worker.log.warn({ err: error, pod: pod.name }, 'a dead pod is left to the sweep')

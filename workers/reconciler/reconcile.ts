@@ -85,7 +85,7 @@ async function sweep(
   const warm = await findWarmPods(db)
   const rows = await findUnreaped(db)
   const pods = await listPods(worker)
-  const planned = planSweep(rows, pods, await readClock(db), settings.sandbox.startSeconds, warm)
+  const planned = planActions(rows, pods, await readClock(db), settings.sandbox.startSeconds, warm)
   // Pods are listed once more before anything is done about a lost one: once for all, since a list costs what there is.
   const isAnyLost = planned.some((action) => lostOf(action) !== undefined)
   await mendAll(isAnyLost ? leaveFound(planned, await listPods(worker)) : planned)
@@ -100,7 +100,7 @@ async function sweep(
  * Plans the actions as a pure function of rows, pods and time.
  * @param pods undefined when the cluster is unreachable: expired sandboxes are ended anyway
  */
-export function planSweep(
+export function planActions(
   rows: readonly SandboxRow[],
   pods: readonly PodState[] | undefined,
   now: Date,
@@ -235,6 +235,6 @@ async function mendEnd(worker: PodsContext, action: Action & { kind: 'end' }) {
     const row = await findSandbox(worker.db, sandboxId)
     if (!row || podOf(row).name !== lost) return
   }
-  const point = 'sweep or watch: the row is ended, the pod lives'
+  const point = 'reconcile or watch: the row is ended, the pod lives'
   await destroyAndDeletePod(worker, sandboxId, reason, detail, point)
 }
