@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import type { PodState } from '../../workers/drivers/driver.ts'
-import { leaveFound, planActions } from '../../workers/reconciler/reconcile.ts'
+import { omitFoundPods, planActions } from '../../workers/reconciler/reconcile.ts'
 
 const now = new Date('2026-11-21T12:00:00.000Z')
 const ago = (seconds: number) => new Date(now.getTime() - seconds * 1000)
@@ -75,7 +75,7 @@ test('of many lost pods, one list more says which are there after all', () => {
     kind: 'end',
     sandboxId: `sbx_${end}`,
     detail: 'Gone',
-    lost: `sbx-${end}`,
+    missingPod: `sbx-${end}`,
   })
   expect(planned).toMatchObject([
     destroyReasonOf('1'),
@@ -84,8 +84,8 @@ test('of many lost pods, one list more says which are there after all', () => {
     { kind: 'end', reason: 'start_failed' },
   ])
   const again = [pod({ name: 'sbx-2' }), pod({ name: 'sbx-3', death })]
-  expect(leaveFound(planned, again)).toEqual([planned[0], planned[2], planned[3]])
-  expect(leaveFound(planned, undefined)).toEqual([planned[3]])
+  expect(omitFoundPods(planned, again)).toEqual([planned[0], planned[2], planned[3]])
+  expect(omitFoundPods(planned, undefined)).toEqual([planned[3]])
 })
 
 test('a sandbox whose pod died is ended with the reason of the pod', () => {
@@ -104,10 +104,10 @@ test('a deadline that somebody shortened is no end at the cap', () => {
       kind: 'end',
       sandboxId: 'sbx_1',
       reason: 'pod_failed',
-      detail: 'DeadlineExceeded: the pod ended 1795 s before its cap',
+      detail: 'DeadlineExceeded: the pod ended 1795 s before its expiry',
     },
   ])
-  expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', lost: 'sbx-1' }])
+  expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'sbx-1' }])
 })
 
 test('the pod of a destroyed sandbox is deleted until it was seen to be gone', () => {
@@ -140,7 +140,7 @@ test('a claimed pod that was not told whose it is is told, unless that is just b
 })
 
 test('a claimed pod that died unused is replaced, and one that was used ends its sandbox', () => {
-  const replace = [{ kind: 'replace', sandboxId: 'sbx_1', lost: 'warm-1' }]
+  const replace = [{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'warm-1' }]
   expect(decided([claimed()], [warmState({ death })])).toEqual(replace)
   expect(decided([claimed()], [])).toEqual(replace)
   expect(decided([claimed()], undefined)).toEqual([])

@@ -1,9 +1,8 @@
 /**
- * Every place where a worker's death leaves something half done. A test kills a worker at each of them, and expects the
- * sweep to finish what was begun.
+ * The places where the death of a worker leaves an operation incomplete. A test kills a worker at each of them, and expects
+ * the other workers to complete the operation.
  */
 
-/** Of creates, destroys and the warm pool. */
 export const podCrashPoints = [
   'create: before the pod is created',
   'create: the pod exists, its uid is not recorded',
@@ -24,7 +23,6 @@ export const podCrashPoints = [
   'replace: the row needs another pod, none has been created',
 ] as const
 
-/** Of commands. */
 export const commandCrashPoints = [
   'start: the row exists, the command does not run',
   'start: the terminal waits, its pid is not recorded',
