@@ -10,8 +10,8 @@ const maxDrainMsAfterError = 20_000
 try {
   const settings = readSettings(process.env, 'worker')
   let worker: Awaited<ReturnType<typeof startWorker>> | undefined
-  // A worker that has not finished starting has nothing to drain. After an uncaught error its state may be corrupt, so it
-  // drains for a shorter time.
+  // A worker that has not finished starting has nothing to drain. After an uncaught error its state may be corrupt, so
+  // it drains for a shorter time.
   closeWithGrace({ delay: settings.drainSeconds * 1000 + closeMs }, async ({ err }) =>
     worker?.stop(err ? maxDrainMsAfterError : undefined),
   )

@@ -85,7 +85,9 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     },
   }
 
-  /** Resolves when no command runs, and the exit statuses are stored and delivered to attached and reconnecting clients. */
+  /**
+   * Resolves when no command runs, and the exit statuses are stored and delivered to attached and reconnecting clients.
+   */
   async function drainCommands(end: number) {
     callServer.refuseNew()
     const leftMs = () => Math.max(0, end - performance.now())

@@ -110,7 +110,7 @@ describe('a policy of somebody else', () => {
       }),
     ],
   ])('opens a way when it %s, unless its name is allowed', (_, policy) => {
-    expect(compare([made(), policy])).toEqual(['the network policy extra allows connections to or from sandboxes']))
+    expect(compare([made(), policy])).toEqual(['the network policy extra allows connections to or from sandboxes'])
     expect(compare([made(), policy], 'internet', ['another', 'extra'])).toEqual([])
   })
 

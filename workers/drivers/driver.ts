@@ -40,7 +40,8 @@ export interface Driver {
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
 
   /**
-   * Assigns a warm pod to a sandbox, and lowers its deadline. Keeps the labels that the network policy selects. Idempotent.
+   * Assigns a warm pod to a sandbox, and lowers its deadline. Keeps the labels that the network policy selects.
+   * Idempotent.
    * @param to.deadlineSeconds counts from the pod's start, and is at most the deadline that it was created with
    * @throws {PodGone} the pod does not exist, or no longer runs
    * @throws {DriverUnavailable} the cluster is unreachable; try again
@@ -57,7 +58,8 @@ export interface Driver {
   ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
 
   /**
-   * Deletes a pod and resolves when it no longer exists. Idempotent. With a `uid`, another pod of the same name is kept.
+   * Deletes a pod and resolves when it no longer exists. Idempotent. With a `uid`, another pod of the same name is
+   * kept.
    */
   delete(pod: PodName): Promise<void>
 
@@ -68,9 +70,9 @@ export interface Driver {
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void
 
   /**
-   * Starts a process in a pod, as a process group leader, with the pod's environment. The argv may appear in URLs and logs
-   * of the cluster, so it must not contain client data. If the local driver's agent dies before it has answered, the
-   * process may be started twice; the first one then finds its stdin closed.
+   * Starts a process in a pod, as a process group leader, with the pod's environment. The argv may appear in URLs and
+   * logs of the cluster, so it must not contain client data. If the local driver's agent dies before it has answered,
+   * the process may be started twice; the first one then finds its stdin closed.
    * @throws {PodGone} the pod does not exist, or no longer runs
    * @throws {PodExhausted} the pod lacks a resource for the process
    * @throws {DriverUnavailable} the pod is unreachable, or has no terminals
@@ -78,18 +80,19 @@ export interface Driver {
   start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
 
   /**
-   * Ends all processes in a pod except the driver's own, and keeps its files. It works when the pod has reached its process
-   * limit, so a fork bomb cannot prevent it. Success is not verified, because only the untrusted pod could confirm it.
+   * Ends all processes in a pod except the driver's own, and keeps its files. It works when the pod has reached its
+   * process limit, so a fork bomb cannot prevent it. Success is not verified, because only the untrusted pod could
+   * confirm it.
    * @throws {PodGone} the pod does not exist, or no longer runs
    * @throws {DriverUnavailable} the pod is unreachable
    */
   endProcesses(pod: PodName): Promise<void>
 
   /**
-   * Connects to a port of a pod's loopback interface. The stream ends when the listener ends the connection. It fails when
-   * the connection breaks, and with {@link PortRefused} if the cluster reports only later that no process listens.
-   * Kubernetes has no half-close, so the end of the writable side ends the connection once the listener has been idle for
-   * a while.
+   * Connects to a port of a pod's loopback interface. The stream ends when the listener ends the connection. It fails
+   * when the connection breaks, and with {@link PortRefused} if the cluster reports only later that no process listens.
+   * Kubernetes has no half-close, so the end of the writable side ends the connection once the listener has been idle
+   * for a while.
    * @throws {PortRefused} no process listens
    * @throws {PodGone} the pod does not exist, or no longer runs
    * @throws {DriverUnavailable} the pod is unreachable
@@ -146,23 +149,23 @@ export interface PodDeath {
 }
 
 /**
- * A paused reader blocks the process (backpressure). On a terminal, all output arrives on stdout, stderr is empty, and the
- * input has no EOF; byte 4 represents it.
+ * A paused reader blocks the process (backpressure). On a terminal, all output arrives on stdout, stderr is empty, and
+ * the input has no EOF; byte 4 represents it.
  */
 export interface Process {
   /**
-   * On a cluster, input or EOF that arrives as the process exits may break the connection before the exit code has arrived,
-   * and the process is then `lost`. A process that must report its exit code therefore has to read its input to the end.
-   * EOF without a preceding byte may never arrive, so write a byte first if a process waits for EOF.
+   * On a cluster, input or EOF that arrives as the process exits may break the connection before the exit code has
+   * arrived, and the process is then `lost`. A process that must report its exit code therefore has to read its input
+   * to the end. EOF without a preceding byte may never arrive, so write a byte first if a process waits for EOF.
    */
   stdin: Writable
   stdout: Readable
   stderr: Readable
   /**
    * Never rejects. Unread output can still be read afterwards. A cluster may not report the exit of a process that left
-   * input unread; close the process once its exit is known from another source. A cluster that reports a broken connection
-   * as exit code 0 may cause that code to be reported as `lost`, except on a terminal. A process that must prove its
-   * success has to exit with another code, or print a word.
+   * input unread; close the process once its exit is known from another source. A cluster that reports a broken
+   * connection as exit code 0 may cause that code to be reported as `lost`, except on a terminal. A process that must
+   * prove its success has to exit with another code, or print a word.
    */
   ended: Promise<ProcessExit>
   /** Present on a terminal. Does nothing once the process has ended. */

@@ -13,7 +13,7 @@ export const usedUpBy = (message: string): Resource | undefined =>
   patterns.find(([pattern]) => pattern.test(message))?.[1]
 
 /**
- * Whether runc's own process died in the pod. It starts several threads there, so it can exceed the process limit of a pod
- * in which a shell would still start.
+ * Whether runc's own process died in the pod. It starts several threads there, so it can exceed the process limit of a
+ * pod in which a shell would still start.
  */
 export const endedRuntime = (message: string): boolean => /read init-p: connection reset/.test(message)

@@ -52,8 +52,8 @@ export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
 }
 
 /**
- * Accepts no new jobs. Resolves when the running jobs are done, or when Redis has been unavailable for so long that other
- * workers take them over. BullMQ itself would wait for Redis without limit.
+ * Accepts no new jobs. Resolves when the running jobs are done, or when Redis has been unavailable for so long that
+ * other workers take them over. BullMQ itself would wait for Redis without limit.
  */
 export async function finishJobs(queue: Worker, connection: Redis): Promise<void> {
   const finished = queue.close().then(() => true)

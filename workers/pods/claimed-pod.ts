@@ -1,7 +1,7 @@
 /**
- * Assigns a claimed warm pod to its sandbox, marks its first use, and replaces it if it dies before that. Such a pod holds
- * no data, so replacing it loses nothing. A claimed pod in which nothing ever runs may stay, unbilled, until its own
- * deadline.
+ * Assigns a claimed warm pod to its sandbox, marks its first use, and replaces it if it dies before that. Such a pod
+ * holds no data, so replacing it loses nothing. A claimed pod in which nothing ever runs may stay, unbilled, until its
+ * own deadline.
  */
 
 import { limits } from '../../shared/contract/limits.ts'
@@ -38,7 +38,8 @@ async function assignToPod(
   sandbox: SandboxRow,
 ): Promise<void> {
   reach('claim: the row has the pod, the pod is not assigned')
-  // The pod starts no earlier than `pod_since`, so the deadline never precedes `expires_at`. Only PostgreSQL's clock is used.
+  // The pod starts no earlier than `pod_since`, so the deadline never precedes `expires_at`. Only PostgreSQL's clock is
+  // used.
   const deadlineSeconds = (sandbox.expires_at.getTime() - sandbox.pod_since!.getTime()) / 1000
   await driver.assign(podOf(sandbox), { sandboxId: sandbox.id, deadlineSeconds })
   reach('claim: the pod is assigned, its row is not marked assigned')
@@ -46,7 +47,8 @@ async function assignToPod(
 }
 
 /**
- * Sets the deadline of a claimed pod before its first command runs. The pod then ends in time even if every worker stops.
+ * Sets the deadline of a claimed pod before its first command runs. The pod then ends in time even if every worker
+ * stops.
  * @throws {PodGone} the sandbox already has another pod, or the pod is dead
  * @throws {DriverUnavailable} the pod could not be updated
  */

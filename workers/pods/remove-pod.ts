@@ -4,8 +4,8 @@ import type { PodsContext } from './context.ts'
 
 /**
  * Deletes a pod that has no owner. All deletions go through this function. It checks the owner immediately before the
- * deletion, because the caller may have been frozen since it decided. A pod without an owner never gets one again: a name
- * is used once, and passes from the pool to a sandbox in one transaction.
+ * deletion, because the caller may have been frozen since it decided. A pod without an owner never gets one again: a
+ * name is used once, and passes from the pool to a sandbox in one transaction.
  * @param pod without a uid, any pod of this name is deleted
  */
 export async function removePod(

@@ -1,8 +1,8 @@
 /**
  * Sizes a pool between its minimum and its maximum by recent demand: the number of creates in the busiest 10 seconds of
  * the last 15 minutes. A refill takes about 10 seconds, so a burst like the last one finds a pod for each create.
- * `bench/pool-simulation.ts` compares sizes. In its day of 3,355 creates, `1..16` serves all of them for 79 pod-hours, a
- * fixed 4 takes 96, and a fixed 1 serves 91% for 24.
+ * `bench/pool-simulation.ts` compares sizes. In its day of 3,355 creates, `1..16` serves all of them for 79 pod-hours,
+ * a fixed 4 takes 96, and a fixed 1 serves 91% for 24.
  */
 
 import { ulid } from 'ulid'

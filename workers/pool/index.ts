@@ -1,7 +1,8 @@
 /**
  * Maintains the pool of warm pods, which run without an owner until a create claims one in its transaction
- * (api/sandboxes/admit.ts). Every worker reads the pool once a second and opens slots for the pods whose slot owner it is.
- * Only the newest worker creates and deletes pods, under an advisory lock, so in a rolling deploy the new settings apply.
+ * (api/sandboxes/admit.ts). Every worker reads the pool once a second and opens slots for the pods whose slot owner it
+ * is. Only the newest worker creates and deletes pods, under an advisory lock, so in a rolling deploy the new settings
+ * apply.
  */
 
 import { addAbortListener } from 'node:events'
@@ -29,7 +30,7 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
     if (running.has(name)) return
     const done = work()
       .catch((error) => {
-        if (!signal.aborted) log.warn({ err: error, pod: name }, 'an operation on a warm pod failed; it will be retried')
+        if (!signal.aborted) log.warn({ err: error, pod: name }, 'a warm pod operation failed; it will be retried')
       })
       .finally(() => {
         running.delete(name)

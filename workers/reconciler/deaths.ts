@@ -28,8 +28,8 @@ export function watchDeaths(worker: PodsContext): void {
 const maxClockSkewMs = 5_000
 
 /**
- * Returns the destroy reason of a sandbox whose pod died. `markDestroyed` turns it into `start_failed` if the row was never
- * ready. A deadline that ends a pod before `expires_at` was not set by Sandlot, so it counts as a failure.
+ * Returns the destroy reason of a sandbox whose pod died. `markDestroyed` turns it into `start_failed` if the row was
+ * never ready. A deadline that ends a pod before `expires_at` was not set by Sandlot, so it counts as a failure.
  */
 export function destroyReasonOf(
   { reason, detail }: PodDeath,

@@ -67,8 +67,8 @@ export async function runReconciler(worker: ReconcilerContext, signal: AbortSign
 const dueShare = 0.9
 
 /**
- * Does nothing if any worker has started a pass within this interval. A pass may overlap the next one, because each action
- * reads its row again and is idempotent.
+ * Does nothing if any worker has started a pass within this interval. A pass may overlap the next one, because each
+ * action reads its row again and is idempotent.
  */
 async function reconcile(
   worker: ReconcilerContext,
@@ -79,8 +79,8 @@ async function reconcile(
   if (!(await claimReconcilePass(db, dueShare * settings.reconcileIntervalSeconds))) return
   const stopTimer = metrics.reconcileIntervalSeconds.startTimer()
   // Rows are read before pods. A sandbox that is admitted between the two reads has a pod and no row here; `removePod`
-  // reads the rows again before it deletes that pod. A claim turns a warm pod's row into a sandbox's row, so reading warm
-  // pods first finds the pod in at least one of the two.
+  // reads the rows again before it deletes that pod. A claim turns a warm pod's row into a sandbox's row, so reading
+  // warm pods first finds the pod in at least one of the two.
   const warm = await findWarmPods(db)
   const rows = await findUnreaped(db)
   const pods = await listPods(worker)
@@ -178,8 +178,8 @@ async function listPods({
 }
 
 /**
- * Returns a function that applies the actions of a pass, and resolves when all are done or {@link passMs} have passed. The
- * next pass skips actions that are still running.
+ * Returns a function that applies the actions of a pass, and resolves when all are done or {@link passMs} have passed.
+ * The next pass skips actions that are still running.
  */
 function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<void> {
   const limit = pLimit(maxConcurrentActions)

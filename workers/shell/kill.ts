@@ -4,9 +4,9 @@ import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'
 
 /**
- * Runs `body` for each process in the pod, with its `pid`, and its state, parent, process group and session as $1 to $4.
- * In `/proc/PID/stat` they follow the process name, which is in parentheses and may contain any character, so everything
- * up to the last closing parenthesis is removed.
+ * Runs `body` for each process in the pod, with its `pid`, and its state, parent, process group and session as $1 to
+ * $4. In `/proc/PID/stat` they follow the process name, which is in parentheses and may contain any character, so
+ * everything up to the last closing parenthesis is removed.
  */
 const forEachProcess = (body: string) => `for p in /proc/[0-9]*; do
 pid=\${p#/proc/} w=; { while read -r l; do w="$w $l"; done <"$p/stat"; } 2>/dev/null
@@ -17,8 +17,8 @@ done`
 const waitToBeClosed = 'read -r _'
 
 /**
- * Kills the process group except the shell of the slot, which then reports the exit status. The group is stopped first, so
- * that no process in it can fork one that the loop misses.
+ * Kills the process group except the shell of the slot, which then reports the exit status. The group is stopped first,
+ * so that no process in it can fork one that the loop misses.
  */
 const killBesidesShell = `leader=$1; kill -STOP -$leader 2>/dev/null
 ${forEachProcess('case " $2 $3 " in *" $leader "*) [ $pid = $leader ] || kill -KILL $pid 2>/dev/null;; esac')}

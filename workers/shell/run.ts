@@ -45,8 +45,8 @@ export async function runCommand(
 }
 
 /**
- * Ends the process group of a command and waits briefly for its last output. If the shell does not report the exit status,
- * it is killed too.
+ * Ends the process group of a command and waits briefly for its last output. If the shell does not report the exit
+ * status, it is killed too.
  */
 export async function killGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
   await signalGroup(driver, processes, 'TERM')

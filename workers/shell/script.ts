@@ -11,7 +11,9 @@ export interface Path {
 }
 
 export interface ShellCommand {
-  /** The program and its arguments. The program is looked up in PATH, and is never a builtin or a function of the shell. */
+  /**
+   * The program and its arguments. The program is looked up in PATH, and is never a builtin or a function of the shell.
+   */
   argv: readonly (string | Path)[]
   /** Relative to /workspace, or absolute. Defaults to /workspace, or to / if that cannot be entered. */
   cwd?: string | undefined
@@ -35,9 +37,9 @@ const clusterVariables = [
 ].join(' ')
 
 /**
- * Waits in a pod for one script. It prints its pid, which is also its process group, then reads the script as a line, or
- * as a line with a length and that many bytes, and evaluates it. The rest of stdin belongs to the command. If an image
- * exported a variable of this name, the command would receive the script in its environment.
+ * Waits in a pod for one script. It prints its pid, which is also its process group, then reads the script as a line,
+ * or as a line with a length and that many bytes, and evaluates it. The rest of stdin belongs to the command. If an
+ * image exported a variable of this name, the command would receive the script in its environment.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
@@ -47,12 +49,15 @@ export const shellThatWaits: readonly string[] = [
 ]
 
 /**
- * Maximum bytes of a script that is sent as one line. Shells read a line byte by byte, and some alter bytes that are not
- * ASCII. Other scripts are sent with their length and read by `dd`, which takes half of the time to start a command.
+ * Maximum bytes of a script that is sent as one line. Shells read a line byte by byte, and some alter bytes that are
+ * not ASCII. Other scripts are sent with their length and read by `dd`, which takes half of the time to start a
+ * command.
  */
 const maxLineBytes = 2_048
 
-/** Encodes a script for the waiting shell, which recognizes a length by its first digit. No script begins with a digit. */
+/**
+ * Encodes a script for the waiting shell, which recognizes a length by its first digit. No script begins with a digit.
+ */
 export function messageFor(script: Buffer): Buffer {
   const isLine = script.length <= maxLineBytes && script.every((byte) => byte >= 0x20 && byte < 0x7f)
   return isLine
@@ -61,8 +66,8 @@ export function messageFor(script: Buffer): Buffer {
 }
 
 /**
- * A path may contain any bytes, so scripts are built as latin1 strings, in which each character represents one byte. Text
- * from clients is converted to that first.
+ * A path may contain any bytes, so scripts are built as latin1 strings, in which each character represents one byte.
+ * Text from clients is converted to that first.
  */
 const toBytes = (text: string | Buffer): string =>
   (typeof text === 'string' ? Buffer.from(text) : text).toString('latin1')
@@ -90,9 +95,9 @@ const enterAndPrint = ({ cwd }: ShellCommand, line: string): string =>
     : `echo ${line}`
 
 /**
- * Builds the script for one command. The process that becomes the command first prints the sentinel and its pid. After the
- * exit of the command, the script prints the sentinel on both streams, with the exit status on stdout, so a background
- * child that keeps the streams open delays neither.
+ * Builds the script for one command. The process that becomes the command first prints the sentinel and its pid. After
+ * the exit of the command, the script prints the sentinel on both streams, with the exit status on stdout, so a
+ * background child that keeps the streams open delays neither.
  * @param sentinel unguessable text
  */
 export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
@@ -115,8 +120,8 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
 }
 
 /**
- * Builds the content of a file that a shell on a terminal runs. The script is not sent over the terminal, which would echo
- * it. It removes its file, prints its pid as a line, waits for a line, and becomes the command.
+ * Builds the content of a file that a shell on a terminal runs. The script is not sent over the terminal, which would
+ * echo it. It removes its file, prints its pid as a line, waits for a line, and becomes the command.
  */
 export const terminalScriptFor = (command: ShellCommand): Buffer => {
   const wait = 'IFS= read -r _ || exit'

@@ -13,9 +13,9 @@ const tails = { status: /^ \d{1,3}\n/, nothing: /^\n/ } as const
 const maxTailLength = ' 255\n'.length
 
 /**
- * A sentinel that is followed by anything else was not printed by our shell, so it counts as output, and at most one line
- * is ever held back. A command can read the sentinel from its shell's memory and print the whole line with a status of its
- * choice. That is harmless, because it deceives only the owner of the command.
+ * A sentinel that is followed by anything else was not printed by our shell, so it counts as output, and at most one
+ * line is ever held back. A command can read the sentinel from its shell's memory and print the whole line with a
+ * status of its choice. That is harmless, because it deceives only the owner of the command.
  */
 export class SentinelScanner {
   private readonly needle: Buffer

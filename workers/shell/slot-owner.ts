@@ -1,7 +1,7 @@
 /**
  * Determines the sandboxes whose slots this worker owns. The API sends a sandbox's commands to the first worker in the
- * order of shared/rpc/directory.ts, and that worker opens slots for it. Both compute the order from the same registry, so
- * no lease is needed. While their copies of it differ, a command may not find a slot.
+ * order of shared/rpc/directory.ts, and that worker opens slots for it. Both compute the order from the same registry,
+ * so no lease is needed. While their copies of it differ, a command may not find a slot.
  */
 import { addAbortListener } from 'node:events'
 import type { Context } from '../../shared/platform/context.ts'

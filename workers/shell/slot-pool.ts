@@ -1,7 +1,7 @@
 /**
- * Opens slots ahead of time for sandboxes that have just become ready or are in use. On Kubernetes, opening a slot takes
- * some 50 of the 60 ms of a command; the local driver starts a process in 2 ms and needs no pool. The pool is only an
- * optimization: a command that finds no slot opens one. `bench/slots.ts` and `bench/exec.ts` measure it.
+ * Opens slots ahead of time for sandboxes that have just become ready or are in use. On Kubernetes, opening a slot
+ * takes some 50 of the 60 ms of a command; the local driver starts a process in 2 ms and needs no pool. The pool is
+ * only an optimization: a command that finds no slot opens one. `bench/slots.ts` and `bench/exec.ts` measure it.
  */
 
 import pLimit from 'p-limit'
@@ -15,12 +15,14 @@ import { openSlot, type Slot } from './slot.ts'
 const burstMs = 3_000
 const maxPerSandbox = 3
 /**
- * Milliseconds until the next slot is opened. On a small node, opening a slot during a command halves the command's speed.
- * If the previous command started less than `rapidMs` ago, the next slot is opened immediately.
+ * Milliseconds until the next slot is opened. On a small node, opening a slot during a command halves the command's
+ * speed. If the previous command started less than `rapidMs` ago, the next slot is opened immediately.
  */
 const refillDelayMs = 100
 const rapidMs = 500
-/** Slots that are opened ahead concurrently. Each costs the node some 30 ms of work, which slows down waiting commands. */
+/**
+ * Slots that are opened ahead concurrently. Each costs the node some 30 ms of work, which slows down waiting commands.
+ */
 const maxOpening = 4
 
 export interface SlotPoolOptions {
@@ -209,7 +211,8 @@ export class SlotPool {
   }
 
   /**
-   * Returns the slot that is being opened ahead of time, or a new one. If it does not answer in time, another is opened.
+   * Returns the slot that is being opened ahead of time, or a new one. If it does not answer in time, another is
+   * opened.
    * @throws the error of the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {

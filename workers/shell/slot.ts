@@ -23,7 +23,9 @@ import { inRoot, sentinelPrefix, messageFor, type ShellCommand, scriptFor, shell
 const exitCodeMs = 100
 /** The exit code of a shell that could not start a process. */
 const cannotFork = 2
-/** Milliseconds until the slot of an ended command is closed. Closing costs the node work, so the response goes first. */
+/**
+ * Milliseconds until the slot of an ended command is closed. Closing costs the node work, so the response goes first.
+ */
 const closeAfterMs = 20
 
 export interface CommandIo {
@@ -40,8 +42,8 @@ export interface CommandIo {
  */
 export type CommandExit =
   /**
-   * `isCut`: stderr ended without its sentinel, so some of it may be missing. `inRoot`: the command ran in `/`, because the
-   * workspace could not be entered.
+   * `isCut`: stderr ended without its sentinel, so some of it may be missing. `inRoot`: the command ran in `/`, because
+   * the workspace could not be entered.
    */
   | { kind: 'exited'; code: number; isCut?: true; inRoot?: true }
   | {
@@ -222,7 +224,9 @@ export class Slot {
   }
 }
 
-/** Follows the sentinel on the line that confirms the start: the command's pid if /proc is readable, and {@link inRoot}. */
+/**
+ * Follows the sentinel on the line that confirms the start: the command's pid if /proc is readable, and {@link inRoot}.
+ */
 const startedLine = /^ ([1-9]\d{0,9})?( \/)?$/
 
 const shellEnded = (code: number): string =>

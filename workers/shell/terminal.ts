@@ -78,8 +78,8 @@ async function connect(
   if (pid === undefined) throw await diagnoseShell(driver, pod, { ended }, first)
   await beforeStart(Number(pid))
   stdin.write('\n')
-  // The terminal echoes the line before the shell reads it, so the echo precedes the command's output. Without an echo the
-  // connection is dead, and it is unknown whether the command runs.
+  // The terminal echoes the line before the shell reads it, so the echo precedes the command's output. Without an echo
+  // the connection is dead, and it is unknown whether the command runs.
   const isEchoed = await withTimeout(
     driver.livenessTimeouts.shell,
     lines.next().then(() => true),
@@ -124,8 +124,8 @@ async function writeScript(
 
 /**
  * Finds processes by their argv, without starting one, because the sandbox may have reached its process limit. `read`
- * drops NUL bytes, and a read about a process that has just ended returns nothing. The script excludes itself, because its
- * own argv contains the file too.
+ * drops NUL bytes, and a read about a process that has just ended returns nothing. The script excludes itself, because
+ * its own argv contains the file too.
  */
 const endWaitingScript = `for p in /proc/[0-9]*; do
 words=; { IFS= read -r words <"$p/cmdline"; } 2>/dev/null
@@ -133,8 +133,8 @@ case "$p $words" in "/proc/$$ "*) ;; *"$1"*) kill -KILL "\${p#/proc/}" 2>/dev/nu
 done; echo; rm -f "$1"; read -r _`
 
 /**
- * Kills the shell that waits on a terminal, and removes its file, which contains the command's environment. A command that
- * has started is not affected.
+ * Kills the shell that waits on a terminal, and removes its file, which contains the command's environment. A command
+ * that has started is not affected.
  * @returns false if the pod is unreachable
  */
 export const killWaitingShells = (driver: Driver, pod: PodName, id: string): Promise<boolean> =>

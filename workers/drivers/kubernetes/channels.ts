@@ -1,8 +1,8 @@
 /**
  * Implements Kubernetes' WebSocket protocol for the streams of a pod, in which the first byte of each message is its
  * channel. The classes of the client library buffer the output of slow readers without limit, and never end when the
- * connection breaks, so only its credentials are used here. Every process has its own connection; opening one resumes an
- * earlier TLS session (5 ms).
+ * connection breaks, so only its credentials are used here. Every process has its own connection; opening one resumes
+ * an earlier TLS session (5 ms).
  */
 import { Writable } from 'node:stream'
 import type WebSocket from 'ws'
@@ -92,7 +92,7 @@ function awaitOpen(socket: WebSocket, protocol: string): Promise<void> {
     })
     socket.once('error', (error) => {
       const isTooOld = /subprotocol/.test(error.message)
-      const why = isTooOld ? `the cluster does not support ${protocol}; Kubernetes 1.30 or newer is required` : error.message
+      const why = isTooOld ? `${protocol} is not supported; Kubernetes 1.30 or newer is required` : error.message
       reject(new DriverUnavailable(`Kubernetes: ${why}`))
     })
   })

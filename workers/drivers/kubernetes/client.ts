@@ -1,6 +1,6 @@
 /**
- * The connection to the API server, with one kubeconfig, one pool of connections and a timeout on every request. Translates
- * failures into the driver's errors.
+ * The connection to the API server, with one kubeconfig, one pool of connections and a timeout on every request.
+ * Translates failures into the driver's errors.
  */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -73,8 +73,8 @@ export class ClusterConnection extends KubeConfig {
   }
 
   /**
-   * Loads the new credential of a kubeconfig that was replaced. Ignores an unreadable file, and one for another cluster,
-   * which requires a restart.
+   * Loads the new credential of a kubeconfig that was replaced. Ignores an unreadable file, and one for another
+   * cluster, which requires a restart.
    * @returns whether a new credential was loaded
    */
   async reload(): Promise<boolean> {
@@ -120,8 +120,8 @@ export class ClusterConnection extends KubeConfig {
     >
     const tls = { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername }
     return new Agent({
-      // A dead HTTP/2 connection would fail every request until TCP detects it. With HTTP/1.1, the timeout of one request
-      // closes its connection, and the next request opens another.
+      // A dead HTTP/2 connection would fail every request until TCP detects it. With HTTP/1.1, the timeout of one
+      // request closes its connection, and the next request opens another.
       allowH2: false,
       // Shorter than the 90 s after which an API server closes an idle connection.
       keepAliveTimeout: 60_000,
@@ -167,7 +167,9 @@ export const isSetupProblem = ({ code, message }: Failure): boolean =>
   (code === 403 && /cannot \w+ resource/.test(message)) ||
   (code === 404 && /^namespaces? /.test(message))
 
-/** Converts a failure that does not concern the pod itself. It may be retried, possibly after an operator has fixed it. */
+/**
+ * Converts a failure that does not concern the pod itself. It may be retried, possibly after an operator has fixed it.
+ */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
   return new ClusterMisconfigured(`Kubernetes: ${failure.message}. ${runClusterHint}`)

@@ -24,8 +24,8 @@ const execProtocol = (
 })
 
 /**
- * The first version that can close only stdin, supported since Kubernetes 1.30. The API server translates it: it reads the
- * kubelet's status and writes its own, and reports a connection that ended without a status as a success
+ * The first version that can close only stdin, supported since Kubernetes 1.30. The API server translates it: it reads
+ * the kubelet's status and writes its own, and reports a connection that ended without a status as a success
  * (kubernetes#137404). A success therefore proves nothing, and a process that must prove its success exits with another
  * code.
  */
@@ -41,8 +41,8 @@ const pipesProtocol = execProtocol(
 const unprovenSuccess = 'its exit code did not arrive; the connection may have broken'
 
 /**
- * The API server proxies this version unchanged, so each status is the container runtime's own. It cannot close stdin, but
- * a terminal needs no EOF.
+ * The API server proxies this version unchanged, so each status is the container runtime's own. It cannot close stdin,
+ * but a terminal needs no EOF.
  */
 const terminalProtocol = execProtocol('v4.channel.k8s.io', readExit, (_, done) => done())
 
@@ -53,9 +53,9 @@ const setTerminal = ({ rows, columns }: TerminalSize): string => {
 }
 
 /**
- * Wraps an argv in a shell that unsets the API server's address, which the kubelet adds to every container, and sets the
- * terminal size, which the process may read before Kubernetes sets it. `exec` keeps the pid, so that the process leads its
- * group.
+ * Wraps an argv in a shell that unsets the API server's address, which the kubelet adds to every container, and sets
+ * the terminal size, which the process may read before Kubernetes sets it. `exec` keeps the pid, so that the process
+ * leads its group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',
@@ -68,19 +68,19 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
 ]
 
 /**
- * Starts a process. If the container does not run, the process ends as `lost` with the cluster's message; on a terminal,
- * the call rejects. Exit code 0 is reported only on a terminal; otherwise such a process is `lost`.
+ * Starts a process. If the container does not run, the process ends as `lost` with the cluster's message; on a
+ * terminal, the call rejects. Exit code 0 is reported only on a terminal; otherwise such a process is `lost`.
  *
  * Known behavior of containerd 1.6 and the kubelet, with the remedies:
  * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs too). Close it
  *   once its exit is known from another source.
  * - If many processes exit as soon as they have started, their exits are reported only seconds later, and output may be
  *   lost (containerd#8557). Keep such a process waiting until its output has been read.
- * - Input or EOF that arrives after the runtime has closed its side makes the kubelet break the connection immediately, and
- *   a status in transit is lost (3 of 1,400). Let the process read its input to the end.
- * - EOF without a preceding byte may never reach the process (2 of 6,200 on a busy node, none of 6,200 with a byte first).
- *   The shim opens its reader of a FIFO concurrently with the two writers, and a reader that opens after both have closed
- *   blocks forever. Write a byte first.
+ * - Input or EOF that arrives after the runtime has closed its side makes the kubelet break the connection immediately,
+ *   and a status in transit is lost (3 of 1,400). Let the process read its input to the end.
+ * - EOF without a preceding byte may never reach the process (2 of 6,200 on a busy node, none of 6,200 with a byte
+ *   first). The shim opens its reader of a FIFO concurrently with the two writers, and a reader that opens after both
+ *   have closed blocks forever. Write a byte first.
  * @throws the errors of {@link openChannels}
  */
 export async function openExec(

@@ -1,8 +1,9 @@
 /**
  * `npm run cluster` prepares a cluster for sandboxes. With an administrator's kubeconfig it creates the namespace, the
- * network policies and a role for the workers, and writes a kubeconfig that is limited to that role. It may be run again at
- * any time, to repair the setup, renew the credential, change the egress rule or deny the addresses of new nodes. Flags
- * take precedence over the environment, and the environment over the defaults of shared/platform/settings.ts.
+ * network policies and a role for the workers, and writes a kubeconfig that is limited to that role. It may be run
+ * again at any time, to repair the setup, renew the credential, change the egress rule or deny the addresses of new
+ * nodes. Flags take precedence over the environment, and the environment over the defaults of
+ * shared/platform/settings.ts.
  */
 import { readFileSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
@@ -77,8 +78,8 @@ async function mintKubeconfig(admin: ClusterConnection, namespace: string) {
 }
 
 /**
- * Finds public addresses of the cluster itself: of nodes, the API server, pods and services. Excluding private ranges does
- * not cover them, so the network policy denies them individually.
+ * Finds public addresses of the cluster itself: of nodes, the API server, pods and services. Excluding private ranges
+ * does not cover them, so the network policy denies them individually.
  */
 async function findPublicRanges(
   connection: ClusterConnection,

@@ -1,6 +1,6 @@
 /**
- * Compares the isolation of the cluster with the setup of `npm run cluster`: its network policies, the workers' rights, the
- * namespace and a pod. A cluster that is more restrictive passes. Pure.
+ * Compares the isolation of the cluster with the setup of `npm run cluster`: its network policies, the workers' rights,
+ * the namespace and a pod. A cluster that is more restrictive passes. Pure.
  */
 import type {
   V1LabelSelector,
@@ -83,7 +83,9 @@ const opens = ({ spec: { policyTypes = [], ingress = [], egress = [] } = {} }: V
   (ingress.length > 0 && policyTypes.includes('Ingress')) ||
   (egress.length > 0 && policyTypes.includes('Egress'))
 
-/** A selector on the sandbox label may apply, because the trial pod does not have the label's value of a real sandbox. */
+/**
+ * A selector on the sandbox label may apply, because the trial pod does not have the label's value of a real sandbox.
+ */
 function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector = {}, pod: V1Pod): boolean {
   const labels = pod.metadata?.labels ?? {}
   const all = [

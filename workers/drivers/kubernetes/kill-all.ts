@@ -11,10 +11,10 @@ const roundsMs = 10_000
 const maxRounds = 100
 
 /**
- * The script uses only shell builtins, so it starts no process, and container runtimes start the shell itself regardless
- * of the pod's limit. Process 1 and the first one after it keep the pod running. One signal stops all others at the same
- * moment, so that none can fork, and stopped processes still count against the limit. The kernel sends SIGHUP and
- * SIGCONT to stopped processes whose group is orphaned, so each round stops all of them again.
+ * The script uses only shell builtins, so it starts no process, and container runtimes start the shell itself
+ * regardless of the pod's limit. Process 1 and the first one after it keep the pod running. One signal stops all others
+ * at the same moment, so that none can fork, and stopped processes still count against the limit. The kernel sends
+ * SIGHUP and SIGCONT to stopped processes whose group is orphaned, so each round stops all of them again.
  */
 export const killAllArgv = [
   '/bin/sh',

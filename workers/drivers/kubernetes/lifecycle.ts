@@ -39,11 +39,11 @@ const deleteMs = 30_000
 /** Milliseconds between reads of a pod about which the watch has no report. */
 const readIntervalMs = 1_000
 /**
- * Milliseconds between attempts to run a process in a new pod. The delay grows from `first` to `last`, and is multiplied by
- * the number of pods that are polled concurrently, up to `max`, because they share the node. `headStart` applies to
- * clusters that do not report container starts: a kubelet checks immediately whether a pod's volumes are mounted, which
- * they never are, and again 300 ms later; then two containers have to start. An earlier attempt cannot succeed, and
- * measurably slows the node down.
+ * Milliseconds between attempts to run a process in a new pod. The delay grows from `first` to `last`, and is
+ * multiplied by the number of pods that are polled concurrently, up to `max`, because they share the node. `headStart`
+ * applies to clusters that do not report container starts: a kubelet checks immediately whether a pod's volumes are
+ * mounted, which they never are, and again 300 ms later; then two containers have to start. An earlier attempt cannot
+ * succeed, and measurably slows the node down.
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, max: 500 }
 
@@ -93,8 +93,8 @@ export async function assignClusterPod(
 
 /**
  * Resolves when the pod answers an exec, which is long before its status is Ready, because the kubelet reports with a
- * delay. The first attempt follows the event of the container's start. On clusters without such events, the pod is polled
- * from the moment it is scheduled. Its status is watched for a failure at the same time.
+ * delay. The first attempt follows the event of the container's start. On clusters without such events, the pod is
+ * polled from the moment it is scheduled. Its status is watched for a failure at the same time.
  */
 export async function awaitReady(
   cluster: Cluster,

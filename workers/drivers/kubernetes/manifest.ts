@@ -96,14 +96,14 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
 })
 
 /**
- * Converts a deadline to Kubernetes' whole seconds. Kubernetes counts from the start time in the status, which is rounded
- * down to whole seconds. One more second compensates for that, so that the pod never ends early.
+ * Converts a deadline to Kubernetes' whole seconds. Kubernetes counts from the start time in the status, which is
+ * rounded down to whole seconds. One more second compensates for that, so that the pod never ends early.
  */
 export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds)) + 1
 
 /**
- * Pods use public resolvers, because the network policy denies the private address of the cluster's own resolver. Without
- * egress, the resolver is a loopback address, so that lookups fail immediately instead of hanging.
+ * Pods use public resolvers, because the network policy denies the private address of the cluster's own resolver.
+ * Without egress, the resolver is a loopback address, so that lookups fail immediately instead of hanging.
  */
 function resolvers(egress: Settings['sandbox']['egress']): Pick<V1PodSpec, 'dnsPolicy' | 'dnsConfig'> {
   const nameservers = egress === 'internet' ? ['1.1.1.1', '8.8.8.8'] : ['127.0.0.1']

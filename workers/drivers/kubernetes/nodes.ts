@@ -1,6 +1,6 @@
 /**
- * Checks the limits on a sandbox's processes and files, which only the settings of a node can set, because no field of a
- * pod does. Operators are warned about nodes without them.
+ * Checks the limits on a sandbox's processes and files, which only the settings of a node can set, because no field of
+ * a pod does. Operators are warned about nodes without them.
  */
 import { CoreV1Api } from '@kubernetes/client-node'
 import pLimit from 'p-limit'
@@ -45,7 +45,7 @@ export function listGaps({ podPidsLimit = -1, evictionHard = {} }: KubeletSettin
   if (podPidsLimit <= 0 || podPidsLimit > pids) {
     const allowed = podPidsLimit <= 0 ? 'any number of' : podPidsLimit
     gaps.push(
-      `a sandbox may have ${allowed} processes there, regardless of SANDBOX_PIDS. Set podPidsLimit: ${pids} for its kubelet.`,
+      `a sandbox may have ${allowed} processes, regardless of SANDBOX_PIDS. Set podPidsLimit: ${pids} for its kubelet.`,
     )
   }
   if (!Number.parseFloat(evictionHard['nodefs.inodesFree'] ?? '0')) {
