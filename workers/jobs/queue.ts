@@ -10,7 +10,7 @@ import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
 
 /**
  * Runs one job. It reads its row first, so it may run twice, late, or concurrently with itself. The worker that it
- * receives has a log bound to the request.
+ * receives logs the id of the request.
  */
 type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<void>
 

@@ -116,7 +116,7 @@ export async function diagnoseShell(
 const probe = ['/bin/sh', '-c', 'if ( ( (:) && :) && :); then echo room; else echo none; fi; read -r _']
 
 /**
- * Lets a shell in the pod start processes. The shell alone would prove nothing, because container runtimes start it
+ * Lets a shell in the pod start processes. Starting the shell proves nothing, because container runtimes start it
  * regardless of the pod's limits.
  * @returns the resource that the pod has used up, or undefined if there is none or the pod does not answer
  */
