@@ -9,7 +9,7 @@ import {
 } from '@kubernetes/client-node'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Driver, ClusterMisconfigured } from '../../workers/drivers/driver.ts'
+import { ClusterMisconfigured, type Driver } from '../../workers/drivers/driver.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import { serviceAccountName, workerRules } from '../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig, hasCluster, images } from '../support/cluster.ts'

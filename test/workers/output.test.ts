@@ -1,9 +1,9 @@
 /** The mark behind a command's output on the stream of its slot. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { SentinelScanner } from '../../workers/shell/sentinel.ts'
 import { BoundedOutput } from '../../workers/shell/output.ts'
 import { sentinelPrefix } from '../../workers/shell/script.ts'
+import { SentinelScanner } from '../../workers/shell/sentinel.ts'
 import { collectGarbage } from '../support/memory.ts'
 
 const mark = 'c0ffee'.repeat(5)

@@ -11,7 +11,7 @@ import {
   PodGone,
 } from '../../workers/drivers/driver.ts'
 import type { ShellCommand } from '../../workers/shell/script.ts'
-import { openSlot, type Slot, diagnoseShell } from '../../workers/shell/slot.ts'
+import { diagnoseShell, openSlot, type Slot } from '../../workers/shell/slot.ts'
 import { SlotPool, type SlotPoolOptions } from '../../workers/shell/slot-pool.ts'
 import { run, shell } from '../drivers/processes.ts'
 import { eventually } from '../support/eventually.ts'

@@ -16,8 +16,8 @@ import {
 } from '../drivers/driver.ts'
 import { endedRuntime, type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { signalOf } from './exit-code.ts'
+import { inRoot, messageFor, type ShellCommand, scriptFor, sentinelPrefix, shellThatWaits } from './script.ts'
 import { SentinelScanner } from './sentinel.ts'
-import { inRoot, sentinelPrefix, messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
 
 /** Milliseconds to wait for the exit code of a process whose output has ended. */
 const exitCodeMs = 100

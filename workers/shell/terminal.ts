@@ -17,7 +17,7 @@ import {
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { runToCompletion } from './kill.ts'
 import { inRoot, type ShellCommand, terminalScriptFor } from './script.ts'
-import { type CommandExit, findUsedUp, LineReader, type Slot, startQuietly, diagnoseShell } from './slot.ts'
+import { type CommandExit, diagnoseShell, findUsedUp, LineReader, type Slot, startQuietly } from './slot.ts'
 
 const noRoom = 'the sandbox lacks a resource for the command'
 const maxErrorLength = 1_000

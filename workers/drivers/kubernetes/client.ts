@@ -13,7 +13,7 @@ import {
   usualSeconds,
 } from '../../../shared/platform/liveness-timeouts.ts'
 import { SettingsError } from '../../../shared/platform/settings.ts'
-import { DriverUnavailable, ClusterMisconfigured } from '../driver.ts'
+import { ClusterMisconfigured, DriverUnavailable } from '../driver.ts'
 import { runClusterHint } from './policies.ts'
 
 /**

@@ -12,10 +12,10 @@ import { untilAborted } from '../../../shared/lib/timeout.ts'
 import type { Logger } from '../../../shared/platform/log.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import {
+  ClusterMisconfigured,
   type Driver,
   type DriverOptions,
   DriverUnavailable,
-  ClusterMisconfigured,
   type Pod,
   type PodDeath,
   PodGone,
