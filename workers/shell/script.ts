@@ -50,8 +50,8 @@ export const shellThatWaits: readonly string[] = [
 
 /**
  * Maximum bytes of a script that is sent as one line. Shells read a line byte by byte, and some alter bytes that are
- * not ASCII. Other scripts are sent with their length and read by `dd`, which takes half of the time to start a
- * command.
+ * not ASCII. Other scripts are sent with their length and read by `dd`, which then accounts for half of a command's
+ * start time.
  */
 const maxLineBytes = 2_048
 

@@ -37,8 +37,8 @@ export interface CommandIo {
 }
 
 /**
- * Either the exit status that the shell of the slot reported, or `lost`. The shell's own exit status is never used,
- * because the shell is the parent of the command, which may have killed or stopped it.
+ * Either the exit status that the shell of the slot reported, or `lost`. The shell's own exit status is never reported
+ * as that of the command, because the command may have killed or stopped the shell, which is its parent.
  */
 export type CommandExit =
   /**
