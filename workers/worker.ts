@@ -85,9 +85,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     },
   }
 
-  /**
-   * Resolves when no command runs, and the exit statuses are stored and delivered to attached and reconnecting clients.
-   */
+  /** Resolves when no command runs, and all exit statuses are stored and delivered to their clients. */
   async function drainCommands(end: number) {
     callServer.refuseNew()
     const leftMs = () => Math.max(0, end - performance.now())

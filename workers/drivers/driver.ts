@@ -40,8 +40,7 @@ export interface Driver {
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
 
   /**
-   * Assigns a warm pod to a sandbox, and lowers its deadline. Keeps the labels that the network policy selects.
-   * Idempotent.
+   * Assigns a warm pod to a sandbox, and lowers its deadline. Idempotent. Keeps the labels that policies select.
    * @param to.deadlineSeconds counts from the pod's start, and is at most the deadline that it was created with
    * @throws {PodGone} the pod does not exist, or no longer runs
    * @throws {DriverUnavailable} the cluster is unreachable; try again
@@ -57,10 +56,7 @@ export interface Driver {
    */
   ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
 
-  /**
-   * Deletes a pod and resolves when it no longer exists. Idempotent. With a `uid`, another pod of the same name is
-   * kept.
-   */
+  /** Deletes a pod and resolves when it no longer exists. Idempotent. With a `uid`, keeps another pod of that name. */
   delete(pod: PodName): Promise<void>
 
   /** Lists the pods that carry this installation's id, including dead ones. */
@@ -81,8 +77,7 @@ export interface Driver {
 
   /**
    * Ends all processes in a pod except the driver's own, and keeps its files. It works when the pod has reached its
-   * process limit, so a fork bomb cannot prevent it. Success is not verified, because only the untrusted pod could
-   * confirm it.
+   * process limit, so a fork bomb cannot prevent it. Success is not verified, because the pod is untrusted.
    * @throws {PodGone} the pod does not exist, or no longer runs
    * @throws {DriverUnavailable} the pod is unreachable
    */
@@ -91,8 +86,7 @@ export interface Driver {
   /**
    * Connects to a port of a pod's loopback interface. The stream ends when the listener ends the connection. It fails
    * when the connection breaks, and with {@link PortRefused} if the cluster reports only later that no process listens.
-   * Kubernetes has no half-close, so the end of the writable side ends the connection once the listener has been idle
-   * for a while.
+   * Kubernetes has no half-close, so the end of the writable side ends the connection once the listener is idle.
    * @throws {PortRefused} no process listens
    * @throws {PodGone} the pod does not exist, or no longer runs
    * @throws {DriverUnavailable} the pod is unreachable

@@ -38,8 +38,7 @@ async function assignToPod(
   sandbox: SandboxRow,
 ): Promise<void> {
   reach('claim: the row has the pod, the pod is not assigned')
-  // The pod starts no earlier than `pod_since`, so the deadline never precedes `expires_at`. Only PostgreSQL's clock is
-  // used.
+  // The pod starts no earlier than `pod_since`, so the deadline never precedes `expires_at`. Only PostgreSQL's clock counts.
   const deadlineSeconds = (sandbox.expires_at.getTime() - sandbox.pod_since!.getTime()) / 1000
   await driver.assign(podOf(sandbox), { sandboxId: sandbox.id, deadlineSeconds })
   reach('claim: the pod is assigned, its row is not marked assigned')
@@ -47,8 +46,7 @@ async function assignToPod(
 }
 
 /**
- * Sets the deadline of a claimed pod before its first command runs. The pod then ends in time even if every worker
- * stops.
+ * Sets the deadline of a claimed pod before its first command runs. The pod then ends in time without a worker.
  * @throws {PodGone} the sandbox already has another pod, or the pod is dead
  * @throws {DriverUnavailable} the pod could not be updated
  */

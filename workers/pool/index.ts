@@ -1,8 +1,8 @@
 /**
  * Maintains the pool of warm pods, which run without an owner until a create claims one in its transaction
  * (api/sandboxes/admit.ts). Every worker reads the pool once a second and opens slots for the pods whose slot owner it
- * is. Only the newest worker creates and deletes pods, under an advisory lock, so in a rolling deploy the new settings
- * apply.
+ * is. Only the newest worker creates and deletes pods, under an advisory lock, so a rolling deploy uses the new
+ * settings.
  */
 
 import { addAbortListener } from 'node:events'

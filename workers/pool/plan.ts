@@ -8,10 +8,7 @@ export const poolLimits = {
   starts: { share: 1 / 4, min: 2, max: 16 },
   /** Milliseconds that the refill waits while clients' pods start. Then one pod starts alongside them. */
   yieldMs: 10_000,
-  /**
-   * Milliseconds without a start after a claim, to favor the commands that follow it, unless half of the pool is used
-   * up.
-   */
+  /** Milliseconds without a start after a claim, to favor its first commands, unless half of the pool is used up. */
   restMs: 1_000,
   /** After these milliseconds without becoming ready, a start is resumed, because its worker may have died. */
   resumeAfterMs: 5_000,

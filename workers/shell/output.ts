@@ -38,9 +38,7 @@ export class BoundedOutput {
     return this.bytes > this.keptBytes
   }
 
-  /**
-   * Returns head and tail, with a line between them that counts dropped bytes. Bytes that are not UTF-8 become U+FFFD.
-   */
+  /** Returns head and tail, separated by a line that counts dropped bytes. Invalid UTF-8 becomes U+FFFD. */
   toString(): string {
     const [head, tail] = this.parts()
     if (!tail) return head.toString('utf8')

@@ -11,9 +11,7 @@ export interface Path {
 }
 
 export interface ShellCommand {
-  /**
-   * The program and its arguments. The program is looked up in PATH, and is never a builtin or a function of the shell.
-   */
+  /** The program, which is looked up in PATH and never a shell builtin or function, and its arguments. */
   argv: readonly (string | Path)[]
   /** Relative to /workspace, or absolute. Defaults to /workspace, or to / if that cannot be entered. */
   cwd?: string | undefined
@@ -55,9 +53,7 @@ export const shellThatWaits: readonly string[] = [
  */
 const maxLineBytes = 2_048
 
-/**
- * Encodes a script for the waiting shell, which recognizes a length by its first digit. No script begins with a digit.
- */
+/** Encodes a script for the waiting shell, which recognizes a length by its first digit. No script begins with one. */
 export function messageFor(script: Buffer): Buffer {
   const isLine = script.length <= maxLineBytes && script.every((byte) => byte >= 0x20 && byte < 0x7f)
   return isLine

@@ -20,9 +20,7 @@ const maxPerSandbox = 3
  */
 const refillDelayMs = 100
 const rapidMs = 500
-/**
- * Slots that are opened ahead concurrently. Each costs the node some 30 ms of work, which slows down waiting commands.
- */
+/** Slots opened ahead concurrently. Each costs the node some 30 ms of work, which delays waiting commands. */
 const maxOpening = 4
 
 export interface SlotPoolOptions {
@@ -211,8 +209,7 @@ export class SlotPool {
   }
 
   /**
-   * Returns the slot that is being opened ahead of time, or a new one. If it does not answer in time, another is
-   * opened.
+   * Returns the slot that is being opened ahead of time, or a new one, and opens another if it does not answer.
    * @throws the error of the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {

@@ -23,9 +23,7 @@ import { SentinelScanner } from './sentinel.ts'
 const exitCodeMs = 100
 /** The exit code of a shell that could not start a process. */
 const cannotFork = 2
-/**
- * Milliseconds until the slot of an ended command is closed. Closing costs the node work, so the response goes first.
- */
+/** Milliseconds until the slot of an ended command is closed. Closing costs the node work, so it waits. */
 const closeAfterMs = 20
 
 export interface CommandIo {
@@ -224,9 +222,7 @@ export class Slot {
   }
 }
 
-/**
- * Follows the sentinel on the line that confirms the start: the command's pid if /proc is readable, and {@link inRoot}.
- */
+/** Follows the sentinel on the line that confirms the start: the pid if /proc is readable, and {@link inRoot}. */
 const startedLine = /^ ([1-9]\d{0,9})?( \/)?$/
 
 const shellEnded = (code: number): string =>

@@ -167,9 +167,7 @@ export const isSetupProblem = ({ code, message }: Failure): boolean =>
   (code === 403 && /cannot \w+ resource/.test(message)) ||
   (code === 404 && /^namespaces? /.test(message))
 
-/**
- * Converts a failure that does not concern the pod itself. It may be retried, possibly after an operator has fixed it.
- */
+/** Converts a failure that does not concern the pod itself, so that a retry may succeed. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
   return new ClusterMisconfigured(`Kubernetes: ${failure.message}. ${runClusterHint}`)

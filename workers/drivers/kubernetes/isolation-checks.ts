@@ -83,9 +83,7 @@ const opens = ({ spec: { policyTypes = [], ingress = [], egress = [] } = {} }: V
   (ingress.length > 0 && policyTypes.includes('Ingress')) ||
   (egress.length > 0 && policyTypes.includes('Egress'))
 
-/**
- * A selector on the sandbox label may apply, because the trial pod does not have the label's value of a real sandbox.
- */
+/** A selector on the sandbox label may apply, because real sandboxes have other values than the trial pod. */
 function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector = {}, pod: V1Pod): boolean {
   const labels = pod.metadata?.labels ?? {}
   const all = [

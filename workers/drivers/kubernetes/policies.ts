@@ -44,9 +44,7 @@ export const namespaceIsolation = {
 /** A superset of the internet. */
 export const wholeInternet = { v4: '0.0.0.0/0', v6: '2000::/3' }
 
-/**
- * The parts that are not the internet: private, shared, local, link-local (metadata), multicast and reserved ranges.
- */
+/** The rest of that: private, shared, local, link-local (metadata), multicast and reserved ranges. */
 export const notInternet = {
   v4: [
     '0.0.0.0/8',
@@ -61,8 +59,7 @@ export const notInternet = {
     '224.0.0.0/4',
     '240.0.0.0/4',
   ],
-  // Private IPv6 (fc00::/7, fe80::/10, ::1, 64:ff9b::/96) is outside of 2000::/3. These two ranges embed IPv4
-  // addresses.
+  // Private IPv6 (fc00::/7, fe80::/10, ::1, 64:ff9b::/96) is outside of 2000::/3. These two embed IPv4 addresses.
   v6: ['2001::/32', '2002::/16'],
 }
 

@@ -162,10 +162,7 @@ async function findProblem(
 
 const asDifference = ({ message }: Failure): Difference => ({ what: message, help: runClusterHint })
 
-/**
- * A dry run, which creates nothing. Other errors about this pod are ignored here and reported when a real pod is
- * created.
- */
+/** A dry run, which creates nothing. Other errors about the pod are reported when a real pod is created. */
 async function tryPod(
   core: CoreV1Api,
   namespace: string,

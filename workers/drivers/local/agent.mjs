@@ -164,10 +164,7 @@ function feed(main, stdin) {
   stdin.on('close', () => main.resume())
 }
 
-/**
- * Carries output until it is closed. When the reader has disconnected, output is dropped so that the process never
- * blocks.
- */
+/** Carries output until it is closed. Without a reader, output is dropped so that the process never blocks. */
 function carry(output, socket) {
   output.on('error', () => {})
   output.pipe(socket, { end: false })

@@ -40,9 +40,7 @@ const insideFolder = '/run/sandlot'
 /** An in-memory file system for the named pipes of processes, so that a process can start when the disk is full. */
 const pipesFolder = `${insideFolder}/pipes`
 const pipesBytes = 4096
-/**
- * The listening socket, which is created outside the sandbox and inherited by each agent that the first process starts.
- */
+/** The listening socket, created outside the sandbox and inherited by each agent that the first process starts. */
 export const listenerFd = 3
 
 /**
@@ -94,8 +92,7 @@ function isolate(plan: SandboxPlan, view: SystemView): string[] {
     ...view.shown.filter((path) => !path.startsWith('/usr')).flatMap(show),
     ...view.etc.flatMap(({ source, path }) => ['--ro-bind', source, path]),
     ...['--proc', '/proc', '--dev', '/dev'],
-    // The agent limits the namespaces of its user namespace here. Processes without a capability in it can only read
-    // this.
+    // The agent limits its user namespace here. Processes without a capability in it can only read this.
     ...(plan.isolation === 'root' ? ['--bind-try', '/proc/sys/user', '/proc/sys/user'] : []),
     ...tmpfs('/dev/shm'),
     ...tmpfs('/tmp'),

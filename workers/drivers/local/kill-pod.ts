@@ -40,9 +40,7 @@ export async function killProcessesInside(directory: string, pod: LocalPod): Pro
   if (isAlive(oldest)) throw new Error('the processes of the sandbox did not end')
 }
 
-/**
- * Kills the first process. The kernel then kills all others in its pid namespace, and bwrap and the supervisor exit.
- */
+/** Kills the first process. The kernel then kills the rest of its pid namespace, and bwrap and the supervisor exit. */
 async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   const supervisor = await readSupervisor(directory, pod.name)
   const first = await findFirstProcess(directory, pod, supervisor)

@@ -144,9 +144,7 @@ function isInherited(fd: number): boolean {
   }
 }
 
-/**
- * No process connects to the socket under this name, so this process never accepts a connection meant for the sandbox.
- */
+/** No process connects to this name, so this process never accepts a connection meant for the sandbox. */
 const unpublishedName = 'agent.new'
 
 /**
