@@ -38,7 +38,7 @@ async function assignToPod(
   sandbox: SandboxRow,
 ): Promise<void> {
   reach('claim: the row has the pod, the pod is not assigned')
-  // The pod starts no earlier than `pod_since`, so the deadline never precedes `expires_at`. Only PostgreSQL's clock counts.
+  // The pod starts no earlier than `pod_since`, so the deadline never precedes `expires_at`. The clock is PostgreSQL's.
   const deadlineSeconds = (sandbox.expires_at.getTime() - sandbox.pod_since!.getTime()) / 1000
   await driver.assign(podOf(sandbox), { sandboxId: sandbox.id, deadlineSeconds })
   reach('claim: the pod is assigned, its row is not marked assigned')

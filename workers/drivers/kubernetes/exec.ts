@@ -26,7 +26,7 @@ const execProtocol = (
 /**
  * The first version that can close only stdin, supported since Kubernetes 1.30. The API server translates it: it reads
  * the kubelet's status and writes its own, and reports a connection that ended without a status as a success
- * (kubernetes#137404). A success therefore proves nothing. A process that must prove its success exits with another code.
+ * (kubernetes#137404). A success proves nothing, so a process that must prove its success exits with another code.
  */
 const pipesProtocol = execProtocol(
   'v5.channel.k8s.io',
