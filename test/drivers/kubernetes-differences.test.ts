@@ -65,7 +65,11 @@ describe('the policy of `npm run cluster`', () => {
       [changed((spec) => (spec.podSelector!.matchExpressions = [{ key: 'a', operator: 'Exists' }]))],
       'every sandbox',
     ],
-    ['leaves a direction open', [changed((spec) => (spec.policyTypes = ['Ingress']))], 'restrict both directions'],
+    [
+      'leaves a direction open',
+      [changed((spec) => (spec.policyTypes = ['Ingress']))],
+      'restrict both directions',
+    ],
     ['lets others in', [changed((spec) => (spec.ingress = [{}]))], 'connections to sandboxes'],
     ['lets sandboxes reach all', [changed((spec) => (spec.egress = [{}]))], 'more than it should'],
     [
@@ -110,7 +114,9 @@ describe('a policy of somebody else', () => {
       }),
     ],
   ])('opens a way when it %s, unless its name is allowed', (_, policy) => {
-    expect(compare([made(), policy])).toEqual(['the network policy extra allows connections to or from sandboxes'])
+    expect(compare([made(), policy])).toEqual([
+      'the network policy extra allows connections to or from sandboxes',
+    ])
     expect(compare([made(), policy], 'internet', ['another', 'extra'])).toEqual([])
   })
 

@@ -109,7 +109,8 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     const name = 'open'
     const body = { metadata: { name }, spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{}] } }
     await network.createNamespacedNetworkPolicy({ namespace: world.namespace, body })
-    const words = /network policy open allows connections .* Delete open, or add it to SANDBOX_NETWORK_POLICIES/
+    const words =
+      /network policy open allows connections .* Delete open, or add it to SANDBOX_NETWORK_POLICIES/
     await toldBy(driver, words)
     await expect(driver.create(request())).rejects.toThrow(ClusterMisconfigured)
     const allowing = world.open({ SANDBOX_NETWORK_POLICIES: name })
@@ -153,7 +154,8 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       const KUBECONFIG = await world.keep(await withToken(status!.token!))
       const lines: string[] = []
       const log = pino({}, { write: (line: string) => void lines.push(line) })
-      const endings = () => lines.filter((line) => line.includes('the credential of the cluster expires soon'))
+      const endings = () =>
+        lines.filter((line) => line.includes('the credential of the cluster expires soon'))
       const opened = world.open({ KUBECONFIG, RECONCILE_INTERVAL_SECONDS: '0.1' }, undefined, log)
       await opened.ping()
       const [day] = status!.expirationTimestamp!.toISOString().split('T')

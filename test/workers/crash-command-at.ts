@@ -37,7 +37,11 @@ const crashes: Record<CommandCrashPoint, Crash> = {
     told: lost,
     hasRun: false,
   },
-  'start: the command runs, no client has been notified': { request: { command: long }, told: lost, hasRun: true },
+  'start: the command runs, no client has been notified': {
+    request: { command: long },
+    told: lost,
+    hasRun: true,
+  },
   'end: the command has ended, its exit status is not recorded': {
     request: { command: short },
     told: lost,

@@ -46,7 +46,10 @@ test('a stream that ends without a mark loses no byte', () => {
       fc.array(fc.nat(), { maxLength: 8 }),
       fc.nat(mark.length),
       (bytes, places, part) => {
-        const stream = Buffer.concat([Buffer.from(bytes), Buffer.from((sentinelPrefix + mark).slice(0, part))])
+        const stream = Buffer.concat([
+          Buffer.from(bytes),
+          Buffer.from((sentinelPrefix + mark).slice(0, part)),
+        ])
         const finder = new SentinelScanner(mark)
         const seen = cut(stream, places).map((chunk) => finder.push(chunk).output)
         expect(Buffer.concat([...seen, finder.rest()]).equals(stream)).toBe(true)
@@ -56,7 +59,10 @@ test('a stream that ends without a mark loses no byte', () => {
 })
 
 test('a mark with anything else behind it than its line is output, and the one that follows is found', () => {
-  const junk = fc.string({ unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', sentinelPrefix, mark), maxLength: 12 })
+  const junk = fc.string({
+    unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', sentinelPrefix, mark),
+    maxLength: 12,
+  })
   fc.assert(
     fc.property(fc.array(junk, { maxLength: 6 }), fc.array(fc.nat(), { maxLength: 12 }), (junks, places) => {
       const lines = junks.filter((text) => !/^ \d{1,3}\n/.test(text))

@@ -95,7 +95,11 @@ export class PoolDecider {
 
 const sum = (wanted: Map<string, PoolTarget>) => [...wanted.values()].reduce((all, { size }) => all + size, 0)
 
-function reportSizes({ metrics }: Pick<Context, 'metrics'>, rows: WarmPod[], wanted: Map<string, PoolTarget>) {
+function reportSizes(
+  { metrics }: Pick<Context, 'metrics'>,
+  rows: WarmPod[],
+  wanted: Map<string, PoolTarget>,
+) {
   metrics.poolPods.reset()
   for (const [image, { size }] of wanted) {
     const pods = rows.filter((row) => row.image === image)

@@ -30,7 +30,8 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
     if (running.has(name)) return
     const done = work()
       .catch((error) => {
-        if (!signal.aborted) log.warn({ err: error, pod: name }, 'a warm pod operation failed; it will be retried')
+        if (!signal.aborted)
+          log.warn({ err: error, pod: name }, 'a warm pod operation failed; it will be retried')
       })
       .finally(() => {
         running.delete(name)

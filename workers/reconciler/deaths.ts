@@ -19,7 +19,10 @@ export function watchDeaths(worker: PodsContext): void {
       const point = 'reconcile or watch: the row is ended, the pod lives'
       await destroyAndDeletePod(worker, sandbox.id, reason, detail, point)
     } catch (error) {
-      worker.log.warn({ err: error, pod: pod.name }, 'could not handle the death of a pod; the reconciler will retry')
+      worker.log.warn(
+        { err: error, pod: pod.name },
+        'could not handle the death of a pod; the reconciler will retry',
+      )
     }
   })
 }

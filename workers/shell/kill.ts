@@ -45,9 +45,12 @@ export async function signalGroup(
   { pod, leader, isSlot = false }: CommandProcesses,
   signal: string,
 ): Promise<boolean> {
-  if (signal === 'KILL' && isSlot) return await runToCompletion(driver, pod, [killBesidesShell, 'sh', String(leader)])
+  if (signal === 'KILL' && isSlot)
+    return await runToCompletion(driver, pod, [killBesidesShell, 'sh', String(leader)])
   // Without `--`, which busybox and dash reject here.
-  return await runToCompletion(driver, pod, [`kill -${signal} -${leader} 2>/dev/null; echo; ${waitToBeClosed}`])
+  return await runToCompletion(driver, pod, [
+    `kill -${signal} -${leader} 2>/dev/null; echo; ${waitToBeClosed}`,
+  ])
 }
 
 /**
@@ -73,7 +76,11 @@ export async function killSessions(
  * @param args the script, and its arguments from $0 on
  * @returns true if it completed or the pod is gone; false if the pod is unreachable
  */
-export async function runToCompletion(driver: Driver, pod: PodName, args: readonly string[]): Promise<boolean> {
+export async function runToCompletion(
+  driver: Driver,
+  pod: PodName,
+  args: readonly string[],
+): Promise<boolean> {
   try {
     return (await runToLine(driver, pod, args)) !== undefined
   } catch (error) {
@@ -82,11 +89,7 @@ export async function runToCompletion(driver: Driver, pod: PodName, args: readon
 }
 
 /** @returns the first line that the script prints, or undefined if none arrives in time */
-async function runToLine(
-  driver: Driver,
-  pod: PodName,
-  args: readonly string[],
-): Promise<string | undefined> {
+async function runToLine(driver: Driver, pod: PodName, args: readonly string[]): Promise<string | undefined> {
   const process = await startQuietly(driver, pod, ['/bin/sh', '-c', ...args])
   const line = await withTimeout(driver.livenessTimeouts.shell, new LineReader(process.stdout).next())
   process.close()

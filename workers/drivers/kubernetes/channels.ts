@@ -92,7 +92,9 @@ function awaitOpen(socket: WebSocket, protocol: string): Promise<void> {
     })
     socket.once('error', (error) => {
       const isTooOld = /subprotocol/.test(error.message)
-      const why = isTooOld ? `${protocol} is not supported; Kubernetes 1.30 or newer is required` : error.message
+      const why = isTooOld
+        ? `${protocol} is not supported; Kubernetes 1.30 or newer is required`
+        : error.message
       reject(new DriverUnavailable(`Kubernetes: ${why}`))
     })
   })

@@ -67,8 +67,7 @@ function outOfMemory(container?: V1ContainerStatus): PodDeath | undefined {
 
 /** Our containers never restart unless the pod was changed. The sandbox's processes are then gone. */
 function restart(container?: V1ContainerStatus): PodDeath | undefined {
-  if (container?.restartCount)
-    return failed(`Changed: its container was restarted from ${container.image}`)
+  if (container?.restartCount) return failed(`Changed: its container was restarted from ${container.image}`)
 }
 
 function containerEnd(container?: V1ContainerStatus): PodDeath | undefined {

@@ -59,7 +59,8 @@ function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPoli
     ([key, value]) => made!.podSelector!.matchLabels![key] === value,
   )
   if (!isForAll || matchExpressions.length > 0) return 'does not select every sandbox'
-  if (!made!.policyTypes!.every((type) => policyTypes.includes(type))) return 'does not restrict both directions'
+  if (!made!.policyTypes!.every((type) => policyTypes.includes(type)))
+    return 'does not restrict both directions'
   if (ingress.length > 0) return 'allows connections to sandboxes'
   if (!egress.every((rule) => isWithin(rule, made!.egress!)))
     return 'allows sandboxes to reach more than it should'

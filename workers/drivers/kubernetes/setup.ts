@@ -53,7 +53,8 @@ export function watchSetup(
 
   async function warnOfExpiry() {
     const isNear = () =>
-      (connection.readExpiry()?.getTime() ?? Number.POSITIVE_INFINITY) - Date.now() < expiryWarningDays * dayMs
+      (connection.readExpiry()?.getTime() ?? Number.POSITIVE_INFINITY) - Date.now() <
+      expiryWarningDays * dayMs
     if (performance.now() - warnedAt < dayMs || !isNear()) return
     await connection.reload()
     if (!isNear()) return
@@ -157,7 +158,8 @@ async function findProblem(
           ...comparePod(sent, pod),
           ...(difference ? [difference] : []),
         ]
-  if (differences.length > 0) return new ClusterMisconfigured(`Kubernetes: ${describeDifferences(differences)}`)
+  if (differences.length > 0)
+    return new ClusterMisconfigured(`Kubernetes: ${describeDifferences(differences)}`)
 }
 
 const asDifference = ({ message }: Failure): Difference => ({ what: message, help: runClusterHint })

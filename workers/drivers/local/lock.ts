@@ -25,7 +25,8 @@ async function takeLock(address: string): Promise<Server> {
   for (;;) {
     const server = await listen(address)
     if (server) return server
-    if (performance.now() > end) throw new DriverUnavailable('another worker has locked this sandbox for too long')
+    if (performance.now() > end)
+      throw new DriverUnavailable('another worker has locked this sandbox for too long')
     await sleep(retryEveryMs)
   }
 }

@@ -13,7 +13,8 @@ import { delimiter, join } from 'node:path'
  */
 export function onTerminal({ argv, tty }, env) {
   const missing = ['script', 'stty', 'tty'].find((name) => !isOnPath(name, env.PATH))
-  if (missing) return { refusal: new Error(`no terminal: the program ${missing} is not installed on this machine`) }
+  if (missing)
+    return { refusal: new Error(`no terminal: the program ${missing} is not installed on this machine`) }
   // The shell leads the terminal's session, then becomes the process.
   // With iutf8, a backspace erases a whole character. A stty that does not support it rejects the whole command line.
   const set = `stty iutf8 echo ${sizeArgs(tty)} 2>/dev/null || stty echo ${sizeArgs(tty)}`
