@@ -1,4 +1,4 @@
-/** Puts a worker together, and takes it apart again. */
+/** Starts a worker from its parts, and stops it. */
 
 import { isIPv6 } from 'node:net'
 import type { Database } from '../shared/data/database.ts'
@@ -24,15 +24,15 @@ import * as handlers from './handlers.ts'
 import { finishJobs, takeJobs } from './jobs/queue.ts'
 import { keepPool } from './pool/index.ts'
 import { watchDeaths } from './reconciler/deaths.ts'
-import { runReconciler } from './reconciler/sweep.ts'
+import { runReconciler } from './reconciler/reconcile.ts'
 import { announce } from './rpc/announce.ts'
 import { openChannel } from './rpc/channel.ts'
 import { CallServer } from './rpc/server.ts'
 import { followWorkers } from './shell/slot-owner.ts'
 import { SlotPool } from './shell/slot-pool.ts'
 
-/** Milliseconds to tell others that it stops, and to close connections: without Redis or PostgreSQL that may hang. */
-const tellMs = 1_000
+/** Milliseconds for announcing the shutdown and for closing connections, which may hang without Redis or PostgreSQL. */
+const announceMs = 1_000
 const closeMs = 3_000
 
 export interface WorkerOptions {
@@ -42,9 +42,9 @@ export interface WorkerOptions {
 export async function startWorker(settings: Settings, { reach = () => {} }: WorkerOptions = {}) {
   const context = openContext('worker', settings)
   const { log } = context
-  /** It takes nothing new from here on. */
+  /** Aborted when the worker starts to drain. */
   const stopping = new AbortController()
-  /** It holds nothing any more, or may hold it no longer. */
+  /** Aborted when the worker is drained, or the time for that is over. */
   const closing = new AbortController()
 
   let worker: Parts | undefined
@@ -53,8 +53,8 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   const channel = openChannel(id, settings.rpcKeys)
   const callServer = new CallServer(channel.server, handlers)
   const port = await listen(server, settings.internal, 'INTERNAL_PORT')
-  const callsPort = await listen(channel.server, settings.calls, 'RPC_PORT')
-  log.info({ port, calls_port: callsPort }, 'listening')
+  const rpcPort = await listen(channel.server, settings.calls, 'RPC_PORT')
+  log.info({ port, rpc_port: rpcPort }, 'listening')
   exitWhenStalled(settings.stallSeconds, log)
 
   worker = await openParts(context, id, reach, closing.signal)
@@ -64,32 +64,32 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   const queue = takeJobs(worker, jobsRedis)
   watchDeaths(worker)
   followSandboxes(worker, closing.signal)
-  const sweeping = runReconciler(worker, stopping.signal)
-  const keeping = keepPool(worker, stopping.signal)
+  const reconciling = runReconciler(worker, stopping.signal)
+  const maintainingPool = keepPool(worker, stopping.signal)
   const withdrawKeys = announceKeys(context, 'worker')
   const { host } = settings.calls
-  const announcement = await announce(worker, `https://${isIPv6(host) ? `[${host}]` : host}:${callsPort}`)
+  const announcement = await announce(worker, `https://${isIPv6(host) ? `[${host}]` : host}:${rpcPort}`)
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
 
   return {
-    /** Finishes what it holds, for a bounded time. Another worker or the sweep takes up the rest. */
-    async stop(mostMs = settings.drainSeconds * 1000) {
+    /** Drains for a limited time. Another worker or the reconciler completes the remaining work. */
+    async stop(maxMs = settings.drainSeconds * 1000) {
       stopping.abort()
-      const end = performance.now() + mostMs
-      await withTimeout(tellMs, announcement.drain())
+      const end = performance.now() + maxMs
+      await withTimeout(announceMs, announcement.drain())
       await withTimeout(
         end - performance.now(),
-        Promise.allSettled([finishJobs(queue, jobsRedis), serveCommands(end), sweeping, keeping]),
+        Promise.allSettled([finishJobs(queue, jobsRedis), drainCommands(end), reconciling, maintainingPool]),
       )
       await withTimeout(closeMs, close())
     },
   }
 
-  /** Until none runs, and each that has just ended has told its end to whoever follows it, or comes back to. */
-  async function serveCommands(end: number) {
+  /** Resolves when no command runs, and all exit statuses are stored and delivered to their clients. */
+  async function drainCommands(end: number) {
     callServer.refuseNew()
     const leftMs = () => Math.max(0, end - performance.now())
-    // A call may come while a command is waited for, and its answer is still on the way when that has ended.
+    // A call that arrives while the commands drain may still be unanswered when the last of them has ended.
     do {
       await commands.drain(leftMs())
       await callServer.idle(leftMs())
@@ -123,7 +123,7 @@ const serveHealth = (context: Context, workerOf: () => Parts | undefined) =>
     },
   })
 
-/** Each room takes some of these, by its own type. */
+/** Each room declares the subset that it uses as its context type. */
 type Parts = Awaited<ReturnType<typeof openParts>>
 
 async function openParts(context: Context, id: string, reach: ExecContext['reach'], signal: AbortSignal) {
@@ -143,14 +143,14 @@ async function openParts(context: Context, id: string, reach: ExecContext['reach
   }
 }
 
-/** Waits for a database that is away, or not migrated yet. */
+/** Waits until the database is reachable and migrated. */
 async function waitForInstallation(db: Database, log: Logger): Promise<string> {
-  for (let told = false; ; told = true) {
+  for (let isLogged = false; ; isLogged = true) {
     try {
       const id = await readInstallation(db)
       if (id) return id
     } catch (error) {
-      if (!told) log.warn({ err: error }, 'waiting for the database')
+      if (!isLogged) log.warn({ err: error }, 'waiting for the database')
     }
     await new Promise((resolve) => setTimeout(resolve, 500))
   }

@@ -65,8 +65,12 @@ describe('the policy of `npm run cluster`', () => {
       [changed((spec) => (spec.podSelector!.matchExpressions = [{ key: 'a', operator: 'Exists' }]))],
       'every sandbox',
     ],
-    ['leaves a direction open', [changed((spec) => (spec.policyTypes = ['Ingress']))], 'a whole direction'],
-    ['lets others in', [changed((spec) => (spec.ingress = [{}]))], 'connect to sandboxes'],
+    [
+      'leaves a direction open',
+      [changed((spec) => (spec.policyTypes = ['Ingress']))],
+      'restrict both directions',
+    ],
+    ['lets others in', [changed((spec) => (spec.ingress = [{}]))], 'connections to sandboxes'],
     ['lets sandboxes reach all', [changed((spec) => (spec.egress = [{}]))], 'more than it should'],
     [
       'lets sandboxes reach pods',
@@ -110,7 +114,7 @@ describe('an additional policy', () => {
       }),
     ],
   ])('is reported when it %s, unless its name is allowed', (_, policy) => {
-    expect(compare([made(), policy])).toEqual(['the network policy extra opens a way to or from sandboxes'])
+    expect(compare([made(), policy])).toEqual(['the network policy extra allows connections to or from sandboxes'])
     expect(compare([made(), policy], 'internet', ['another', 'extra'])).toEqual([])
   })
 

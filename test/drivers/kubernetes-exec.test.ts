@@ -20,7 +20,7 @@ const failure = (code: string) => ({
 /** Version 4 passes through to the runtime. The API server generates the statuses of version 5. */
 const terminal = { tty: { rows: 24, columns: 80 } }
 const pipes = {}
-const broken = { kind: 'lost', why: 'its exit code did not come: the connection to it may have broken' }
+const broken = { kind: 'lost', why: 'its exit code did not arrive; the connection may have broken' }
 
 let server: WebSocketServer
 let connection: ClusterConnection

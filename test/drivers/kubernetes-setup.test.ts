@@ -9,7 +9,7 @@ import {
 } from '@kubernetes/client-node'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Driver, NotSetUp } from '../../workers/drivers/driver.ts'
+import { ClusterMisconfigured, type Driver } from '../../workers/drivers/driver.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import { serviceAccountName, workerRules } from '../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig, hasCluster, images } from '../support/cluster.ts'
@@ -99,7 +99,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
   ])('$change: no pod is created until `npm run cluster` has repaired it', async ({ make, words }) => {
     await make()
     await responseOf(driver, words)
-    await expect(driver.create(request())).rejects.toThrow(NotSetUp)
+    await expect(driver.create(request())).rejects.toThrow(ClusterMisconfigured)
     await repair()
     await eventually(() => isWell(driver), 20_000)
   })
@@ -109,9 +109,9 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     const name = 'open'
     const body = { metadata: { name }, spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{}] } }
     await network.createNamespacedNetworkPolicy({ namespace: world.namespace, body })
-    const words = /network policy open opens a way .* Delete open, or name it in SANDBOX_NETWORK_POLICIES/
+    const words = /network policy open allows connections .* Delete open, or add it to SANDBOX_NETWORK_POLICIES/
     await responseOf(driver, words)
-    await expect(driver.create(request())).rejects.toThrow(NotSetUp)
+    await expect(driver.create(request())).rejects.toThrow(ClusterMisconfigured)
     const allowing = world.open({ SANDBOX_NETWORK_POLICIES: name })
     await allowing.ping()
     await allowing.delete(await allowing.create(request()))
@@ -122,9 +122,9 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
 
   test('reports a missing runtime class', async () => {
     const classy = world.open({ SANDBOX_RUNTIME_CLASS: 'no-such-class' })
-    const words = /RuntimeClass "no-such-class" not found\. Make it, or change SANDBOX_RUNTIME_CLASS/
+    const words = /RuntimeClass "no-such-class" not found\. Create it, or change SANDBOX_RUNTIME_CLASS/
     await expect(classy.ping()).rejects.toThrow(words)
-    await expect(classy.create(request())).rejects.toThrow(NotSetUp)
+    await expect(classy.create(request())).rejects.toThrow(ClusterMisconfigured)
   })
 
   describe('the credential', () => {
@@ -153,7 +153,8 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       const KUBECONFIG = await world.keep(await withToken(status!.token!))
       const lines: string[] = []
       const log = pino({}, { write: (line: string) => void lines.push(line) })
-      const endings = () => lines.filter((line) => line.includes('the credential of the cluster ends soon'))
+      const endings = () =>
+        lines.filter((line) => line.includes('the credential of the cluster expires soon'))
       const opened = world.open({ KUBECONFIG, RECONCILE_INTERVAL_SECONDS: '0.1' }, undefined, log)
       await opened.ping()
       const [day] = status!.expirationTimestamp!.toISOString().split('T')

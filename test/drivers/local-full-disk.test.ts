@@ -15,6 +15,6 @@ test.runIf(canMount)('creates no sandbox while the disk is full, and reports why
   const command = [...inNamespace, process.execPath, script, directory, ...(bwrap ? [bwrap] : [])]
   const [ping, create] = JSON.parse(execFileSync('unshare', command, { encoding: 'utf8' }))
   const noSpace = `no space is left on the disk of ${directory}`
-  expect(ping).toContain(`NotSetUp: ${noSpace}`)
+  expect(ping).toContain(`ClusterMisconfigured: ${noSpace}`)
   expect(create).toContain(`PodRefused: ${noSpace}`)
 })

@@ -103,7 +103,7 @@ describe('with isolation', () => {
       await eventually(() => deaths.has(pod.uid), 30_000)
       expect(deaths.get(pod.uid)).toEqual({
         reason: 'pod_failed',
-        detail: 'Evicted: it holds more than 1000 files and folders',
+        detail: 'Evicted: it has more than 1000 files and folders',
       })
       await expect(driver.start(pod, ['true'])).rejects.toThrow(/Evicted/)
     }

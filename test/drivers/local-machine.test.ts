@@ -186,5 +186,5 @@ test('reports missing limits of the machine and how to fix them', () => {
     view: {} as SystemView,
   }
   expect(listWeaknesses(machine).join(' ')).toMatch(/Nothing limits the cpu, memory, pids .*systemd-run/)
-  expect(describeIsolation(machine)).toContain('limits of nothing')
+  expect(describeIsolation(machine)).toContain('control groups limit nothing')
 })

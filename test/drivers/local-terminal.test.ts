@@ -37,7 +37,7 @@ test('refuses a terminal on a machine without `script`, and runs everything else
   })
   const terminal = startProcess(socket, ['echo', 'hello'], 10_000, { tty: { rows: 24, columns: 80 } })
   await expect(terminal).rejects.toThrow(DriverUnavailable)
-  await expect(terminal).rejects.toThrow(/no terminal: there is no program script/)
+  await expect(terminal).rejects.toThrow(/no terminal: the program script is not installed/)
   const plain = await startProcess(socket, ['echo', 'hello'], 10_000)
   expect(String(await collect(plain.stdout))).toBe('hello\n')
 })

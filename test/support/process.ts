@@ -129,10 +129,10 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     lines.push({ ...line, seenAt: Date.now() })
     log.write(`${JSON.stringify(line)}\n`)
     if (line.msg === 'listening') {
-      const { port, internal_port, calls_port } = line as Record<string, unknown>
+      const { port, internal_port, rpc_port } = line as Record<string, unknown>
       self.url = `http://127.0.0.1:${port}`
       self.internalUrl = `http://127.0.0.1:${internal_port ?? port}`
-      if (calls_port) self.callsUrl = `https://127.0.0.1:${calls_port}`
+      if (rpc_port) self.callsUrl = `https://127.0.0.1:${rpc_port}`
     }
     if (line.msg === readyWords[kind]) ready.resolve()
   }

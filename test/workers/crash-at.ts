@@ -43,7 +43,7 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
     const noSweep: Record<string, string> = point.startsWith('expire')
       ? { RECONCILE_INTERVAL_SECONDS: '3600' }
       : {}
-    if (point === 'pool: the row is gone, its pod lives') await leaveWarmPod(world)
+    if (point === 'pool: the row is deleted, its pod is not') await leaveWarmPod(world)
     const doomed = await world.startDoomedWorker(point, keepsPool(point) ? pool : noSweep)
     // This worker must notice the death on its own, so it was alive when the sandbox was requested.
     const sandboxId = await bringTo(point, world, alice, doomed, driver)
@@ -65,7 +65,7 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
 const pool = { WARM_POOL_SIZE: '1' }
 /** The crash points of a worker that keeps a pool, except the one where it ends other workers' pods. */
 const keepsPool = (point: PodCrashPoint) =>
-  /^(pool|claim|replace)/.test(point) && point !== 'pool: the row is gone, its pod lives'
+  /^(pool|claim|replace)/.test(point) && point !== 'pool: the row is deleted, its pod is not'
 
 async function awaitWarmPod(world: World): Promise<WarmPod> {
   return await world.eventually(
@@ -104,12 +104,12 @@ async function bringTo(
   if (point.startsWith('create')) return body.id
   await world.eventually(async () => (await findSandbox(world.db, body.id))?.ready_at, 30_000)
   if (point.startsWith('delete')) await alice.call('destroySandbox', { params: { id: body.id } })
-  const isAboutCap = point.startsWith('expire') || point.startsWith('sweep')
+  const isAboutCap = point.startsWith('expire') || point.startsWith('reconcile')
   if (isAboutCap)
     await world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [body.id])
   if (point.startsWith('expire')) await promoteExpiry(world, body.id)
   // Without its delayed job, only the reconciler ends the sandbox.
-  if (point.startsWith('sweep')) await world.redis.flushall()
+  if (point.startsWith('reconcile')) await world.redis.flushall()
   return body.id
 }
 

@@ -27,23 +27,27 @@ const lost = { status: 'lost', exit_code: null }
 const short = 'touch ran; exit 7'
 
 const crashes: Record<CommandCrashPoint, Crash> = {
-  'start: the row is there, the command does not run': {
+  'start: the row exists, the command does not run': {
     request: { command: long },
     told: lost,
     hasRun: false,
   },
-  'start: the terminal waits, the row does not know its pid': {
+  'start: the terminal waits, its pid is not recorded': {
     request: { command: long, tty: true },
     told: lost,
     hasRun: false,
   },
-  'start: the command runs, nobody was told': { request: { command: long }, told: lost, hasRun: true },
-  'end: the command has ended, its row does not say so': {
+  'start: the command runs, no client has been notified': {
+    request: { command: long },
+    told: lost,
+    hasRun: true,
+  },
+  'end: the command has ended, its exit status is not recorded': {
     request: { command: short },
     told: lost,
     hasRun: true,
   },
-  'end: the row says how it ended, nobody was told': {
+  'end: the row has the exit status, no client has been notified': {
     request: { command: short },
     told: { status: 'exited', exit_code: 7 },
     hasRun: true,

@@ -4,6 +4,6 @@ import { describeCommandCrashes } from './crash-command-at.ts'
 
 describe('a worker is killed', () =>
   describeCommandCrashes('local', [
-    'start: the terminal waits, the row does not know its pid',
-    'end: the row says how it ended, nobody was told',
+    'start: the terminal waits, its pid is not recorded',
+    'end: the row has the exit status, no client has been notified',
   ]))

@@ -1,9 +1,9 @@
 /** The sentinel after a command's output on the stream of its slot. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { MarkFinder } from '../../workers/shell/mark.ts'
 import { BoundedOutput } from '../../workers/shell/output.ts'
-import { markStart } from '../../workers/shell/script.ts'
+import { sentinelPrefix } from '../../workers/shell/script.ts'
+import { SentinelScanner } from '../../workers/shell/sentinel.ts'
 import { collectGarbage } from '../support/memory.ts'
 
 const mark = 'c0ffee'.repeat(5)
@@ -21,9 +21,9 @@ test('finds the sentinel and the complete output before it, for any chunk bounda
       fc.array(fc.nat(), { maxLength: 12 }),
       fc.nat(255),
       (before, places, status) => {
-        const output = Buffer.concat([Buffer.from(before), Buffer.from(markStart + mark.slice(0, 9))])
-        const stream = Buffer.concat([output, Buffer.from(`${markStart}${mark} ${status}\nlate output`)])
-        const finder = new MarkFinder(mark, 'status')
+        const output = Buffer.concat([Buffer.from(before), Buffer.from(sentinelPrefix + mark.slice(0, 9))])
+        const stream = Buffer.concat([output, Buffer.from(`${sentinelPrefix}${mark} ${status}\nlate output`)])
+        const finder = new SentinelScanner(mark, 'status')
         const seen: Buffer[] = []
         for (const chunk of cut(stream, places)) {
           const found = finder.push(chunk)
@@ -46,8 +46,11 @@ test('a stream that ends without a sentinel loses no byte', () => {
       fc.array(fc.nat(), { maxLength: 8 }),
       fc.nat(mark.length),
       (bytes, places, part) => {
-        const stream = Buffer.concat([Buffer.from(bytes), Buffer.from((markStart + mark).slice(0, part))])
-        const finder = new MarkFinder(mark)
+        const stream = Buffer.concat([
+          Buffer.from(bytes),
+          Buffer.from((sentinelPrefix + mark).slice(0, part)),
+        ])
+        const finder = new SentinelScanner(mark)
         const seen = cut(stream, places).map((chunk) => finder.push(chunk).output)
         expect(Buffer.concat([...seen, finder.rest()]).equals(stream)).toBe(true)
       },
@@ -56,16 +59,16 @@ test('a stream that ends without a sentinel loses no byte', () => {
 })
 
 test('treats a sentinel that is followed by other bytes as output, and finds the next one', () => {
-  const junk = fc.string({ unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', markStart, mark), maxLength: 12 })
+  const junk = fc.string({ unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', sentinelPrefix, mark), maxLength: 12 })
   fc.assert(
     fc.property(fc.array(junk, { maxLength: 6 }), fc.array(fc.nat(), { maxLength: 12 }), (junks, places) => {
       const lines = junks.filter((text) => !/^ \d{1,3}\n/.test(text))
-      const output = lines.map((text) => `${markStart}${mark}${text}`).join('')
+      const output = lines.map((text) => `${sentinelPrefix}${mark}${text}`).join('')
       // A start of a line, which the following bytes could complete.
       fc.pre(!new RegExp(`${mark} \\d{1,3}\\n`).test(output))
-      const finder = new MarkFinder(mark, 'status')
+      const finder = new SentinelScanner(mark, 'status')
       let seen = ''
-      for (const chunk of cut(Buffer.from(`${output}${markStart}${mark} 77\n`), places)) {
+      for (const chunk of cut(Buffer.from(`${output}${sentinelPrefix}${mark} 77\n`), places)) {
         const found = finder.push(chunk)
         seen += found.output.toString('latin1')
         if (found.line === undefined) continue
@@ -78,9 +81,9 @@ test('treats a sentinel that is followed by other bytes as output, and finds the
 })
 
 test('buffers at most one line after a sentinel without a line end', () => {
-  const finder = new MarkFinder(mark, 'status')
-  let shown = finder.push(Buffer.from(`${markStart}${mark}`)).output.length
-  const chunk = Buffer.alloc(16 * 1024, markStart)
+  const finder = new SentinelScanner(mark, 'status')
+  let shown = finder.push(Buffer.from(`${sentinelPrefix}${mark}`)).output.length
+  const chunk = Buffer.alloc(16 * 1024, sentinelPrefix)
   for (let turn = 0; turn < 1_000; turn++) {
     shown += finder.push(chunk).output.length
     expect(finder.rest().length).toBeLessThan(64)

@@ -39,7 +39,7 @@ test(
 
     // The clock is stopped, so that the burst happens at one moment on any machine.
     const rush = Date.now() + 60_000
-    await setClock(world.db, new Date(rush - demandLimits.rushMs))
+    await setClock(world.db, new Date(rush - demandLimits.burstMs))
     await create(alice, 'free')
     await setClock(world.db, new Date(rush))
     await Promise.all(['free', 'free', 'free', 'capped', 'capped'].map((image) => create(alice, image)))

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import type { PodState } from '../../workers/drivers/driver.ts'
-import { leaveFound, planSweep } from '../../workers/reconciler/sweep.ts'
+import { omitFoundPods, planActions } from '../../workers/reconciler/reconcile.ts'
 
 const now = new Date('2026-11-21T12:00:00.000Z')
 const ago = (seconds: number) => new Date(now.getTime() - seconds * 1000)
@@ -38,7 +38,7 @@ const warm = (changes: Partial<WarmPod> = {}): WarmPod => ({
 })
 const death = { reason: 'pod_failed', detail: 'OOMKilled' } as const
 const decided = (rows: SandboxRow[], pods: PodState[] | undefined, pool: WarmPod[] = []) =>
-  planSweep(rows, pods, now, 60, pool)
+  planActions(rows, pods, now, 60, pool)
 
 test('does nothing for a ready sandbox with its pod', () => {
   expect(decided([row({})], [pod()])).toEqual([])
@@ -75,7 +75,7 @@ test('confirms many lost pods with a second list', () => {
     kind: 'end',
     sandboxId: `sbx_${end}`,
     detail: 'Gone',
-    lost: `sbx-${end}`,
+    missingPod: `sbx-${end}`,
   })
   expect(planned).toMatchObject([
     destroyReasonOf('1'),
@@ -84,8 +84,8 @@ test('confirms many lost pods with a second list', () => {
     { kind: 'end', reason: 'start_failed' },
   ])
   const again = [pod({ name: 'sbx-2' }), pod({ name: 'sbx-3', death })]
-  expect(leaveFound(planned, again)).toEqual([planned[0], planned[2], planned[3]])
-  expect(leaveFound(planned, undefined)).toEqual([planned[3]])
+  expect(omitFoundPods(planned, again)).toEqual([planned[0], planned[2], planned[3]])
+  expect(omitFoundPods(planned, undefined)).toEqual([planned[3]])
 })
 
 test('ends a sandbox whose pod died, with the reason from the pod', () => {
@@ -104,10 +104,10 @@ test('a shortened deadline does not count as expiry', () => {
       kind: 'end',
       sandboxId: 'sbx_1',
       reason: 'pod_failed',
-      detail: 'DeadlineExceeded: the pod ended 1795 s before its cap',
+      detail: 'DeadlineExceeded: the pod ended 1795 s before its expiry',
     },
   ])
-  expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', lost: 'sbx-1' }])
+  expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'sbx-1' }])
 })
 
 test('deletes the pod of a destroyed sandbox until it is confirmed to be gone', () => {
@@ -140,7 +140,7 @@ test('assigns a claimed pod that is not assigned yet, unless that is in progress
 })
 
 test('replaces a claimed pod that died unused, and ends the sandbox of one that was used', () => {
-  const replace = [{ kind: 'replace', sandboxId: 'sbx_1', lost: 'warm-1' }]
+  const replace = [{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'warm-1' }]
   expect(decided([claimed()], [warmState({ death })])).toEqual(replace)
   expect(decided([claimed()], [])).toEqual(replace)
   expect(decided([claimed()], undefined)).toEqual([])

@@ -11,7 +11,7 @@ import {
   PodGone,
 } from '../../workers/drivers/driver.ts'
 import type { ShellCommand } from '../../workers/shell/script.ts'
-import { openSlot, type Slot, whySilent } from '../../workers/shell/slot.ts'
+import { diagnoseShell, openSlot, type Slot } from '../../workers/shell/slot.ts'
 import { SlotPool, type SlotPoolOptions } from '../../workers/shell/slot-pool.ts'
 import { run, shell } from '../drivers/processes.ts'
 import { eventually } from '../support/eventually.ts'
@@ -89,7 +89,7 @@ describeInSandboxes('slots', (open) => {
     ['read tcp: connection reset by peer', DriverUnavailable],
   ])('classifies why no shell starts in a pod that now has room for one: %s', async (why, ExpectedError) => {
     const ended = Promise.resolve({ kind: 'lost', why } as const)
-    const told = await whySilent(sandboxes.driver, pod, { ended })
+    const told = await diagnoseShell(sandboxes.driver, pod, { ended })
     expect(told.constructor).toBe(ExpectedError)
   })
 

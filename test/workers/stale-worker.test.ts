@@ -24,7 +24,7 @@ describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
     const pool = { WARM_POOL_SIZE: '1' }
     await world.startApi(pool)
     const alice = await world.account()
-    const maker = await world.startFreezingWorker('pool: the pod is ready, its row does not say so', pool)
+    const maker = await world.startFreezingWorker('pool: the pod is ready, its row is not marked ready', pool)
     await world.eventually(() => maker.isFrozen(), soonMs)
     const [made] = await findWarmPods(world.db)
     const other = await world.startWorker(pool)
@@ -49,7 +49,7 @@ describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
     async () => {
       if (world.apis.length === 0) await world.startApi()
       const alice = await world.account()
-      const starter = await world.startFreezingWorker('create: the row knows the pod, it is not ready', {
+      const starter = await world.startFreezingWorker('create: the uid is recorded, the pod is not ready', {
         SANDBOX_START_SECONDS: String(startSeconds),
       })
       // It keeps no pool and deletes the previous one, because a claim would need no start.

@@ -73,7 +73,7 @@ async function startInside(
   const input = takeInput(args, wire.held)
   const command = makeCommand(worker, factsOf(args), args.requestId)
   worker.commands.add(command)
-  worker.reach('start: the row is there, the command does not run')
+  worker.reach('start: the row exists, the command does not run')
   await run(worker, {
     args,
     sandbox,
@@ -90,9 +90,9 @@ async function startInside(
 /** The closure lives as long as the command, so it must not capture the request. */
 const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
   new Command(facts, async (ended, end) => {
-    worker.reach('end: the command has ended, its row does not say so')
+    worker.reach('end: the command has ended, its exit status is not recorded')
     const other = await reportExit(worker, requestId, ended, end)
-    worker.reach('end: the row says how it ended, nobody was told')
+    worker.reach('end: the row has the exit status, no client has been notified')
     return other
   })
 
@@ -145,7 +145,7 @@ async function run(
           ...{ stdin: input.stdin, size: sizeOf(args.request) },
           assertAwaited,
         })
-    worker.reach('start: the command runs, nobody was told')
+    worker.reach('start: the command runs, no client has been notified')
     void ended.then(async (end) => {
       const isCut = end.kind === 'lost' || end.isCut
       command.finish(await describeExit(worker, command, end, processes()), isCut)

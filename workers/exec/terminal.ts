@@ -48,7 +48,7 @@ const open = (
   reachPod(worker, sandbox, async (now) => {
     const pod = podOf(now)
     const beforeStart = async (pid: number) => {
-      worker.reach('start: the terminal waits, the row does not know its pid')
+      worker.reach('start: the terminal waits, its pid is not recorded')
       await recordPid(worker.db, id, pid)
       await assertAwaited()
     }

@@ -7,9 +7,9 @@ import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
 /**
- * Ends a sandbox for a reason of the workers' own, then deletes its pod. It needs only PostgreSQL and the cluster, so a
- * Redis that is away delays nothing.
- * @param point reached when the row is ended and the pod still lives
+ * Ends a sandbox for a reason other than a client's request, then deletes its pod. An unavailable Redis does not delay
+ * it, because it requires only PostgreSQL and the cluster.
+ * @param point the crash point between the two steps
  */
 export async function destroyAndDeletePod(
   worker: PodsContext,
@@ -35,8 +35,8 @@ export async function reapPod(worker: PodsContext, sandboxId: string): Promise<v
   const sandbox = await findSandbox(db, sandboxId)
   if (!sandbox?.destroyed_at || sandbox.reaped_at) return
   reach('delete: before the pod is deleted')
-  // By name only: any pod with this sandbox's name must be deleted.
+  // Without a uid, because any pod with this sandbox's name must be deleted.
   await removePod(worker, { name: podOf(sandbox).name })
-  reach('delete: the pod is deleted, the row does not say so')
+  reach('delete: the pod is deleted, the row is not marked reaped')
   await markReaped(db, sandboxId)
 }

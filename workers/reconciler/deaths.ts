@@ -7,7 +7,7 @@ import type { PodsContext } from '../pods/context.ts'
 import { destroyAndDeletePod } from '../pods/destroy-and-delete-pod.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
-/** Ends the sandbox of a pod that died. The reconciler finds those that this misses. */
+/** Ends the sandbox of each pod that dies. The watch may miss a death, which the reconciler then finds. */
 export function watchDeaths(worker: PodsContext): void {
   worker.driver.watch(async (pod) => {
     try {
@@ -16,20 +16,23 @@ export function watchDeaths(worker: PodsContext): void {
       if (!sandbox || sandbox.destroyed_at || sandbox.pod_uid !== pod.uid) return
       const { reason, detail } = destroyReasonOf(pod.death, sandbox, await readClock(worker.db))
       if (reason !== 'expired' && (await replacePod(worker, sandbox))) return
-      const point = 'sweep or watch: the row is ended, the pod lives'
+      const point = 'reconcile or watch: the row is ended, the pod lives'
       await destroyAndDeletePod(worker, sandbox.id, reason, detail, point)
     } catch (error) {
-      worker.log.warn({ err: error, pod: pod.name }, 'a dead pod is left to the sweep')
+      worker.log.warn(
+        { err: error, pod: pod.name },
+        'could not handle the death of a pod; the reconciler will retry',
+      )
     }
   })
 }
 
 /** Milliseconds by which the clocks of a node and of PostgreSQL may differ over the life of a sandbox. */
-const clocksDifferMs = 5_000
+const maxClockSkewMs = 5_000
 
 /**
- * The reason for the end of a sandbox whose pod died. The row decides whether that is a failed start (`markDestroyed`). A
- * deadline before `expires_at` was set by someone else.
+ * Returns the destroy reason of a sandbox whose pod died. `markDestroyed` turns it into `start_failed` if the row was
+ * never ready. A deadline that ends a pod before `expires_at` was not set by Sandlot, so it counts as a failure.
  */
 export function destroyReasonOf(
   { reason, detail }: PodDeath,
@@ -37,7 +40,7 @@ export function destroyReasonOf(
   now: Date,
 ) {
   const leftMs = expires_at.getTime() - now.getTime()
-  if (reason === 'expired' && leftMs <= clocksDifferMs) return { reason, detail }
-  const early = reason === 'expired' ? `: the pod ended ${Math.round(leftMs / 1000)} s before its cap` : ''
+  if (reason === 'expired' && leftMs <= maxClockSkewMs) return { reason, detail }
+  const early = reason === 'expired' ? `: the pod ended ${Math.round(leftMs / 1000)} s before its expiry` : ''
   return { reason: 'pod_failed' as const, detail: detail + early }
 }

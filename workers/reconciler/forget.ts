@@ -12,22 +12,21 @@ import { forgetMetadata } from '../../shared/data/sandbox-writes.ts'
 import { foldSandboxes } from '../../shared/data/usage.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/** Rows of a table that one pass deletes, so that it stays short. */
-const bite = 2_000
-/** Sandboxes that one pass folds. */
-const foldBite = 200
+/** Rows that one pass deletes per table. */
+const deleteLimit = 2_000
+/** Sandboxes whose usage one pass folds into totals. */
+const foldLimit = 200
 const dayMs = 24 * 60 * 60 * 1000
 
 export async function deleteExpiredRows({ db, settings }: Pick<Context, 'db' | 'settings'>): Promise<void> {
   await forgetIdempotencyKeys(db)
   await forgetRefusedCommands(db)
   const now = (await readClock(db)).getTime()
-  const past = placeInTime(now - limits.pastDays * dayMs)
-  await forgetExecs(db, { before: `exec_${past}`, limit: bite })
-  await forgetMetadata(db, { before: `sbx_${past}`, limit: bite })
-  const folded = placeInTime(now - settings.recordDays * dayMs)
-  await foldSandboxes(db, { before: `sbx_${folded}`, limit: foldBite })
+  const past = idPrefixAt(now - limits.pastDays * dayMs)
+  await forgetExecs(db, { before: `exec_${past}`, limit: deleteLimit })
+  await forgetMetadata(db, { before: `sbx_${past}`, limit: deleteLimit })
+  const folded = idPrefixAt(now - settings.recordDays * dayMs)
+  await foldSandboxes(db, { before: `sbx_${folded}`, limit: foldLimit })
 }
 
-/** The prefix of ids that were created at this time. */
-const placeInTime = (ms: number): string => encodeTime(ms).toLowerCase()
+const idPrefixAt = (ms: number): string => encodeTime(ms).toLowerCase()

@@ -30,7 +30,7 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
       () => undefined,
       (error: Error) => error,
     )
-    isSetUp = problem?.name !== 'NotSetUp'
+    isSetUp = problem?.name !== 'ClusterMisconfigured'
     const reason = isSetUp ? 'is unreachable' : 'is not set up for Sandlot'
     driverProblem = problem ? `the cluster ${reason}: ${problem.message.split('\n')[0]}` : null
     if (driverProblem !== before)

@@ -7,14 +7,14 @@ import type { CommandExit, CommandIo, CommandProcesses, Slot } from './slot.ts'
 
 /** Milliseconds between TERM and KILL. */
 const graceMs = 2_000
-/** Milliseconds that the last output of a killed command is waited for. */
+/** Milliseconds to wait for the last output of a killed command. */
 const drainMs = 2_000
 
 export type SlotRunResult = CommandExit | { kind: 'timed_out' } | { kind: 'cancelled' }
 
 export interface RunOptions {
   timeoutMs: number
-  /** Aborting it ends the command's process group: nobody waits for the command any more. */
+  /** Aborted when the caller no longer waits for the command. It ends the command's process group. */
   signal: AbortSignal
 }
 
@@ -31,11 +31,11 @@ export async function runCommand(
   }
   const ended = slot.run(command, io)
   try {
-    const whileAwaited = untilAborted(signal, ended).catch((error) => {
+    const endedOrCancelled = untilAborted(signal, ended).catch((error) => {
       if (!signal.aborted) throw error
       return 'cancelled' as const
     })
-    const first = await withTimeout(timeoutMs, whileAwaited, () => 'timed_out' as const)
+    const first = await withTimeout(timeoutMs, endedOrCancelled, () => 'timed_out' as const)
     if (first !== 'timed_out' && first !== 'cancelled') return first
     await killGroup(driver, slot.processes, ended)
     return { kind: first }
@@ -45,8 +45,8 @@ export async function runCommand(
 }
 
 /**
- * Ends the process group of a command and waits a little for its last output. A shell that does not
- * report the end of the command is ended too.
+ * Ends the process group of a command and waits briefly for its last output. If the shell does not report the exit
+ * status, it is killed too.
  */
 export async function killGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
   await signalGroup(driver, processes, 'TERM')

@@ -1,6 +1,6 @@
 /**
- * Whether what keeps sandboxes apart is in the cluster as `npm run cluster` makes it: pure comparisons of the network
- * policies, the workers' rights, the namespace and a pod. A cluster that closes more than is made passes.
+ * Compares the isolation of the cluster with the setup of `npm run cluster`: its network policies, the workers' rights,
+ * the namespace and a pod. A cluster that is more restrictive passes. Pure.
  */
 import type {
   V1LabelSelector,
@@ -10,7 +10,7 @@ import type {
   V1ResourceRule,
 } from '@kubernetes/client-node'
 import { labelNames } from './manifest.ts'
-import { namespaceWalls, neededRules, runClusterHint } from './policies.ts'
+import { namespaceIsolation, neededRules, runClusterHint } from './policies.ts'
 
 export interface Difference {
   what: string
@@ -21,9 +21,9 @@ export type Right = { group: string; resource: string; verb: string }
 
 /**
  * @param found all policies of the namespace
- * @param make the policy of `npm run cluster`, for a cluster that has these public addresses of its own
- * @param pod as the cluster would take it, with the labels that policies select
- * @param allowed names of the operator's own policies, which may open what they like
+ * @param make returns the policy of `npm run cluster` for a cluster with these public addresses
+ * @param pod as the cluster would accept it, with the labels that policies select
+ * @param allowed names of the operator's own policies, which are not checked
  */
 export function comparePolicies(
   found: readonly V1NetworkPolicy[],
@@ -33,8 +33,8 @@ export function comparePolicies(
 ): Difference[] {
   const { name } = make([]).metadata!
   const ours = found.find(({ metadata }) => metadata?.name === name)
-  const own = ours?.metadata?.annotations?.[namespaceWalls.ownRanges]?.split(',') ?? []
-  const loss = ours ? findLoss(ours, make(own)) : 'is missing'
+  const own = ours?.metadata?.annotations?.[namespaceIsolation.ownRanges]?.split(',') ?? []
+  const gap = ours ? findGap(ours, make(own)) : 'is missing'
   const openers = found.filter(
     (policy) =>
       policy !== ours &&
@@ -43,29 +43,30 @@ export function comparePolicies(
       mayApply(policy.spec?.podSelector, pod),
   )
   return [
-    ...(loss ? [{ what: `the network policy ${name} ${loss}`, help: runClusterHint }] : []),
+    ...(gap ? [{ what: `the network policy ${name} ${gap}`, help: runClusterHint }] : []),
     ...openers.map(({ metadata }) => ({
-      what: `the network policy ${metadata!.name} opens a way to or from sandboxes`,
-      help: `Delete ${metadata!.name}, or name it in SANDBOX_NETWORK_POLICIES.`,
+      what: `the network policy ${metadata!.name} allows connections to or from sandboxes`,
+      help: `Delete ${metadata!.name}, or add it to SANDBOX_NETWORK_POLICIES.`,
     })),
   ]
 }
 
-/** @returns what the policy lets through that the one of `npm run cluster` does not */
-function findLoss({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPolicy): string | undefined {
+/** Returns how the policy allows more than the one of `npm run cluster`. */
+function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPolicy): string | undefined {
   const { podSelector, policyTypes = [], ingress = [], egress = [] } = found ?? {}
   const { matchLabels = {}, matchExpressions = [] } = podSelector ?? {}
   const isForAll = Object.entries(matchLabels).every(
     ([key, value]) => made!.podSelector!.matchLabels![key] === value,
   )
   if (!isForAll || matchExpressions.length > 0) return 'does not select every sandbox'
-  if (!made!.policyTypes!.every((type) => policyTypes.includes(type))) return 'lets a whole direction through'
-  if (ingress.length > 0) return 'lets others connect to sandboxes'
+  if (!made!.policyTypes!.every((type) => policyTypes.includes(type)))
+    return 'does not restrict both directions'
+  if (ingress.length > 0) return 'allows connections to sandboxes'
   if (!egress.every((rule) => isWithin(rule, made!.egress!)))
-    return 'lets sandboxes reach more than it should'
+    return 'allows sandboxes to reach more than it should'
 }
 
-/** A rule without peers is for all addresses, and a peer without an address block is for pods. */
+/** A rule without peers applies to all addresses, and a peer without an address block applies to pods. */
 const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPolicyEgressRule[]) =>
   (to ?? []).length > 0 &&
   to!.every(({ ipBlock }) =>
@@ -78,12 +79,12 @@ const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPol
       ),
   )
 
-/** A policy without rules closes only. */
+/** A policy without rules only denies. */
 const opens = ({ spec: { policyTypes = [], ingress = [], egress = [] } = {} }: V1NetworkPolicy) =>
   (ingress.length > 0 && policyTypes.includes('Ingress')) ||
   (egress.length > 0 && policyTypes.includes('Egress'))
 
-/** A sandbox's own label has a value that no test pod has, so a selector of that may apply. */
+/** A selector on the sandbox label may apply, because real sandboxes have other values than the trial pod. */
 function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector = {}, pod: V1Pod): boolean {
   const labels = pod.metadata?.labels ?? {}
   const all = [
@@ -99,7 +100,7 @@ function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector =
 }
 
 export function compareLabels(labels: Record<string, string> = {}): Difference[] {
-  return Object.entries(namespaceWalls.podSecurity)
+  return Object.entries(namespaceIsolation.podSecurity)
     .filter(([key, value]) => labels[key] !== value)
     .map(([key, value]) => ({
       what: `the namespace's label ${key} is ${labels[key] ?? 'missing'}, not ${value}`,
@@ -107,18 +108,18 @@ export function compareLabels(labels: Record<string, string> = {}): Difference[]
     }))
 }
 
-/** Whether something in the cluster takes a wall from each new pod. */
-export function comparePod(sent: V1Pod, taken: V1Pod): Difference[] {
+/** Detects admission plugins that weaken the isolation of new pods. */
+export function comparePod(sent: V1Pod, accepted: V1Pod): Difference[] {
   const changes = [
-    sent.spec?.runtimeClassName === taken.spec?.runtimeClassName ? [] : ['spec.runtimeClassName'],
-    // A cluster that does not know user namespaces forgets it.
-    sent.spec?.hostUsers === taken.spec?.hostUsers ? [] : ['spec.hostUsers'],
-    sent.metadata?.labels?.[labelNames.role] === taken.metadata?.labels?.[labelNames.role]
+    sent.spec?.runtimeClassName === accepted.spec?.runtimeClassName ? [] : ['spec.runtimeClassName'],
+    // A cluster without support for user namespaces drops this field.
+    sent.spec?.hostUsers === accepted.spec?.hostUsers ? [] : ['spec.hostUsers'],
+    sent.metadata?.labels?.[labelNames.role] === accepted.metadata?.labels?.[labelNames.role]
       ? []
       : [labelNames.role],
   ].flat()
   return changes.map((field) => ({
-    what: `the cluster changes ${field} of the pods of sandboxes`,
+    what: `the cluster changes ${field} of sandbox pods`,
     help: 'Exempt the namespace from the webhook or policy that does so.',
   }))
 }
@@ -143,8 +144,8 @@ export function findMissingRights(rules: readonly V1ResourceRule[]): Right[] {
 
 export function describeMissing(rights: readonly Right[]): Difference[] {
   if (rights.length === 0) return []
-  const words = rights.map(({ resource, verb }) => `${verb} ${resource}`)
-  return [{ what: `the workers' role may not ${words.join(', ')}`, help: runClusterHint }]
+  const missing = rights.map(({ resource, verb }) => `${verb} ${resource}`)
+  return [{ what: `the workers' role may not ${missing.join(', ')}`, help: runClusterHint }]
 }
 
 export function describeDifferences(differences: readonly Difference[]): string {

@@ -1,20 +1,20 @@
-/** Ends the processes of a pod that may have no room for one more. */
+/** Ends the processes of a pod that may have reached its process limit. */
 import { once } from 'node:events'
 import { withTimeout } from '../../../shared/lib/timeout.ts'
 import { DriverUnavailable, PodExhausted, type Process } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-/** Milliseconds that its rounds may take. That is work, and no silence. */
+/** Milliseconds that all rounds together may take. */
 const roundsMs = 10_000
 
-/** How often it looks again for processes: those that were killed take a moment to go. */
+/** Several rounds are needed, because killed processes take a moment to disappear. */
 const maxRounds = 100
 
 /**
- * The shell starts no process: all that it calls is its own. A runtime puts it into the pod whatever the limit says.
- * Process 1 and the first one after it keep the pod. One signal stops all others at the same moment, so no fork gets
- * past it, and who is stopped makes no room for more. But who loses its parent goes on, unless a hang-up ends it. So
- * all are stopped again before each round.
+ * The script uses only shell builtins, so it starts no process, and container runtimes start the shell itself
+ * regardless of the pod's limit. Process 1 and the first one after it keep the pod running. One signal stops all others
+ * at the same moment, so that none can fork, and stopped processes still count against the limit. The kernel sends
+ * SIGHUP and SIGCONT to stopped processes whose group is orphaned, so each round stops all of them again.
  */
 export const killAllArgv = [
   '/bin/sh',
@@ -27,19 +27,19 @@ for p in [0-9]*; do case $p in 1|$$|$main) ;; *) left=yes; kill -KILL "$p" 2>/de
 kill -CONT "$main"; echo done; read -r _`,
 ]
 
-/** @throws {DriverUnavailable} it did not say that it is done */
+/** @throws {DriverUnavailable} the script did not report completion */
 export async function killAllProcesses(process: Process): Promise<void> {
   for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
   process.stderr.resume()
   try {
-    const word = once(process.stdout, 'data').then(() => undefined)
+    const done = once(process.stdout, 'data').then(() => undefined)
     const end = await withTimeout(
       roundsMs,
-      Promise.race([word.catch(() => process.ended), process.ended]),
+      Promise.race([done.catch(() => process.ended), process.ended]),
       late,
     )
     if (end === undefined) return
-    const why = end.kind === 'lost' ? end.why : `it ended with status ${end.code}`
+    const why = end.kind === 'lost' ? end.why : `it exited with code ${end.code}`
     const resource = usedUpBy(why)
     throw resource ? new PodExhausted(resource, why) : new DriverUnavailable(why)
   } finally {

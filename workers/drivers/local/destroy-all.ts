@@ -1,19 +1,19 @@
-/** Ends local sandboxes, which outlive their worker by design. As a script it ends those of the folder in its argument. */
+/** Destroys local sandboxes, which outlive their worker by design. As a script, its argument is their directory. */
 import { killPod } from './kill-pod.ts'
 import { withLock } from './lock.ts'
 import { readPods } from './state.ts'
 
 /**
- * Ends every sandbox whose folder is in `directory`, of any installation, and removes it.
- * @returns how many there were
+ * Destroys every sandbox whose folder is in `directory`, of any installation.
+ * @returns their number
  */
 export async function destroyAllSandboxes(directory: string): Promise<number> {
   const pods = await readPods(directory)
-  const ends = await Promise.allSettled(
+  const results = await Promise.allSettled(
     pods.map((pod) => withLock(directory, pod.name, () => killPod(directory, pod))),
   )
-  // One that cannot be ended must not keep the others alive.
-  for (const end of ends) if (end.status === 'rejected') throw end.reason
+  // Throws only now, so that a failure for one sandbox does not prevent the destruction of the others.
+  for (const result of results) if (result.status === 'rejected') throw result.reason
   return pods.length
 }
 

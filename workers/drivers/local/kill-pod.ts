@@ -1,4 +1,4 @@
-/** Ends a sandbox for good: its processes, its control groups, its files. Safe to repeat. */
+/** Destroys a sandbox with its processes, control groups and files. Idempotent. */
 import { execFile } from 'node:child_process'
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,17 +9,17 @@ import { identify, isAlive, kill, killPid, type ProcessId } from './process-id.t
 import { type LocalPod, podFolder, readSupervisor, readText } from './state.ts'
 
 const run = promisify(execFile)
-const pollEveryMs = 1
+const pollIntervalMs = 1
 const retryBudgetMs = 2_000
 
-/** Resolves when nothing of the pod is left. The caller holds the pod's lock. */
+/** Resolves when the pod has been removed completely. The caller holds the pod's lock. */
 export async function killPod(directory: string, pod: LocalPod): Promise<void> {
   await endProcesses(directory, pod)
   for (const group of pod.cgroups) await killCgroup(group)
   await removeFiles(directory, pod)
 }
 
-/** Ends a pod that broke a limit, and records why. The caller holds the pod's lock. */
+/** Ends a pod that has exceeded a limit, and records why. The caller holds the pod's lock. */
 export async function evictPod(directory: string, pod: LocalPod, why: string): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'evicted'), why, { mode: 0o600 })
   await endProcesses(directory, pod)
@@ -27,7 +27,7 @@ export async function evictPod(directory: string, pod: LocalPod, why: string): P
 
 /**
  * Ends all processes in the pod except its first one, which then starts a new agent. They are killed in one step, so
- * this waits for one of them.
+ * this waits for only one of them.
  */
 export async function killProcessesInside(directory: string, pod: LocalPod): Promise<void> {
   const first = await findFirstProcess(directory, pod, await readSupervisor(directory, pod.name))
@@ -40,7 +40,7 @@ export async function killProcessesInside(directory: string, pod: LocalPod): Pro
   if (isAlive(oldest)) throw new Error('the processes of the sandbox did not end')
 }
 
-/** Kills the first process, which takes all others with it. bwrap and the supervisor follow. */
+/** Kills the first process. The kernel then kills the rest of its pid namespace, and bwrap and the supervisor exit. */
 async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   const supervisor = await readSupervisor(directory, pod.name)
   const first = await findFirstProcess(directory, pod, supervisor)
@@ -50,7 +50,7 @@ async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   if (supervisor && (isAlive(supervisor) || !first)) await endByForce(directory, pod, supervisor)
 }
 
-/** For a sandbox that is just starting, or does not end as it should. */
+/** Handles a sandbox that is still starting, or did not end otherwise. */
 async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessId): Promise<void> {
   kill(supervisor)
   const workspace = join(podFolder(directory, pod.name), 'workspace')
@@ -63,7 +63,7 @@ async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessI
   await waitForEnd(supervisor)
 }
 
-/** The pid that bwrap recorded, if that process is in this pod's workspace; the pid may be another's by now. */
+/** Finds the pid that bwrap recorded. Checks the process' mounts, because the pid may have been reused. */
 async function findFirstProcess(
   directory: string,
   pod: LocalPod,
@@ -75,25 +75,25 @@ async function findFirstProcess(
     const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1])
     const mounts = pid ? await readText(`/proc/${pid}/mountinfo`).catch(() => undefined) : undefined
     if (mounts?.includes(`/${pod.name}/workspace /workspace `)) return identify(pid)
-    // Bubblewrap may not have made it yet.
+    // bwrap may not have started it yet.
     if (!supervisor || !isAlive(supervisor) || performance.now() > end) return undefined
-    await sleep(pollEveryMs)
+    await sleep(pollIntervalMs)
   }
 }
 
 async function waitForEnd(id: ProcessId): Promise<void> {
   const end = performance.now() + retryBudgetMs
-  while (isAlive(id) && performance.now() < end) await sleep(pollEveryMs)
+  while (isAlive(id) && performance.now() < end) await sleep(pollIntervalMs)
 }
 
-/** `pod.json` goes last, so that a pod whose deletion is interrupted can be deleted again. */
+/** Removes the workspace before `pod.json`, so that an interrupted deletion can be repeated. */
 async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
   await removeTree(join(folder, 'workspace'))
   await removeTree(folder)
 }
 
-/** The user may have made folders without permissions, or deeper than a path can be long. */
+/** The user may have created folders without permissions, or with paths that exceed the kernel's limit. */
 async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 20 })

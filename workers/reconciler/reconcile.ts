@@ -22,10 +22,9 @@ import { discardWarmPod } from '../pool/make.ts'
 import { destroyReasonOf } from './deaths.ts'
 import { deleteExpiredRows } from './forget.ts'
 
-/** Milliseconds. Younger rows and pods are left to their jobs. */
-const newbornMs = 5_000
-/** Actions that run at the same time. */
-const atOnce = 64
+/** Milliseconds during which a new or destroyed row is left to its job. */
+const jobGraceMs = 5_000
+const maxConcurrentActions = 64
 /** Milliseconds that a pass waits for its actions. */
 const passMs = 5_000
 
@@ -36,29 +35,29 @@ export type Action =
       sandboxId: string
       reason: 'expired' | 'start_failed' | 'pod_failed'
       detail: string | null
-      /** The name of its pod if that is not listed. */
-      lost?: string
+      /** The name of the sandbox's pod, if the cluster does not list it. */
+      missingPod?: string
     }
   | { kind: 'delete'; sandboxId: string }
-  /** Its warm pod was not assigned. */
+  /** The claimed pod does not carry the sandbox's id yet. */
   | { kind: 'assign'; sandboxId: string }
-  /** Its warm pod, of this name, is dead or not listed, and nothing has run in it. */
-  | { kind: 'replace'; sandboxId: string; lost: string }
+  /** The claimed pod is dead or not listed, and no command has run in it. */
+  | { kind: 'replace'; sandboxId: string; missingPod: string }
   /** An unclaimed warm pod is dead. */
   | { kind: 'discard'; pod: WarmPod }
   | { kind: 'delete stray'; pod: PodState }
 
 type ReconcilerContext = PodsContext & { id: string }
 
-/** Runs until the signal aborts. A pass that fails is logged, and the next one tries again. */
+/** Runs until the signal aborts. A failed pass is logged, and the next one retries. */
 export async function runReconciler(worker: ReconcilerContext, signal: AbortSignal): Promise<void> {
-  const mendAll = makeMender(worker)
+  const applyActions = makeActionRunner(worker)
   const endOrphans = makeOrphanReconciler(worker)
   while (!signal.aborted) {
     try {
-      await sweep(worker, mendAll, endOrphans)
+      await reconcile(worker, applyActions, endOrphans)
     } catch (error) {
-      worker.log.warn({ err: error }, 'the sweep could not finish; it tries again')
+      worker.log.warn({ err: error }, 'a reconciler pass failed; the next one will retry')
     }
     await sleep(worker.settings.reconcileIntervalSeconds * 1000, undefined, { signal }).catch(() => {})
   }
@@ -68,39 +67,39 @@ export async function runReconciler(worker: ReconcilerContext, signal: AbortSign
 const dueShare = 0.9
 
 /**
- * Does one pass; nothing when a worker has begun one within this interval. One that takes longer may meet the next: each
- * action reads its row again, and may be done twice.
+ * Does nothing if any worker has started a pass within this interval. A pass may overlap the next one, because each
+ * action reads its row again and is idempotent.
  */
-async function sweep(
+async function reconcile(
   worker: ReconcilerContext,
-  mendAll: ReturnType<typeof makeMender>,
+  applyActions: ReturnType<typeof makeActionRunner>,
   endOrphans: () => Promise<void>,
 ): Promise<void> {
   const { db, metrics, settings } = worker
   if (!(await claimReconcilePass(db, dueShare * settings.reconcileIntervalSeconds))) return
-  const measured = metrics.reconcileIntervalSeconds.startTimer()
-  // Rows are read first, then pods. A sandbox that is admitted in between has a pod and no row here, and is looked up
-  // again before anything is done to it. A claim moves a pod from the warm ones to the sandboxes: read in this order,
-  // it is in one of them.
+  const stopTimer = metrics.reconcileIntervalSeconds.startTimer()
+  // Rows are read before pods. A sandbox that is admitted between the two reads has a pod and no row here; `removePod`
+  // reads the rows again before it deletes that pod. A claim turns a warm pod's row into a sandbox's row, so reading
+  // warm pods first finds the pod in at least one of the two.
   const warm = await findWarmPods(db)
   const rows = await findUnreaped(db)
   const pods = await listPods(worker)
-  const planned = planSweep(rows, pods, await readClock(db), settings.sandbox.startSeconds, warm)
-  // Pods are listed once more before anything is done about a lost one: once for all, since a list costs what there is.
-  const isAnyLost = planned.some((action) => lostOf(action) !== undefined)
-  await mendAll(isAnyLost ? leaveFound(planned, await listPods(worker)) : planned)
+  const planned = planActions(rows, pods, await readClock(db), settings.sandbox.startSeconds, warm)
+  // A second list confirms that pods are missing. One list serves all actions, because its cost grows with the pods.
+  const isAnyMissing = planned.some((action) => missingPodOf(action) !== undefined)
+  await applyActions(isAnyMissing ? omitFoundPods(planned, await listPods(worker)) : planned)
   await endOrphans()
   await deleteExpiredRows(worker)
   for (const id of await removeDeletedAccounts(db))
     worker.log.info({ account_id: id }, 'an account was deleted')
-  measured()
+  stopTimer()
 }
 
 /**
  * Plans the actions as a pure function of rows, pods and time.
- * @param pods undefined when the cluster is unreachable: expired sandboxes are ended anyway
+ * @param pods undefined when the cluster is unreachable. Expired sandboxes are ended anyway
  */
-export function planSweep(
+export function planActions(
   rows: readonly SandboxRow[],
   pods: readonly PodState[] | undefined,
   now: Date,
@@ -109,9 +108,9 @@ export function planSweep(
 ): Action[] {
   const seen = pods && new Map(pods.map((pod) => [pod.name, pod]))
   const live = rows.filter((row) => !row.destroyed_at).map((row) => podOf(row).name)
-  const known = new Set([...live, ...warm.map((pod) => pod.name)])
-  const strays = (pods ?? []).filter((pod) => !known.has(pod.name))
-  // A warm pod that still starts is left to the pool.
+  const owned = new Set([...live, ...warm.map((pod) => pod.name)])
+  const orphans = (pods ?? []).filter((pod) => !owned.has(pod.name))
+  // The pool itself handles warm pods that are still starting.
   const isDead = (pod: WarmPod) =>
     pod.ready_at !== null && seen !== undefined && (seen.get(pod.name)?.death ?? !seen.has(pod.name))
   return [
@@ -119,17 +118,20 @@ export function planSweep(
       .map((row) => decideRow(row, seen && { pod: seen.get(podOf(row).name) }, now, startSeconds))
       .filter((it) => it !== undefined),
     ...warm.filter(isDead).map((pod): Action => ({ kind: 'discard', pod })),
-    ...strays.map((pod): Action => ({ kind: 'delete stray', pod })),
+    ...orphans.map((pod): Action => ({ kind: 'delete stray', pod })),
   ]
 }
 
-const lostOf = (action: Action) => ('lost' in action ? action.lost : undefined)
+const missingPodOf = (action: Action) => ('missingPod' in action ? action.missingPod : undefined)
 
-/** Omits actions for lost pods that exist after all; all of them when the cluster is unreachable. */
-export function leaveFound(actions: readonly Action[], pods: readonly PodState[] | undefined): Action[] {
+/**
+ * Omits the actions whose missing pod is alive in this list. Without a list, all actions for missing pods are omitted,
+ * because nothing confirms that the pods are missing.
+ */
+export function omitFoundPods(actions: readonly Action[], pods: readonly PodState[] | undefined): Action[] {
   const living = pods && new Set(pods.filter(({ death }) => !death).map(({ name }) => name))
   const isFound = (name: string | undefined) => name !== undefined && (living?.has(name) ?? true)
-  return actions.filter((action) => !isFound(lostOf(action)))
+  return actions.filter((action) => !isFound(missingPodOf(action)))
 }
 
 function decideRow(
@@ -142,7 +144,7 @@ function decideRow(
   const age = now.getTime() - startOf(row).getTime()
   if (row.destroyed_at) {
     const sinceMs = now.getTime() - row.destroyed_at.getTime()
-    return sinceMs > newbornMs ? { kind: 'delete', sandboxId } : undefined
+    return sinceMs > jobGraceMs ? { kind: 'delete', sandboxId } : undefined
   }
   if (row.expires_at <= now) return { kind: 'end', sandboxId, reason: 'expired', detail: null }
   if (!row.ready_at && age >= startSeconds * 1000) {
@@ -152,13 +154,15 @@ function decideRow(
   const end = seen?.pod?.death && destroyReasonOf(seen.pod.death, row, now)
   const isGone = seen !== undefined && !seen.pod
   if (row.ready_at && row.claim === 'unused' && (isGone || (end && end.reason !== 'expired'))) {
-    return { kind: 'replace', sandboxId, lost: podOf(row).name }
+    return { kind: 'replace', sandboxId, missingPod: podOf(row).name }
   }
   if (end) return { kind: 'end', sandboxId, ...end }
-  if (!row.ready_at) return age > newbornMs ? { kind: 'create', sandboxId } : undefined
-  if (isGone) return { kind: 'end', sandboxId, reason: 'pod_failed', detail: 'Gone', lost: podOf(row).name }
-  const isUntold = row.pod_since && row.claim !== 'replaced' && seen?.pod?.sandboxId !== sandboxId
-  return seen && isUntold && age > newbornMs ? { kind: 'assign', sandboxId } : undefined
+  if (!row.ready_at) return age > jobGraceMs ? { kind: 'create', sandboxId } : undefined
+  if (isGone) {
+    return { kind: 'end', sandboxId, reason: 'pod_failed', detail: 'Gone', missingPod: podOf(row).name }
+  }
+  const isUnassigned = row.pod_since && row.claim !== 'replaced' && seen?.pod?.sandboxId !== sandboxId
+  return seen && isUnassigned && age > jobGraceMs ? { kind: 'assign', sandboxId } : undefined
 }
 
 async function listPods({
@@ -168,51 +172,51 @@ async function listPods({
   try {
     return await driver.list()
   } catch (error) {
-    log.warn({ err: error }, 'the sweep cannot list the pods; it looks at the rows alone')
+    log.warn({ err: error }, 'the reconciler cannot list the pods; it uses only the rows')
     return undefined
   }
 }
 
 /**
- * Applies the actions of a pass. Long ones continue beside the next pass, which skips them.
- * @returns a function that resolves when all actions are done, at the latest after {@link passMs}
+ * Returns a function that applies the actions of a pass, and resolves when all are done or {@link passMs} have passed.
+ * The next pass skips actions that are still running.
  */
-function makeMender(worker: PodsContext): (actions: Action[]) => Promise<void> {
-  const limit = pLimit(atOnce)
-  const underWay = new Map<string, Promise<void>>()
+function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<void> {
+  const limit = pLimit(maxConcurrentActions)
+  const running = new Map<string, Promise<void>>()
 
-  const begin = async (action: Action, key: string) => {
+  const run = async (action: Action, key: string) => {
     try {
-      await mend(worker, action)
+      await applyAction(worker, action)
       worker.metrics.reconcileActions.inc({ action: action.kind })
     } catch (error) {
-      worker.log.warn({ err: error, action: action.kind }, 'the sweep could not mend this; it tries again')
+      worker.log.warn({ err: error, action: action.kind }, 'a reconcile action failed; it will be retried')
     } finally {
-      underWay.delete(key)
+      running.delete(key)
     }
   }
   return async (actions) => {
     for (const action of actions) {
       const key = `${action.kind} ${'pod' in action ? action.pod.uid : action.sandboxId}`
-      if (!underWay.has(key)) underWay.set(key, limit(begin, action, key))
+      if (!running.has(key)) running.set(key, limit(run, action, key))
     }
-    await withTimeout(passMs, Promise.all(underWay.values()))
+    await withTimeout(passMs, Promise.all(running.values()))
   }
 }
 
 /** Each action first reads its row again. */
-async function mend(worker: PodsContext, action: Action): Promise<void> {
+async function applyAction(worker: PodsContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':
       return await createPod(worker, action.sandboxId)
     case 'delete':
       return await reapPod(worker, action.sandboxId)
     case 'end':
-      return await mendEnd(worker, action)
+      return await endSandbox(worker, action)
     case 'assign':
       return await assignPod(worker, action.sandboxId)
     case 'replace':
-      return await mendReplace(worker, action)
+      return await replaceMissingPod(worker, action)
     case 'discard':
       return void (await discardWarmPod(worker, action.pod))
     case 'delete stray':
@@ -220,21 +224,21 @@ async function mend(worker: PodsContext, action: Action): Promise<void> {
   }
 }
 
-async function mendReplace(
+async function replaceMissingPod(
   worker: PodsContext,
-  { sandboxId, lost }: Action & { kind: 'replace' },
+  { sandboxId, missingPod }: Action & { kind: 'replace' },
 ): Promise<void> {
   const row = await findSandbox(worker.db, sandboxId)
-  if (row && podOf(row).name === lost) await replacePod(worker, row)
+  if (row && podOf(row).name === missingPod) await replacePod(worker, row)
 }
 
-async function mendEnd(worker: PodsContext, action: Action & { kind: 'end' }) {
-  const { sandboxId, reason, detail, lost } = action
-  if (lost !== undefined) {
-    // It may have another pod by now.
+async function endSandbox(worker: PodsContext, action: Action & { kind: 'end' }) {
+  const { sandboxId, reason, detail, missingPod } = action
+  if (missingPod !== undefined) {
+    // The sandbox may already have another pod.
     const row = await findSandbox(worker.db, sandboxId)
-    if (!row || podOf(row).name !== lost) return
+    if (!row || podOf(row).name !== missingPod) return
   }
-  const point = 'sweep or watch: the row is ended, the pod lives'
+  const point = 'reconcile or watch: the row is ended, the pod lives'
   await destroyAndDeletePod(worker, sandboxId, reason, detail, point)
 }
