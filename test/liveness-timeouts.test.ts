@@ -1,7 +1,7 @@
 /** The order of the liveness timeouts between processes. */
 import { expect, test } from 'vitest'
 import { marginMs } from '../api/exec/load-exec.ts'
-import { livenessTimeoutsOf, stillMs, defaultSeconds } from '../shared/platform/liveness-timeouts.ts'
+import { defaultSeconds, livenessTimeoutsOf, stillMs } from '../shared/platform/liveness-timeouts.ts'
 import { announceEveryMs } from '../shared/rpc/worker-registry.ts'
 
 test('match the documented values by default', () => {

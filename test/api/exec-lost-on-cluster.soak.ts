@@ -98,7 +98,9 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
     const rows = await world.db.query<{ status: string; reason: string | null }>('select * from exec')
     expect(rows.filter(({ status }) => status !== 'exited' && status !== 'killed')).toEqual([])
     // The others left before their command had started.
-    expect(rows.filter(({ reason }) => reason === 'its client disconnected').length).toBeGreaterThan(100 - busy)
+    expect(rows.filter(({ reason }) => reason === 'its client disconnected').length).toBeGreaterThan(
+      100 - busy,
+    )
     await Promise.all(sandboxes.slice(1).map((at) => alice.call('destroySandbox', { params: at })))
   })
 

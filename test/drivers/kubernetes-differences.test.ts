@@ -114,7 +114,9 @@ describe('an additional policy', () => {
       }),
     ],
   ])('is reported when it %s, unless its name is allowed', (_, policy) => {
-    expect(compare([made(), policy])).toEqual(['the network policy extra allows connections to or from sandboxes'])
+    expect(compare([made(), policy])).toEqual([
+      'the network policy extra allows connections to or from sandboxes',
+    ])
     expect(compare([made(), policy], 'internet', ['another', 'extra'])).toEqual([])
   })
 

@@ -109,7 +109,8 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     const name = 'open'
     const body = { metadata: { name }, spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{}] } }
     await network.createNamespacedNetworkPolicy({ namespace: world.namespace, body })
-    const words = /network policy open allows connections .* Delete open, or add it to SANDBOX_NETWORK_POLICIES/
+    const words =
+      /network policy open allows connections .* Delete open, or add it to SANDBOX_NETWORK_POLICIES/
     await responseOf(driver, words)
     await expect(driver.create(request())).rejects.toThrow(ClusterMisconfigured)
     const allowing = world.open({ SANDBOX_NETWORK_POLICIES: name })

@@ -156,9 +156,7 @@ describeConcurrently('a later start', () => {
       await stack.ready()
       const [, worker] = await stack.waitForOutput(/worker listens (\d+)/)
       process.kill(Number(worker), 'SIGKILL')
-      await stack.waitForOutput(
-        /worker ended with SIGKILL\. Restarting it in 0.5 s\.[\s\S]*worker listens/,
-      )
+      await stack.waitForOutput(/worker ended with SIGKILL\. Restarting it in 0.5 s\.[\s\S]*worker listens/)
 
       const pidFile = join(clone.folder, '.data', 'postgres', 'postmaster.pid')
       const [postgres] = readFileSync(pidFile, 'utf8').split('\n')

@@ -16,7 +16,7 @@ describe.skipIf(!hasCluster)('an unreachable cluster', () => {
     }
 
     await world.startWorker()
-    await world.eventually(async () => /cannot be reached/.test((await ready()).cluster ?? ''), 15_000)
+    await world.eventually(async () => /is unreachable/.test((await ready()).cluster ?? ''), 15_000)
     expect(await ready()).toMatchObject({ status: 503, postgres: 'ok', redis: 'ok', workers: 'ok' })
     await expect(alice.call('createSandbox')).rejects.toMatchObject({ status: 503, code: 'unavailable' })
 

@@ -59,7 +59,10 @@ test('a stream that ends without a sentinel loses no byte', () => {
 })
 
 test('treats a sentinel that is followed by other bytes as output, and finds the next one', () => {
-  const junk = fc.string({ unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', sentinelPrefix, mark), maxLength: 12 })
+  const junk = fc.string({
+    unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', sentinelPrefix, mark),
+    maxLength: 12,
+  })
   fc.assert(
     fc.property(fc.array(junk, { maxLength: 6 }), fc.array(fc.nat(), { maxLength: 12 }), (junks, places) => {
       const lines = junks.filter((text) => !/^ \d{1,3}\n/.test(text))

@@ -2,7 +2,7 @@
  * Workers that receive SIGTERM: they finish their commands, and others take over. Concurrent, because most tests wait.
  */
 import { expect, test } from 'vitest'
-import { livenessTimeoutsOf, defaultSeconds } from '../../shared/platform/liveness-timeouts.ts'
+import { defaultSeconds, livenessTimeoutsOf } from '../../shared/platform/liveness-timeouts.ts'
 import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { bytesOf, readEvents } from '../support/events.ts'
 import { defaultLiveness } from '../support/eventually.ts'
