@@ -15,7 +15,7 @@ const withTimes = [
   'test/drivers/local-workers.test.ts',
   'test/hostile/login.test.ts',
   'test/start/stack.test.ts',
-  'test/workers/{cluster-missing,ends,frozen,frozen-start,late,orphans,pool}.test.ts',
+  'test/workers/{cluster-missing,exit-status-writer,frozen,frozen-start,orphans,pool,stale-worker}.test.ts',
 ]
 
 /** Files of the gate that depend on the tools of an image. Here they run in every image. */
@@ -42,7 +42,7 @@ export const onlyLocal = [
   'test/hostile/*.soak.ts',
   'test/hostile/login.test.ts',
   'test/start/stack.test.ts',
-  'test/workers/{ends,frozen-start}.test.ts',
+  'test/workers/{exit-status-writer,frozen-start}.test.ts',
 ]
 
 export const suites = ['test/**/*.soak.ts', ...withTimes, ...inEveryImage, ...withRounds]

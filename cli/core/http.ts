@@ -124,7 +124,7 @@ const timeout = (milliseconds: number) =>
 export function explain(error: NodeJS.ErrnoException, { origin }: URL, reached: boolean): ConnectionError {
   const { code = '', message } = error
   const fail = (text: string, hint?: string) => new ConnectionError(text, hint, reached)
-  const check = 'Check that the address is correct (`sandlot config show`) and that the service is running.'
+  const check = 'Check the address (`sandlot config show`), and check that the service is running.'
   if (code === 'ECONNREFUSED') return fail(`${origin} refused the connection.`, check)
   if (code === 'ENOTFOUND') return fail(`The host name in ${origin} does not exist.`, check)
   if (code === 'EAI_AGAIN')

@@ -67,7 +67,7 @@ test('reads and changes are documented as counted by each API process', async ()
   const first = await Promise.all(Array.from({ length: 200 }, () => read(0)))
   expect(first.some(({ status }) => status === 429)).toBe(true)
   expect((await read(1)).status).toBe(404)
-  const words = 'Each API process counts for itself, so N of them allow N times as much.'
+  const words = 'Each API process counts separately, so N processes allow N times as many.'
   const page = readPage('docs/settings.md').split('\n')
   for (const name of ['RATE_READS_PER_MINUTE', 'RATE_CHANGES_PER_MINUTE']) {
     expect(page.find((line) => line.includes(name))).toContain(words)

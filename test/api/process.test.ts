@@ -57,7 +57,7 @@ describe('a start', () => {
     other.close()
     expect(code).toBe(2)
     expect(words).toContain(`127.0.0.1:${port}`)
-    expect(words).toContain(`taken by another process. Set ${name} to another`)
+    expect(words).toContain(`another process uses this port. Set ${name} to another port.`)
     expect(words).not.toMatch(/^\s+at /m)
   })
 })

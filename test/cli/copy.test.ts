@@ -163,7 +163,7 @@ test('rejects arguments that are not UTF-8, which Node alters', async () => {
   expect(await run("exec -- printf %s $'a\\xff'")).toMatchObject({
     code: 125,
     stdout: '',
-    stderr: expect.stringContaining('is not UTF-8'),
+    stderr: expect.stringContaining('is not valid UTF-8'),
   })
   for (const words of ["files view $'caf\\xe9'", "cp $'caf\\xe9' :"])
     expect(await run(words), words).toMatchObject({ code: 2, stdout: '' })
@@ -187,7 +187,7 @@ test('reports the cause of each failure', async () => {
   const fails = async (args: string[], code: number, words: string) =>
     expect(await cp(...args)).toMatchObject({ code, stderr: expect.stringContaining(words) })
   await fails([folder, ':a-file'], 1, 'a-file is a file')
-  await fails([':nothing', local('x')], 3, 'no file at this path')
+  await fails([':nothing', local('x')], 3, 'No file exists at this path')
   await fails([local('nothing'), ':x'], 1, 'cannot be read')
   await fails([folder, local('x')], 2, 'Write SESSION:PATH')
   await fails([':a', ':b'], 2, 'must be local')

@@ -232,7 +232,7 @@ describe.runIf(hasCgroups)('with limits', () => {
 test('a worker does not start where bubblewrap does not work, and reports how to fix it', () => {
   const open = () => openDriver({ bwrap: '/no/such/bwrap' })
   expect(open).toThrow(SettingsError)
-  expect(open).toThrow(/no walls[\s\S]*\/no\/such\/bwrap[\s\S]*apt-get install bubblewrap/i)
+  expect(open).toThrow(/cannot be isolated[\s\S]*\/no\/such\/bwrap[\s\S]*apt-get install bubblewrap/i)
 })
 
 /** Runs a script in a sandbox of an ordinary user. @returns its result, and the directory of its sandboxes */

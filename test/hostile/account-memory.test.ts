@@ -36,7 +36,7 @@ test('counts unread stdin until its command ends, and rejects a command above th
         expect(answer).toMatchObject({
           status: 429,
           code: 'rate_limited',
-          message: expect.stringContaining('stdin that its commands have yet to read'),
+          message: expect.stringContaining('unread stdin'),
         })
         return ids
       }

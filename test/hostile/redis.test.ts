@@ -92,7 +92,7 @@ test('a worker with an unsigned or wrongly signed entry receives no calls', asyn
   for (const result of results) expect(result).toMatchObject({ status: 'exited', stdout: `${canary}\n` })
   expect(spy.heard().toString('latin1')).toBe('')
   const warnings = () =>
-    world.apis[0]!.lines.filter(({ msg }) => msg.startsWith('Redis lists a worker whose entry'))
+    world.apis[0]!.lines.filter(({ msg }) => msg.startsWith('ignoring a worker in Redis whose entry'))
   await world.eventually(async () => {
     await exec({ command: 'true' })
     return warnings().length > 0
