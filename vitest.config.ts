@@ -17,7 +17,7 @@ const all = 'test/**/*.test.{ts,tsx}'
 
 /** Files that measure their own process: its memory, its event loop, or warnings that Node prints once. */
 const apart = [
-  'test/{standstill,timers}.test.ts',
+  'test/{event-loop-stall,timers}.test.ts',
   'test/workers/{output,output-log,parsers,redactor}.test.ts',
 ]
 

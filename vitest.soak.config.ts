@@ -15,12 +15,12 @@ const withTimes = [
   'test/drivers/local-workers.test.ts',
   'test/hostile/login.test.ts',
   'test/start/stack.test.ts',
-  'test/workers/{cluster-missing,ends,frozen,frozen-start,late,orphans,pool}.test.ts',
+  'test/workers/{cluster-missing,exit-status-writer,frozen,frozen-start,orphans,pool,stale-worker}.test.ts',
 ]
 
 /** Files of the gate that depend on the tools of an image. Here they run in every image. */
 const inEveryImage = [
-  'test/api/files-at-once.test.ts',
+  'test/api/concurrent-writes.test.ts',
   'test/api/files-raw.test.ts',
   'test/api/files-search.test.ts',
   'test/cli/copy-entries.test.ts',
@@ -29,7 +29,7 @@ const inEveryImage = [
 ]
 
 /** Files of the gate that run more rounds here. */
-const withRounds = ['test/drivers/kubernetes-walls.test.ts']
+const withRounds = ['test/drivers/kubernetes-isolation.test.ts']
 
 /** Suites for the local driver only, which `--driver kubernetes` skips. test/start/suites.test.ts checks this list. */
 export const onlyLocal = [
@@ -42,7 +42,7 @@ export const onlyLocal = [
   'test/hostile/*.soak.ts',
   'test/hostile/login.test.ts',
   'test/start/stack.test.ts',
-  'test/workers/{ends,frozen-start}.test.ts',
+  'test/workers/{exit-status-writer,frozen-start}.test.ts',
 ]
 
 export const suites = ['test/**/*.soak.ts', ...withTimes, ...inEveryImage, ...withRounds]

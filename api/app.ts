@@ -1,4 +1,4 @@
-/** What the routes of one API process share: the context and the parts made of it. */
+/** The objects that the routes of an API process share. */
 import type { Context } from '../shared/platform/context.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { makeDummyHashes } from './auth/dummy-hashes.ts'

@@ -2,32 +2,32 @@
 import closeWithGrace from 'close-with-grace'
 import { openContext } from '../shared/platform/context.ts'
 import { readSettings, SettingsError } from '../shared/platform/settings.ts'
-import { endWhenStalled } from '../shared/platform/stall.ts'
+import { exitWhenStalled } from '../shared/platform/stall.ts'
 import { openApi } from './server.ts'
 
-/** Milliseconds to send the last answers, and to close connections. */
+/** Milliseconds for sending the last responses and closing connections. */
 const closeMs = 8_000
-const mostMsAfterError = 12_000
+const maxMsAfterError = 12_000
 
 try {
   const settings = readSettings(process.env, 'api')
   const context = openContext('api', settings)
   if (context.settings.secretsKeys.length > 0) {
     context.log.warn(
-      'SECRETS_KEY is set here, and this process needs only to seal: give it what `npm run admin -- public-key` prints instead',
+      'SECRETS_KEY is set, but an API process only seals. Set the output of `npm run admin -- public-key` instead',
     )
   }
   const api = openApi(context)
-  const mostMs = (settings.leaveSeconds + settings.drainSeconds) * 1000 + closeMs
-  closeWithGrace({ delay: mostMs, logger: context.log }, async ({ err, signal }) => {
-    if (err) context.log.fatal({ err }, 'ending after an error that nothing caught')
-    else context.log.info({ signal }, 'ending')
-    // After an error that nothing caught, it is not relied on for longer than it must be.
-    await api.close(err ? { leaveMs: 0, finishMs: mostMsAfterError } : undefined)
+  const maxMs = (settings.shutdownDelaySeconds + settings.drainSeconds) * 1000 + closeMs
+  closeWithGrace({ delay: maxMs, logger: context.log }, async ({ err, signal }) => {
+    if (err) context.log.fatal({ err }, 'stopping after an uncaught error')
+    else context.log.info({ signal }, 'stopping')
+    // After an uncaught error, the state of the process is not trusted, so it stops soon.
+    await api.close(err ? { leaveMs: 0, finishMs: maxMsAfterError } : undefined)
     await context.close()
   })
   await api.listen()
-  endWhenStalled(context.settings.stallSeconds, context.log)
+  exitWhenStalled(context.settings.stallSeconds, context.log)
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exit(error instanceof SettingsError ? 2 : 1)

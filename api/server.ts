@@ -11,7 +11,7 @@ import type { Context } from '../shared/platform/context.ts'
 import { Problem } from '../shared/platform/problem.ts'
 import { limitRequest } from '../shared/platform/sockets.ts'
 import { commonChecks, listen, openInternalServer, workerChecks } from '../shared/rpc/internal-server.ts'
-import { tellKeys } from '../shared/rpc/key-holders.ts'
+import { announceKeys } from '../shared/rpc/key-holders.ts'
 import { type App, openApp } from './app.ts'
 import { isLocal, makeHostCheck } from './http/allowed-hosts.ts'
 import { aroundRequest, type RequestState } from './http/errors.ts'
@@ -20,24 +20,24 @@ import { StalledClients } from './http/stalled-clients.ts'
 import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
-/** Longer than the idle timeout of common load balancers, which then close first. */
+/** Longer than the idle timeout of common load balancers, so that they close a connection first. */
 const keepAliveMs = 75_000
 const headMs = 20_000
-const lookEveryMs = 5_000
+const checkEveryMs = 5_000
 /** For a streamed body, such as stdin: longer than a sandbox lives. JSON bodies have their own deadline. */
 const uploadMs = 25 * 60 * 60 * 1000
-/** Room for a path and two patterns as long as the contract allows, every character percent-encoded. */
+/** Enough for a path and two patterns of maximum length with every character percent-encoded. */
 const headerBytes = 128 * 1024
-/** For the answers of aborted requests. By default, the whole shutdown fits into a supervisor's 15 s. */
-const tellMs = 1_500
-/** For a connection without a byte once the process is stopping. */
+/** For the responses of aborted requests. By default, the whole shutdown fits into a supervisor's 15 s. */
+const lastResponseMs = 1_500
+/** How long a stopping process waits for the first byte of a connection. */
 const unusedMs = 1_000
 /** For the last requests of health and metrics. */
 const internalMs = 1_000
 /** For the first connection to Redis, without which the process starts too. */
 const firstTryMs = 1_000
 
-/** @throws {SettingsError} when a setting that only the API reads is wrong */
+/** @throws {SettingsError} when a setting that only the API reads is invalid */
 export function openApi(context: Context) {
   const app = openApp(context)
   const requests = new OpenRequests()
@@ -50,40 +50,40 @@ export function openApi(context: Context) {
       shouldUpgradeCallback,
       headersTimeout: headMs,
       requestTimeout: uploadMs,
-      connectionsCheckingInterval: lookEveryMs,
+      connectionsCheckingInterval: checkEveryMs,
       maxHeaderSize: headerBytes,
     },
     serve,
   )
-  // The route answers 100 Continue, once it knows who asks.
+  // The route sends 100 Continue after authentication.
   server.on('checkContinue', serve)
   server.keepAliveTimeout = keepAliveMs
   const endTunnels = serveUpgrades(server, handle)
   const closeUnused = trackUnused(server)
   new StalledClients(context.log).watchAll(server, context.settings.clientStallSeconds)
-  let withdrawKeys: ReturnType<typeof tellKeys> | undefined
-  let isLeaving = false
+  let withdrawKeys: ReturnType<typeof announceKeys> | undefined
+  let isStopping = false
   const internal = openInternalServer(context, {
     ...commonChecks(context),
     ...workerChecks(context),
     process: async () => {
-      if (isLeaving) throw new Error('it is stopping')
+      if (isStopping) throw new Error('it is stopping')
     },
   })
   return {
     /**
      * @returns the ports, the actual ones where 0 was asked for
-     * @throws {SettingsError} when one is taken or cannot be used
+     * @throws {SettingsError} when one is in use or not allowed
      */
     async listen(): Promise<{ port: number; internalPort: number }> {
       const { http, internal: inside, allowedHosts } = context.settings
-      await triedOnce(context.redis)
-      withdrawKeys = tellKeys(context, 'api')
+      await awaitFirstConnection(context.redis)
+      withdrawKeys = announceKeys(context, 'api')
       const internalPort = await listen(internal, inside, 'INTERNAL_PORT')
       const port = await listen(server, http, 'PORT')
       context.log.info({ port, internal_port: internalPort }, 'listening')
       if (allowedHosts.length === 0 && !isLocal(http.host)) {
-        context.log.warn('ALLOWED_HOSTS is not set: requests to other names than localhost are refused')
+        context.log.warn('ALLOWED_HOSTS is not set, so only requests to localhost are accepted')
       }
       return { port, internalPort }
     },
@@ -94,15 +94,15 @@ export function openApi(context: Context) {
      * @param times milliseconds
      */
     async close({
-      leaveMs = context.settings.leaveSeconds * 1000,
+      leaveMs = context.settings.shutdownDelaySeconds * 1000,
       finishMs = context.settings.drainSeconds * 1000,
     } = {}): Promise<void> {
-      isLeaving = true
-      // Clients that ask on a kept connection meanwhile get it closed behind the answer, and not under a request.
+      isStopping = true
+      // Kept connections are closed after a response, so that no request is lost.
       requests.closeBehind()
       if (leaveMs > 0) await sleep(leaveMs)
       const timers = [setTimeout(closeUnused, unusedMs), setTimeout(() => requests.giveUp(), finishMs)]
-      await finish(server, finishMs + tellMs, { endRest: endTunnels, endsIdle: leaveMs === 0 })
+      await finish(server, finishMs + lastResponseMs, { endRest: endTunnels, endsIdle: leaveMs === 0 })
       timers.forEach(clearTimeout)
       await app.apiKeys.close()
       app.workers.close()
@@ -112,14 +112,14 @@ export function openApi(context: Context) {
   }
 }
 
-/** Waits for the first connection, so that the first requests do not fail while it is being established. */
-async function triedOnce(redis: Context['redis']): Promise<void> {
+/** Waits for the connection, so that the first requests do not fail while it is being established. */
+async function awaitFirstConnection(redis: Context['redis']): Promise<void> {
   if (redis.status !== 'ready') await withTimeout(firstTryMs, once(redis, 'ready')).catch(() => {})
 }
 
 function makeKoa(app: App, requests: OpenRequests): Koa {
   const koa = new Koa()
-  koa.on('error', (error) => app.context.log.warn({ err: error }, 'an answer could not be sent'))
+  koa.on('error', (error) => app.context.log.warn({ err: error }, 'could not send a response'))
   koa.use(aroundRequest(app.context, requests))
   const { allowedHosts, http } = app.context.settings
   koa.use(helmet())
@@ -143,32 +143,32 @@ function makeKoa(app: App, requests: OpenRequests): Koa {
 
 function refuseUnknown(koa: RouterContext) {
   const methods = [...new Set((koa.matched ?? []).flatMap((layer) => layer.methods))]
-  if (methods.length === 0) throw new Problem('not_found', 'There is no such route. See /v1/openapi.json.')
-  // Answered here, for every route.
+  if (methods.length === 0) throw new Problem('not_found', 'This route does not exist. See /v1/openapi.json.')
+  // Supported by every route.
   methods.push('OPTIONS')
   koa.set('Allow', methods.join(', '))
   if (koa.method === 'OPTIONS') {
     koa.status = 204
     return
   }
-  throw new Problem('method_not_allowed', `This route takes ${methods.join(', ')}.`)
+  throw new Problem('method_not_allowed', `This route accepts ${methods.join(', ')}.`)
 }
 
-/** @param endsIdle whether idle connections are closed now, or by their clients and `keepAliveMs` */
-async function finish(server: Server, mostMs: number, { endRest = () => {}, endsIdle = true } = {}) {
+/** @param endsIdle closes idle connections now instead of leaving that to clients and `keepAliveMs` */
+async function finish(server: Server, maxMs: number, { endRest = () => {}, endsIdle = true } = {}) {
   if (!server.listening) return
   const closed = new Promise((resolve) => {
     if (endsIdle) server.close(resolve)
-    // Node's server of HTTP would end idle connections first.
+    // The close of Node's HTTP server would end idle connections.
     else SocketServer.prototype.close.call(server, resolve)
   })
   const late = setTimeout(() => {
     server.closeAllConnections()
     endRest()
-  }, mostMs)
-  // A connection that was busy when the close began would otherwise stay open, idle, until then.
-  const sweep = endsIdle ? setInterval(() => server.closeIdleConnections(), 50) : undefined
+  }, maxMs)
+  // Otherwise, a connection that was busy when the close began would stay open and idle until the timeout.
+  const idleTimer = endsIdle ? setInterval(() => server.closeIdleConnections(), 50) : undefined
   await closed
   clearTimeout(late)
-  clearInterval(sweep)
+  clearInterval(idleTimer)
 }

@@ -1,4 +1,4 @@
-/** Checks a token bucket from outside: it took each token at some moment between a request and its response. */
+/** Checks a token bucket from outside. It took each token at an unknown time between a request and its response. */
 
 export interface BucketAnswer {
   /** Milliseconds of one clock. */
@@ -7,7 +7,7 @@ export interface BucketAnswer {
   allowed: boolean
 }
 
-/** @param limit tokens a minute, and in a full bucket */
+/** @param limit tokens per minute, and the tokens of a full bucket */
 export function mistakesOf(history: BucketAnswer[], limit: number): { refused: number; letThrough: number } {
   const perMs = limit / 60_000
   const allowed = history.filter((each) => each.allowed).sort((a, b) => a.from - b.from)
@@ -18,7 +18,7 @@ export function mistakesOf(history: BucketAnswer[], limit: number): { refused: n
   }
 }
 
-/** The emptiest that the bucket can have been: every token was taken as late as it may have been. */
+/** Whether the bucket had a token, even if each earlier one was taken as late as possible. */
 function surelyHadToken(asked: BucketAnswer, allowed: BucketAnswer[], limit: number, perMs: number): boolean {
   let missing = 0
   let at = Number.NEGATIVE_INFINITY
@@ -32,7 +32,7 @@ function surelyHadToken(asked: BucketAnswer, allowed: BucketAnswer[], limit: num
   return missing + 1 <= limit
 }
 
-/** More within some time than a full bucket and what came back in the longest that this time can have been. */
+/** Whether more tokens were taken in some period than a full bucket and the refill of its longest possible duration. */
 function isTooMany(allowed: BucketAnswer[], last: number, limit: number, perMs: number): boolean {
   const end = allowed[last]!.to
   return allowed

@@ -37,13 +37,13 @@ export function drawChart(panels: Panel[]): string {
 }
 
 function drawPanel({ title, unit, bars }: Panel): string {
-  const most = Math.max(...bars.map(({ p99 }) => p99))
+  const longest = Math.max(...bars.map(({ p99 }) => p99))
   const heading = `<text y="16" font-weight="bold">${escaped(`${title} (${unit})`)}</text>`
-  return [heading, ...bars.map((bar, at) => drawBar(bar, height.title + at * height.bar, most))].join('\n')
+  return [heading, ...bars.map((bar, at) => drawBar(bar, height.title + at * height.bar, longest))].join('\n')
 }
 
-function drawBar({ label, ours, median, p90, p99 }: Bar, y: number, most: number): string {
-  const x = (value: number) => (width.label + (value / most) * width.bars).toFixed(1)
+function drawBar({ label, ours, median, p90, p99 }: Bar, y: number, longest: number): string {
+  const x = (value: number) => (width.label + (value / longest) * width.bars).toFixed(1)
   const colour = ours ? colours.ours : colours.theirs
   const length = Number(x(median)) - width.label
   const middle = y + height.bar / 2 - 3

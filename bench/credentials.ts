@@ -15,8 +15,8 @@ import { startServices } from './services.ts'
 const requests = 10_000
 const rounds = 20
 const inFlight = [1, 8, 32]
-const mostUs = 30
-/** With fewer in flight the process sleeps between answers, and being woken costs more than the rest. */
+const maxUs = 30
+/** With fewer in flight, the process sleeps between answers, and waking up costs more than the rest. */
 const busy = 8
 
 export const credentials: Part = {
@@ -82,8 +82,8 @@ export const credentials: Part = {
       rows: rows.map(({ inFlight: _, ...row }) => row),
       verdicts: [
         {
-          what: `at most ${mostUs} µs of CPU per request with ${busy} or more in flight: ${worst.toFixed(1)}`,
-          met: worst <= mostUs,
+          what: `at most ${maxUs} µs of CPU per request with ${busy} or more in flight: ${worst.toFixed(1)}`,
+          met: worst <= maxUs,
         },
         { what: `one round trip to Redis: ${median(trips)}`, met: trips.every((trip) => trip === 1) },
       ],
@@ -94,7 +94,7 @@ export const credentials: Part = {
   },
 }
 
-/** What `api/http/route.ts` does before it validates. */
+/** The steps of `api/http/route.ts` before validation. */
 async function enter(app: App, header: string): Promise<void> {
   const { id, overrides } = await authenticate(app, 'key', header, () => '127.0.0.1')
   await app.buckets.take('sandbox_ops', id, overrides.sandbox_ops)
@@ -117,7 +117,7 @@ async function many(inFlight: number, count: number, work: () => Promise<void>):
   )
 }
 
-/** Commands that Redis was sent from outside: a script's own are not counted by this figure. */
+/** The number of scripts that clients have run. The commands inside them are not counted. */
 async function scriptsRun(redis: RedisCommander): Promise<number> {
   const stats = await redis.info('commandstats')
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0)

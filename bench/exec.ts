@@ -20,15 +20,15 @@ import { type Stack, startStack } from './stack.ts'
 const sandboxes = 20
 /** Not counted: caches fill and code is compiled. */
 const warmUp = 2
-/** Opening a slot takes the test node some 55 ms of its two cores, and one that is used gets two new ones. */
+/** Opening a slot takes about 55 ms of the two cores of the test node, and two are opened for each used one. */
 const pauseMs = (inFlight: number) => 250 + 125 * inFlight
 
 /** Limits of the figures: milliseconds, and the share of kubectl's median. */
-const most = { slotMs: 15, ofKubectl: 1 / 5 }
+const limits = { slotMs: 15, ofKubectl: 1 / 5 }
 
 interface Way {
   name: string
-  /** Runs `true` in a sandbox. @throws when it did not */
+  /** Runs `true` in a sandbox. @throws if that fails */
   run(id: string): Promise<unknown>
   /** The kind of slot that each command must find, and the preparation for it. */
   finds?: 'warm' | 'cold'
@@ -56,7 +56,7 @@ function throughKubectl({ kubeconfig, namespace }: Cluster): Way {
   }
 }
 
-/** @returns its version; undefined where there is none */
+/** @returns its version, or undefined if it is missing */
 async function versionOfKubectl(): Promise<string | undefined> {
   try {
     const { stdout } = await execFileAsync(process.env.KUBECTL ?? 'kubectl', ['version', '--client'])
@@ -82,8 +82,8 @@ function execInPod({ kubeconfig, namespace }: Cluster) {
   }
 }
 
-/** Ends the shells that wait in a sandbox: the next command finds no slot, and none is opened before it. */
-const endSlots = `kill -KILL $(grep -l 'IFS= [r]ead' /proc/[0-9]*/cmdline | cut -d / -f 3) 2>/dev/null; true`
+/** Kills the waiting shells of a sandbox, so that the next command finds no slot. */
+const killSlots = `kill -KILL $(grep -l 'IFS= [r]ead' /proc/[0-9]*/cmdline | cut -d / -f 3) 2>/dev/null; true`
 
 async function throughApi(stack: Stack, id: string): Promise<void> {
   const result = await stack.request('POST', `/v1/sandboxes/${id}/exec`, { command: ['true'] })
@@ -100,7 +100,7 @@ function waysOf(stack: Stack, cluster: Cluster, hasKubectl: boolean): Way[] {
       name: 'Sandlot, cold',
       run: (id) => throughApi(stack, id),
       finds: 'cold',
-      prepare: (id) => inPod(id, ['/bin/sh', '-c', endSlots]),
+      prepare: (id) => inPod(id, ['/bin/sh', '-c', killSlots]),
     },
   ]
 }
@@ -186,12 +186,12 @@ function judge(ways: Way[], one: Map<Way, Times>) {
   const share = kubectlMs === undefined ? 'not measured' : `1/${(kubectlMs / slotMs).toFixed(1)}`
   return [
     {
-      what: `with a slot at most ${most.slotMs} ms, one in flight: ${slotMs.toFixed(1)}`,
-      met: slotMs <= most.slotMs,
+      what: `with a slot at most ${limits.slotMs} ms, one in flight: ${slotMs.toFixed(1)}`,
+      met: slotMs <= limits.slotMs,
     },
     {
       what: `at most a fifth of kubectl exec: ${share}`,
-      met: kubectlMs !== undefined && slotMs <= kubectlMs * most.ofKubectl,
+      met: kubectlMs !== undefined && slotMs <= kubectlMs * limits.ofKubectl,
     },
   ]
 }

@@ -9,7 +9,6 @@ export function percentile(values: readonly number[], share: number): number {
 
 export const median = (values: readonly number[]): number => percentile(values, 0.5)
 
-/** A Markdown table whose columns line up. */
 export function table(head: string[], rows: string[][]): string {
   const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)))
   const line = (row: string[]) =>

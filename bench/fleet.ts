@@ -41,7 +41,7 @@ const workerCount = 2
 /** Concurrent creates while the fleet grows; then a number of creates, at a rate per second. */
 const creates = { atOnce: 32, offered: 200, aSecond: 200 }
 const sandboxesOfAccount = 100
-const sweepSeconds = 10
+const reconcileIntervalSeconds = 10
 /** Milliseconds until unused slots are closed and a change has settled; and of the observation that follows. */
 const ms = { settle: 62_000, steady: 31_000 }
 /** A node with this many pods dies where there are at least twice as many. */
@@ -60,7 +60,7 @@ export const fleet: Part = {
     admin.loadFromFile(kubeconfig())
     const env = {
       ...namespace.env,
-      SWEEP_SECONDS: String(sweepSeconds),
+      RECONCILE_INTERVAL_SECONDS: String(reconcileIntervalSeconds),
       QUOTA_SANDBOX_HOURS_PER_MONTH: '1000000',
       NODE_OPTIONS: `--import=${join(root, 'bench/count-requests.ts')}`,
       FLEET_SERVER: admin.getCurrentCluster()!.server,
@@ -207,12 +207,13 @@ async function lookOn({ stack, server, folder, db }: World) {
   })
   const living = await countReady(db)
   const before = await look()
-  const sweeps: number[] = []
+  const reconcileActions: number[] = []
   let last = await readSweeps(workers)
   while (performance.now() < before.at + ms.steady) {
     await sleep(1_000)
     const now = await readSweeps(workers)
-    if (now.count > last.count) sweeps.push(((now.seconds - last.seconds) / (now.count - last.count)) * 1000)
+    if (now.count > last.count)
+      reconcileActions.push(((now.seconds - last.seconds) / (now.count - last.count)) * 1000)
     last = now
   }
   const after = await look()
@@ -225,7 +226,7 @@ async function lookOn({ stack, server, folder, db }: World) {
   )
   return {
     ended: living - (await countReady(db)),
-    sweeps,
+    reconcileActions,
     requests,
     requestsASecond: Object.values(requests).reduce((a, b) => a + b, 0),
     workerMiB: workers.map(residentMebibytes),
@@ -244,7 +245,7 @@ async function lookOn({ stack, server, folder, db }: World) {
 async function startCold({ stack }: World) {
   for (const { pid } of stack.workers) process.kill(pid, 'SIGTERM')
   for (const { pid } of stack.workers) while (unlessGone(() => process.kill(pid, 0))) await sleep(50)
-  await sleep(sweepSeconds * 1000)
+  await sleep(reconcileIntervalSeconds * 1000)
   const began = performance.now()
   const start = () => stack.start('workers/main.ts', ['listening', 'working'])
   const started = await Promise.all(Array.from({ length: workerCount }, start))
@@ -266,7 +267,7 @@ async function die(world: World) {
   while ((await db.query<{ failed: number }>(countFailed))[0]!.failed < expected) await sleep(20)
   const noticedSeconds = seconds()
   // Includes the requests by which the workers check that each pod is gone.
-  await sleep(2 * sweepSeconds * 1000)
+  await sleep(2 * reconcileIntervalSeconds * 1000)
   const counts = readCounts(folder, stack.workers)
   const requests = Object.fromEntries(
     Object.entries(counts).map(([kind, count]) => [kind, count - (countsBefore[kind] ?? 0)]),
@@ -282,7 +283,8 @@ const countFailed = `select count(*)::int as failed from sandbox where destroy_r
  * per reconciler pass; for all workers together, one list, page by page.
  */
 const explainedASecond = (size: number) =>
-  workerCount * (1 + 4 / sweepSeconds + 4 / 25) + (Math.floor(size / podsOfNode) + 1) / sweepSeconds
+  workerCount * (1 + 4 / reconcileIntervalSeconds + 4 / 25) +
+  (Math.floor(size / podsOfNode) + 1) / reconcileIntervalSeconds
 
 function present(found: Measured[]): Findings {
   const named = ({ size }: Measured) => `${size.toLocaleString('en')} sandboxes`
@@ -295,7 +297,7 @@ function present(found: Measured[]): Findings {
     })
     const { made, steady, start, death } = each
     return [
-      row('a reconciler pass', 'ms per pass', steady.sweeps),
+      row('a reconciler pass', 'ms per pass', steady.reconcileActions),
       row('requests of workers to the API server', 'requests per second', [steady.requestsASecond]),
       row('worker', 'MiB', steady.workerMiB),
       row('API', 'MiB', steady.apiMiB),
@@ -309,7 +311,7 @@ function present(found: Measured[]): Findings {
   const order = ['ms per pass', 'requests per second', 'MiB', 's', 'ms per create', 'creates per second']
   const largest = found.at(-1)!
   const before = found.at(-2)
-  const passOf = ({ steady, size }: Measured) => percentile(steady.sweeps, 0.5) / size
+  const passOf = ({ steady, size }: Measured) => percentile(steady.reconcileActions, 0.5) / size
   const fixed = (value: number, digits = 1) => value.toFixed(digits)
   const explained = explainedASecond(largest.size)
   return {
@@ -330,7 +332,7 @@ function present(found: Measured[]): Findings {
       ...found.flatMap(({ death, size }) => {
         if (!death) return []
         // The observed time also includes the usual requests.
-        const usual = explainedASecond(size) * (death.noticedSeconds + 2 * sweepSeconds)
+        const usual = explainedASecond(size) * (death.noticedSeconds + 2 * reconcileIntervalSeconds)
         const each = (death.followed - usual) / death.count
         return [
           {
@@ -375,7 +377,7 @@ function present(found: Measured[]): Findings {
       ],
     ),
     notes: [
-      `${workerCount} workers, one API, a reconciler pass every ${sweepSeconds} s, ${sandboxesOfAccount} sandboxes per account. kwok simulates the nodes and the life cycle of the pods; an exec is a real shell on this machine, through the real API server. A webhook of the benchmark assigns each pod to a node in place of the scheduler, which binds 50 pods a second by default.`,
+      `${workerCount} workers, one API, a reconciler pass every ${reconcileIntervalSeconds} s, ${sandboxesOfAccount} sandboxes per account. kwok simulates the nodes and the life cycle of the pods; an exec is a real shell on this machine, through the real API server. A webhook of the benchmark assigns each pod to a node in place of the scheduler, which binds 50 pods a second by default.`,
       `For each size, the first sandboxes are created ${creates.atOnce} at a time, and the last ${creates.offered} at a rate of ${creates.aSecond} per second. Idle figures cover ${ms.steady / 1000} s, starting ${ms.settle / 1000} s after that. Requests are counted in the workers, because the API server does not report which client sent them. A start of all workers begins when a reconciler pass is due. The pods of one node are deleted by force, one after the other, as the API server does it; their death counts as noticed when all rows say \`pod_failed\`.`,
     ],
   }

@@ -14,7 +14,7 @@ export function residentMebibytes({ pid }: Pick<StartedProcess, 'pid'>): number 
   return Number(kibibytes) / 1024
 }
 
-/** User and system time since its start. Linux counts it in hundredths of a second. */
+/** User and system time since the start of the process, which Linux counts in hundredths of a second. */
 export function cpuSeconds({ pid }: Pick<StartedProcess, 'pid'>): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) / 100
@@ -43,7 +43,7 @@ export async function readSweeps(workers: StartedProcess[]) {
     const metrics = await (await fetch(`${addressOf(worker)}/metrics`)).text()
     const read = (what: string) =>
       Number(
-        new RegExp(`^sandlot_sweep_seconds_${what}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(metrics)?.[1] ?? 0,
+        new RegExp(`^sandlot_reconcile_seconds_${what}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(metrics)?.[1] ?? 0,
       )
     sums.count += read('count')
     sums.seconds += read('sum')
@@ -61,7 +61,7 @@ export function readCounts(folder: string, workers: StartedProcess[]): Record<st
   return sums
 }
 
-/** Reads the API server's own metrics. @param admin may read them */
+/** Reads the API server's metrics. @param admin a client that may read them */
 export async function openServer(admin: KubeConfig) {
   const options = {}
   await admin.applyToHTTPSOptions(options)

@@ -19,7 +19,7 @@ export const jobs: Part = {
   async measure() {
     await using stack = await startStack({ SANDBOX_DRIVER: 'local' })
     await stack.start('bench/bare-bullmq.ts', ['working'])
-    const redis = connectRedis(stack.services.redisUrl, 'impatient', pino({ level: 'silent' }))
+    const redis = connectRedis(stack.services.redisUrl, 'fail-fast', pino({ level: 'silent' }))
     await new Promise((resolve) => redis.once('ready', resolve))
     const ours = openQueue(redis)
     const bare = new Queue('bare', { connection: redis, defaultJobOptions: { removeOnComplete: true } })

@@ -33,16 +33,16 @@ export interface Fleet extends AsyncDisposable {
   kill(node: string): Promise<number>
 }
 
-/** @throws {Error} some of it is missing */
+/** @throws {Error} if a setting is missing */
 function readEnvironment() {
   const { KWOK: kwok = 'kwok', FLEET_CERT: cert, FLEET_KEY: key } = process.env
-  if (!cert || !key) throw new Error('FLEET_CERT and FLEET_KEY name no certificate')
+  if (!cert || !key) throw new Error('FLEET_CERT and FLEET_KEY must name a certificate and its key')
   return { kwok, cert, key }
 }
 
 /**
- * Makes the nodes, puts every new pod of the namespace on one of them, and runs what takes them for real.
- * @param options.folder is writable, and goes with the run
+ * Creates the nodes, assigns each new pod of the namespace to one of them, and runs kwok.
+ * @param options.folder a writable folder that is deleted after the run
  */
 export async function openFleet(options: {
   kubeconfig: string
@@ -87,7 +87,7 @@ export async function openFleet(options: {
 
 const fleetLabel = 'sandlot.dev/fleet'
 
-/** No kubelet is asked. In bites, because a request must end in time. */
+/** Deletes without a grace period, because there is no kubelet. In batches, because of the request timeout. */
 async function removePods(core: CoreV1Api, namespace: string): Promise<void> {
   const forced = { namespace, gracePeriodSeconds: 0, limit: podsOfNode }
   while ((await core.listNamespacedPod({ namespace, limit: 1 })).items.length > 0) {
@@ -95,7 +95,7 @@ async function removePods(core: CoreV1Api, namespace: string): Promise<void> {
   }
 }
 
-/** Only pods that are put there go to such a node: others do not tolerate its taint. */
+/** A taint prevents the scheduler from assigning other pods to such a node. */
 const nodeOf = (name: string, id: string, port: number): V1Node => ({
   metadata: { name, labels: { [fleetLabel]: id, 'kubernetes.io/hostname': name } },
   spec: { taints: [{ key: fleetLabel, value: id, effect: 'NoSchedule' }] },
@@ -119,7 +119,7 @@ interface KwokOptions {
   key: string
 }
 
-/** @returns a function that ends it */
+/** @returns a function that stops it */
 async function startKwok(options: KwokOptions): Promise<() => Promise<void>> {
   const { kubeconfig, folder, watchdog, id, port, kwok, cert, key } = options
   const config = join(folder, 'kwok.yaml')
@@ -173,13 +173,13 @@ async function startKwok(options: KwokOptions): Promise<() => Promise<void>> {
   }
 }
 
-/** Workers close connections that were unused for a minute. */
+/** Workers close connections after a minute without use. */
 const forgottenMs = 65_000
 const lookEveryMs = 5_000
 
 /**
- * kwok never ends the shell of a connection that was closed, and keeps four files for it: 5,000 sandboxes would need
- * more than a process may have.
+ * kwok does not end the shell of a closed connection, and keeps four open files for it, so 5,000 sandboxes would exceed
+ * the limit of a process.
  */
 function endForgottenShells(bwrapPid: number): () => void {
   let seen = new Map<number, number>()
@@ -213,7 +213,7 @@ async function untilServing(port: number, hasEnded: () => boolean): Promise<void
       return
     await sleep(200)
   }
-  throw new Error('fleet: kwok does not serve; FLEET_KWOK_LOG=1 shows why')
+  throw new Error('fleet: kwok does not answer. Set FLEET_KWOK_LOG=1 to see its log')
 }
 
 /**
@@ -269,14 +269,14 @@ containerStatuses:
 phase: Running
 `
 
-/** A node of a busy machine may miss its heartbeats: that ends no pod here. */
+/** Pods tolerate an unready node, because on a busy machine it may miss its heartbeats. */
 const placeOn = (node: string) => [
   { op: 'add', path: '/spec/nodeName', value: node },
   { op: 'add', path: '/spec/tolerations', value: [{ operator: 'Exists' }] },
 ]
 
 /**
- * Assigns each new pod of the namespace to a node, in place of the scheduler, whose rate of binding (50 a second by
+ * Assigns each new pod of the namespace to a node instead of the scheduler, whose rate of binding (50 a second by
  * default) would limit the figures. Pods of others must not be scheduled to these nodes.
  * @returns a function that removes it
  */

@@ -73,7 +73,7 @@ export interface Load {
   times: number[]
 }
 
-/** As many requests as the server answers in this time, with so many in flight. */
+/** Sends requests for this time with a constant number in flight. */
 export async function loadFor(
   ms: number,
   connections: Connection[],
@@ -87,7 +87,7 @@ export async function loadFor(
     connections.map(async (connection) => {
       for (let now = start; now < end; ) {
         const status = await connection.send(request)
-        if (status !== expected) throw new Error(`the server answered ${status} in place of ${expected}`)
+        if (status !== expected) throw new Error(`the server answered ${status} instead of ${expected}`)
         const after = performance.now()
         times.push(after - now)
         now = after

@@ -41,7 +41,7 @@ const names = Object.keys(parts)
 const asked = process.argv.slice(2)
 const unknown = asked.filter((name) => !names.includes(name))
 if (unknown.length > 0) {
-  console.error(`There is no part ${unknown.join(', ')}. There are ${names.join(', ')}.`)
+  console.error(`Unknown part ${unknown.join(', ')}. The parts are ${names.join(', ')}.`)
   process.exit(2)
 }
 
@@ -53,7 +53,7 @@ for (const name of asked.length > 0 ? asked : names) {
     continue
   }
   if (part.needs?.some((variable) => !process.env[variable])) {
-    console.log(`\n${name} needs ${part.needs.join(' and ')}, as bench/${name}.ts says`)
+    console.log(`\n${name} needs ${part.needs.join(' and ')}, as described in bench/${name}.ts`)
     continue
   }
   const findings = await part.measure()

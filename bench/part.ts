@@ -6,7 +6,7 @@ export interface Row {
   ours: boolean
   /** Such as `ms`, `per second`, `MiB`. */
   unit: string
-  /** All measured values, in no order. */
+  /** All measured values, in any order. */
   values: number[]
 }
 
@@ -22,7 +22,7 @@ export interface Findings {
 
 export interface Part {
   title: string
-  /** Whether there must be a cluster: KUBECONFIG of an administrator. */
+  /** Whether it needs a cluster, with the KUBECONFIG of an administrator. */
   needsCluster: boolean
   /** Environment variables that it also needs, described in its file. */
   needs?: string[]
@@ -35,7 +35,7 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - started
 }
 
-/** @throws when there is no cluster to measure on */
+/** @throws without a cluster */
 export function kubeconfig(): string {
   const { KUBECONFIG } = process.env
   if (!KUBECONFIG) throw new Error('KUBECONFIG names no cluster')

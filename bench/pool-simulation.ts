@@ -36,7 +36,7 @@ export interface Outcome {
 
 /** @param startSeconds until a pod that was begun can be claimed */
 export function simulate(arrivals: readonly number[], marks: PoolSize, startSeconds: number): Outcome {
-  const { rushMs, memoryMs } = demandLimits
+  const { burstMs, memoryMs } = demandLimits
   const rushes = new Map<number, number>()
   let ready = marks.min
   let starting: number[] = []
@@ -46,13 +46,13 @@ export function simulate(arrivals: readonly number[], marks: PoolSize, startSeco
     ready += starting.filter((done) => done <= now).length
     starting = starting.filter((done) => done > now)
     for (; next < arrivals.length && arrivals[next]! < now + 1; next++) {
-      const rush = Math.floor((arrivals[next]! * 1000) / rushMs)
+      const rush = Math.floor((arrivals[next]! * 1000) / burstMs)
       rushes.set(rush, (rushes.get(rush) ?? 0) + 1)
       if (ready === 0) continue
       ready -= 1
       outcome.claimed += 1
     }
-    for (const rush of rushes.keys()) if (rush * rushMs < now * 1000 - memoryMs) rushes.delete(rush)
+    for (const rush of rushes.keys()) if (rush * burstMs < now * 1000 - memoryMs) rushes.delete(rush)
     const size = sizeFor(marks, Math.max(0, ...rushes.values()))
     ready = Math.min(ready, size)
     const begun = Math.min(size - ready - starting.length, allowedStarts(size, 0, 0) - starting.length)

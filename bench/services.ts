@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { migrate } from '../migrations/migrate.ts'
 import { startWatchdog, type Watchdog } from '../scripts/supervisor/watchdog.ts'
-import { ownPostgres, ownRedis } from '../test/support/services.ts'
+import { startPostgres, startRedis } from '../test/support/services.ts'
 
 export interface Services extends AsyncDisposable {
   /** Goes with the services; its path is short. */
@@ -22,7 +22,7 @@ export async function startServices(): Promise<Services> {
   watchdog.remove(folder)
   undo.defer(() => rmSync(folder, { recursive: true, force: true }))
 
-  const [postgres, redis] = await Promise.all([ownPostgres(folder, watchdog), ownRedis(folder, watchdog)])
+  const [postgres, redis] = await Promise.all([startPostgres(folder, watchdog), startRedis(folder, watchdog)])
   undo.defer(() => postgres.stop())
   undo.defer(() => redis.stop())
   await migrate(postgres.url)

@@ -15,7 +15,7 @@ import { type Stack, startStack } from './stack.ts'
 
 const sandboxes = 20
 const [commands = 1_000, aSecond = 8, ...workerCounts] = process.argv.slice(2).map(Number)
-const leastShare = 0.95
+const minShare = 0.95
 
 interface Figures {
   times: number[]
@@ -66,7 +66,7 @@ for (const workers of workerCounts.length > 0 ? workerCounts : [1, 8]) {
   const { times, warm, cold, failures } = await measure(stack)
   for (const { message } of failures) console.error(message)
   const share = warm / (warm + cold)
-  isMet &&= failures.length === 0 && share >= leastShare
+  isMet &&= failures.length === 0 && share >= minShare
   rows.push([
     String(workers),
     `${(100 * share).toFixed(1)}% of ${warm + cold}`,

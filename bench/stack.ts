@@ -61,7 +61,7 @@ export async function startStack(
     ...(bwrap ? { SANDBOX_LOCAL_BWRAP: bwrap } : {}),
     PORT: '0',
     INTERNAL_PORT: '0',
-    CALLS_PORT: '0',
+    RPC_PORT: '0',
     RATE_SANDBOX_OPS_PER_MINUTE: '1000000',
     RATE_SANDBOX_LIFECYCLE_PER_MINUTE: '1000000',
     RATE_MCP_PER_MINUTE: '1000000',

@@ -44,7 +44,7 @@ async function overHttp(): Promise<{ send: Send; close(): void }> {
 
 async function overQueue(): Promise<{ send: Send; close(): Promise<void> }> {
   const [queueRedis, workerRedis, replyRedis, subscriber] = Array.from({ length: 4 }, () =>
-    connectRedis(redisUrl!, 'patient', log),
+    connectRedis(redisUrl!, 'retry', log),
   ) as [
     ReturnType<typeof connectRedis>,
     ReturnType<typeof connectRedis>,

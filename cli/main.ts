@@ -1,20 +1,20 @@
 #!/usr/bin/env node
-/** `sandlot`, the terminal client. This file imports nothing at its top, so that the client starts quickly. */
+/** `sandlot`, the command-line client. It has no static imports, so that it starts quickly. */
 
-/** The oldest supported Node, which the build takes from `engines` of package.json. */
+/** The oldest supported Node version, which the build reads from `engines` in package.json. */
 declare const oldestNode: string
 const args = process.argv.slice(2)
 
 if (isTooOld(process.versions.node)) {
   process.stderr.write(
-    `sandlot: This is Node ${process.versions.node}, and sandlot needs Node ${oldestNode} or later.\n`,
+    `sandlot: Node ${oldestNode} or later is required, and this is Node ${process.versions.node}.\n`,
   )
   process.exitCode = 1
 } else {
-  // The compile cache lies beside the code, so that both are removed together. It is missing if the folder is not
-  // writable, and before Node 22.1.
+  // The compile cache is next to the code, so that both are removed together. There is none if the folder is not
+  // writable, or before Node 22.1.
   process.getBuiltinModule?.('node:module').enableCompileCache?.(`${import.meta.dirname}/cache`)
-  // Node 20 lacks it.
+  // Node 20 does not have it.
   Promise.withResolvers ??= withResolvers
   if (args.length === 1 && ['--version', '-V', 'version'].includes(args[0]!)) {
     const { version } = await import('./core/version.ts')
@@ -26,8 +26,8 @@ if (isTooOld(process.versions.node)) {
 }
 
 function isTooOld(version: string): boolean {
-  const [[major = 0, minor = 0], [least = 0, leastMinor = 0]] = [numbersOf(version), numbersOf(oldestNode)]
-  return major < least || (major === least && minor < leastMinor)
+  const [[major = 0, minor = 0], [minMajor = 0, minMinor = 0]] = [numbersOf(version), numbersOf(oldestNode)]
+  return major < minMajor || (major === minMajor && minor < minMinor)
 }
 
 function numbersOf(version: string): number[] {

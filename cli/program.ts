@@ -12,8 +12,8 @@ import { isShuttingDown, leave } from './core/shutdown.ts'
 import { version } from './core/version.ts'
 
 /**
- * @param args without Node and the script
- * @returns the exit code, after everything was printed
+ * @param args the arguments after the script
+ * @returns the exit code, after printing all output
  */
 export async function runProgram(args: string[]): Promise<number> {
   const run: Run = { command: undefined, code: exitCodes.done, output: guessOutput(args), entries: new Map() }
@@ -25,7 +25,7 @@ export async function runProgram(args: string[]): Promise<number> {
   process.on('SIGINT', () => {
     if (!isShuttingDown()) void leave(fail(new CliError('interrupted', 'Interrupted.')))
   })
-  surviveClosedOutput(fail)
+  handleOutputErrors(fail)
   try {
     const program = createProgram(run, args)
     if (opensPicker(program, args)) {
@@ -38,24 +38,24 @@ export async function runProgram(args: string[]): Promise<number> {
       process.stdout.write(topic)
       return exitCodes.done
     }
-    // --help also loads the command's options.
+    // With --help, commander also runs the hooks that load the command's options.
     await program.parseAsync(args[0] === 'help' ? [...args.slice(1), '--help'] : args, {
       from: 'user',
     })
     return run.code
   } catch (error) {
-    // The first error was already reported.
+    // The error that caused the shutdown has been reported.
     if (isShuttingDown()) return exitCodes.interrupted
     if (!(error instanceof CommanderError)) return fail(error)
     if (error.exitCode === 0) return exitCodes.done
-    // Commander has printed the error, but not the JSON object.
+    // Commander has already printed the error, but not as JSON.
     const problem = new CliError('usage', messageOf(error, run.command))
     run.output.failSilently(problem, exitCodeOf(problem, run))
     return exitCodeOf(problem, run)
   }
 }
 
-/** Whether there are only common options and a terminal. */
+/** Whether there are no arguments except common options, and a terminal is available. */
 function opensPicker(program: Command, args: string[]): boolean {
   const { operands, unknown } = program.parseOptions(args)
   const { json, input } = program.opts<CommonOptions>()
@@ -64,15 +64,15 @@ function opensPicker(program: Command, args: string[]): boolean {
   return canDraw()
 }
 
-/** Explains why the help replaces the picker. */
+/** Explains why the help is shown instead of the picker. */
 function explainDumbTerminal(): void {
   if (process.stdin.isTTY && process.stdout.isTTY)
     process.stderr.write(
-      'sandlot: TERM is dumb, and the picker cannot draw on such a terminal. The commands work:\n\n',
+      'sandlot: The picker is not available because TERM is dumb. Use the commands instead:\n\n',
     )
 }
 
-/** For completion and docs/cli.md. */
+/** Used by completion and by the generator of docs/cli.md. */
 export function describeProgram(): CommandTree {
   const run: Run = { command: undefined, code: exitCodes.done, output: createOutput({}), entries: new Map() }
   return {
@@ -98,8 +98,8 @@ function createProgram(run: Run, args: string[] = []): Command {
     .exitOverride()
     .configureOutput({
       outputError: (text, write) => {
-        write(printable(inOurWords(text, run.command).replace(/^error: /, 'sandlot: ')))
-        write(`\`${pathOf(run.command ?? program)} --help\` shows how.\n`)
+        write(printable(rewriteError(text, run.command).replace(/^error: /, 'sandlot: ')))
+        write(`See \`${pathOf(run.command ?? program)} --help\`.\n`)
       },
     })
     .configureHelp({ formatHelp })
@@ -115,37 +115,41 @@ function createProgram(run: Run, args: string[] = []): Command {
   return program
 }
 
-/** Node decodes arguments as UTF-8 and would change other bytes silently. @throws {CliError} `usage` */
+/** Node decodes arguments as UTF-8 and silently replaces invalid bytes. @throws {CliError} `usage` */
 function assertUtf8(args: string[]): void {
   const changed = args.find((arg) => arg.includes('\ufffd'))
   if (changed === undefined) return
-  throw new CliError('usage', `The argument ${JSON.stringify(changed)} is not UTF-8, or has U+FFFD in it.`, {
-    hint: 'Arguments must be UTF-8. `sandlot cp` copies a folder with other names in it byte by byte, and exec takes a script on stdin: `exec -i -- sh < FILE`.',
-  })
+  throw new CliError(
+    'usage',
+    `The argument ${JSON.stringify(changed)} is not valid UTF-8, or contains U+FFFD.`,
+    {
+      hint: '`sandlot cp` preserves such file names when it copies their folder, and exec can read a script from stdin: `exec -i -- sh < FILE`.',
+    },
+  )
 }
 
 const footer = `
-Settings come from a flag, else --profile, else SANDLOT_URL, SANDLOT_API_KEY and SANDLOT_SESSION, else the
-  settings file; \`sandlot help settings\` tells more.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such thing, 4 credentials, 5 ambiguous or conflicting,
-  6 a quota, 7 a rate limit, 8 network or server, 9 not all was printed or copied, 130 interrupted; \`sandlot help exit-codes\` tells more.`
+Settings are read from flags, the profile of --profile, SANDLOT_URL, SANDLOT_API_KEY and SANDLOT_SESSION, and the
+  settings file, in this order; see \`sandlot help settings\`.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 credentials, 5 ambiguous or conflicting, 6 quota,
+  7 rate limit, 8 network or server error, 9 incomplete, 130 interrupted; see \`sandlot help exit-codes\`.`
 
 const isCommand = (name: string): boolean =>
   Object.entries(commands).some(
     ([each, entry]) => each === name || ('aliases' in entry && entry.aliases?.includes(name)),
   )
 
-/** Returns a help topic. @throws {CliError} `usage` if there is neither a topic nor a command */
+/** @returns undefined for a command or an option. @throws {CliError} `usage` for an unknown name */
 async function readTopic(name: string): Promise<string | undefined> {
   if (isCommand(name) || name.startsWith('-')) return undefined
   const { topics } = await import('./core/topics.ts')
   if (Object.hasOwn(topics, name)) return topics[name]!()
-  throw new CliError('usage', `There is no help on ${JSON.stringify(name)}.`, {
-    hint: `\`sandlot --help\` lists the commands. There is help on ${Object.keys(topics).join(' and ')} too.`,
+  throw new CliError('usage', `No help topic or command is named ${JSON.stringify(name)}.`, {
+    hint: `\`sandlot --help\` lists the commands. The help topics are ${Object.keys(topics).join(' and ')}.`,
   })
 }
 
-/** Adds names and summaries; the rest is loaded when the command is called. */
+/** Adds names and summaries. The rest of a command is loaded when it is called, so that the client starts quickly. */
 function addCommands(parent: Command, branch: Branch, run: Run): void {
   for (const [name, entry] of Object.entries(branch)) {
     const { hidden = false, aliases = [] } = 'load' in entry ? entry : {}
@@ -170,53 +174,56 @@ async function load(command: Command, run: Run): Promise<void> {
     define(command, exitWith, describeProgram)
   }
   addCommonOptions(command)
-  agreeToNegated(command)
+  setNegatedDefaults(command)
 }
 
-/** Options declared only as `--no-…` default to true, which commander sets before ours are loaded. */
-function agreeToNegated(command: Command): void {
+/**
+ * Sets options that are declared only as `--no-…` to true. Commander sets this default before it calls the hook in
+ * which the options are added.
+ */
+function setNegatedDefaults(command: Command): void {
   for (const option of command.options) {
     const [name, positive] = [option.attributeName(), option.long?.replace('--no-', '--')]
-    const isAlone = option.negate && !command.options.some(({ long }) => long === positive)
-    if (isAlone) command.setOptionValueWithSource(name, true, 'default')
+    const isOnlyNegated = option.negate && !command.options.some(({ long }) => long === positive)
+    if (isOnlyNegated) command.setOptionValueWithSource(name, true, 'default')
   }
 }
 
-/** Commander has no message for a group without a command. */
+/** Commander shows the help, without a message, for a group without a command. */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
-  code === 'commander.help' ? 'A command is missing.' : inOurWords(message, command).replace(/^error: /, '')
+  code === 'commander.help' ? 'A command is missing.' : rewriteError(message, command).replace(/^error: /, '')
 
-/** Adds suggestions for commands of other tools to commander's own. */
-function inOurWords(text: string, group: Command | undefined): string {
+/** Rewrites messages of commander, and suggests replacements for commands of other tools. */
+function rewriteError(text: string, group: Command | undefined): string {
   const end = text.endsWith('\n') ? '\n' : ''
-  const [, value, argument, choices] = noChoice.exec(text) ?? []
+  const [, value, argument, choices] = invalidChoice.exec(text) ?? []
   if (choices !== undefined)
-    return `error: There is no ${argument} ${JSON.stringify(value)}. It is one of ${choices}.${end}`
+    return `error: Unknown ${argument} ${JSON.stringify(value)}. Use one of ${choices}.${end}`
   const [, name] = /^error: unknown command '([^']*)'/.exec(text) ?? []
   const typed = group === undefined ? name : `${group.name()} ${name}`
   if (name === undefined || !Object.hasOwn(commandSynonyms, typed!)) return text
   return `error: unknown command '${name}'\n(Did you mean ${commandSynonyms[typed!]}?)${end}`
 }
 
-const noChoice =
+const invalidChoice =
   /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\./
 
-/** These commands use the exit code of the command they run, except for a few. */
+/** Commands that exit with the code of a command in a session use 125 for failures of the client. */
 function exitCodeOf(error: CliError, { command }: Run): number {
-  const runsOne = ['exec', 'attach'].includes(command?.name() ?? '') || command?.opts().rm === true
-  return runsOne && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode
+  const runsCommand = ['exec', 'attach'].includes(command?.name() ?? '') || command?.opts().rm === true
+  return runsCommand && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode
 }
 
-/** A guess before parsing, so that usage errors are printed as JSON too. */
+/** Reads --json and --color before the arguments are parsed, so that usage errors are printed accordingly. */
 function guessOutput(args: string[]): Output {
   const end = args.indexOf('--')
-  const own = args.slice(0, end < 0 ? undefined : end)
-  const color = colorChoices.find((choice) => own.includes(`--color=${choice}`))
-  return createOutput({ json: own.some((word) => /^--json(=|$)/.test(word)), color })
+  const before = args.slice(0, end < 0 ? undefined : end)
+  const color = colorChoices.find((choice) => before.includes(`--color=${choice}`))
+  return createOutput({ json: before.some((word) => /^--json(=|$)/.test(word)), color })
 }
 
-/** EPIPE (`| head`) is not a failure; a full disk is. */
-function surviveClosedOutput(fail: (error: unknown) => number): void {
+/** Ignores EPIPE, which is normal for `| head`, and exits with an error for other failures, such as a full disk. */
+function handleOutputErrors(fail: (error: unknown) => number): void {
   process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') return

@@ -3,14 +3,14 @@ import { Migration } from '@mikro-orm/migrations'
 /** The whole schema of version 0.1.0. */
 export class First extends Migration {
   override up(): void {
-    // The one clock of the system. Read it after taking a lock: now() is the transaction's start.
-    // Tests move time by replacing this function in their own database.
+    // The clock of the whole system. Unlike now(), it is not fixed at the start of the transaction, so read it after
+    // taking a lock. Tests move time by replacing this function in their own database.
     this.addSql(`
       create function sandlot_now() returns timestamptz(3) language sql volatile
       as $$ select clock_timestamp()::timestamptz(3) $$`)
 
-    // Billed time of one sandbox within [since, until): from ready to destroyed, at most to its
-    // expiry, in milliseconds. The one definition that every figure of usage comes from.
+    // Billed time of one sandbox within [since, until), in milliseconds: from ready until it was
+    // destroyed or expired. All usage figures are computed by this function.
     this.addSql(`
       create function billed_ms(
         ready timestamptz, destroyed timestamptz, expires timestamptz, since timestamptz, until timestamptz
@@ -22,13 +22,13 @@ export class First extends Migration {
         end
       $$`)
 
-    // One row for ever. Pods carry this id, so that two installations can share a namespace.
+    // Always one row. Pods carry its id as a label, so that two installations can share a namespace.
     this.addSql(`
       create table installation (
         id text primary key,
         singleton boolean not null default true unique check (singleton),
         created_at timestamptz(3) not null default sandlot_now(),
-        -- When a worker last took the sweep, so that one does it at a time.
+        -- When a worker last started a reconciler pass, so that only one runs at a time.
         swept_at timestamptz(3)
       )`)
     this.addSql(`insert into installation (id) values (gen_random_uuid()::text)`)
@@ -40,7 +40,7 @@ export class First extends Migration {
         password_hash bytea not null,
         created_at timestamptz(3) not null default sandlot_now(),
         suspended_at timestamptz(3),
-        -- When an operator asked for its deletion: the sweep removes it when its last pod is gone.
+        -- When an operator requested its deletion. The reconciler removes the row when the last pod is gone.
         deleted_at timestamptz(3),
         -- An operator's overrides; null means the setting.
         concurrent_limit int check (concurrent_limit >= 0),
@@ -48,9 +48,9 @@ export class First extends Migration {
         sandbox_seconds_limit int check (sandbox_seconds_limit >= 1),
         sandbox_ops_per_minute int check (sandbox_ops_per_minute >= 1),
         sandbox_lifecycle_per_minute int check (sandbox_lifecycle_per_minute >= 1),
-        -- Entries of the command allowlist; null means that everything may run.
+        -- Entries of the command allowlist; null allows every command.
         allowlist jsonb,
-        -- Counted up to end all session tokens: each carries the figure of its login.
+        -- Incremented to revoke all session tokens, which carry the generation of their login.
         session_generation int not null default 0,
         -- Addresses of its sign-up and of the last logins that succeeded, newest first.
         login_addresses jsonb not null default '[]',
@@ -70,12 +70,12 @@ export class First extends Migration {
         revoked_at timestamptz(3),
         last_used_at timestamptz(3),
         scope text not null default 'full' check (scope in ('full', 'run')),
-        -- A replaced key expires soon; lifetime is what it had before that, null if it was to live forever.
+        -- A replaced key expires soon; lifetime is its original one, null for unlimited.
         is_replaced boolean not null default false,
         lifetime interval
       )`)
     this.addSql(`create index api_key_by_account on api_key (account_id, id desc) where revoked_at is null`)
-    // Deleting an account deletes what refers to it, row by row, and each needs an index.
+    // Deleting an account cascades to this table, which needs an index on the referencing column.
     this.addSql(`create index api_key_of_account on api_key (account_id)`)
 
     this.addSql(`
@@ -94,16 +94,16 @@ export class First extends Migration {
           check (destroy_reason in ('requested', 'expired', 'start_failed', 'suspended', 'pod_failed')),
         destroy_detail text,
         pod_name text not null,
-        -- Once it is known.
+        -- Null until it is known.
         pod_uid text,
-        -- When its pod was requested, unless that was at its admission.
+        -- When its pod was requested, if that was later than the admission.
         pod_since timestamptz(3),
-        -- Null for a pod that was created for it. A warm pod that dies unused is replaced by such a pod.
+        -- Null if its pod was created for it. A warm pod that dies before its first use is replaced by a new pod.
         claim text check (claim in ('unused', 'used', 'replaced')),
-        -- When it ran in a warm pod that died unused: that time stays billed.
+        -- Its time in a replaced warm pod, which remains billed.
         first_ready_at timestamptz(3),
         first_ended_at timestamptz(3),
-        -- When the pod was seen to be gone, after the sandbox was destroyed: nothing is left to do.
+        -- When the pod of the destroyed sandbox was found to be gone. No cleanup remains after that.
         reaped_at timestamptz(3),
         timings jsonb not null default '{}',
         check (created_at < expires_at),
@@ -113,19 +113,19 @@ export class First extends Migration {
         check (destroyed_at <= reaped_at)
       )`)
     this.addSql(`create index sandbox_by_account on sandbox (account_id, id desc)`)
-    // An account's active sandboxes are read newest first, however many it has had.
+    // Active sandboxes are listed newest first, without reading the account's ended ones.
     this.addSql(`create index sandbox_active on sandbox (account_id, id desc) where destroyed_at is null`)
-    // No two sandboxes have one pod. The index also finds the sandbox of an unknown pod.
+    // No two sandboxes share a pod. The index also finds the sandbox of a pod.
     this.addSql(`create unique index sandbox_pod on sandbox (pod_name) where reaped_at is null`)
-    // The refill of the pool waits for sandboxes that are starting.
+    // The warm pool is refilled only after starting sandboxes have their pods.
     this.addSql(
       `create index sandbox_starting on sandbox (created_at) where ready_at is null and destroyed_at is null`,
     )
     // Sandboxes whose metadata has yet to be deleted.
     this.addSql(`create index sandbox_metadata on sandbox (id) where metadata <> '{}'`)
-    // The sweep reads this index: it has as many entries as there are pods, however old the table is.
+    // Read by the reconciler. It has one entry per pod and does not grow with the table.
     this.addSql(`create index sandbox_unreaped on sandbox (expires_at) where reaped_at is null`)
-    // Both bounds are fixed at admission, so a month's sandboxes are one range of this index.
+    // Both columns are fixed at admission, so a month's sandboxes are one range of this index.
     this.addSql(
       `create index sandbox_usage on sandbox (account_id, expires_at) include (ready_at, destroyed_at)`,
     )
@@ -152,18 +152,18 @@ export class First extends Migration {
         when (new.destroyed_at is not null and new.sealed_env is not null)
         execute function forget_env_of_sandbox()`)
 
-    // A pod that nobody owns. Its row is deleted in the transaction that gives it to a sandbox, or before the pod is
-    // deleted. So a pod that has a row never belonged to a sandbox.
+    // A pod without a sandbox. Its row is deleted in the transaction that assigns it to one, or before the pod is
+    // deleted. A pod with a row has therefore never belonged to a sandbox.
     this.addSql(`
       create table warm_pod (
         name text primary key,
         image text not null,
-        -- All that settings make of its manifest, as a hash.
+        -- A hash of the parts of its manifest that depend on settings.
         fingerprint text not null,
-        -- Before the pod is created: its own deadline cannot come sooner than ends_at.
+        -- Earlier than the creation of the pod, so that the pod's own deadline is never before ends_at.
         born_at timestamptz(3) not null,
         ends_at timestamptz(3) not null,
-        -- When the first command could have run in it: from then on it can be claimed.
+        -- When it could run its first command. From then on it can be claimed.
         ready_at timestamptz(3),
         uid text,
         check (born_at < ends_at),
@@ -181,18 +181,18 @@ export class First extends Migration {
         primary key (account_id, day)
       )`)
 
-    // What each command was and how it ended. Its output is in the memory of its worker.
+    // Commands and their exit statuses. Their output is kept in the memory of the worker.
     this.addSql(`
       create table exec (
         id text primary key,
         sandbox_id text not null references sandbox on delete cascade,
-        -- The worker that runs it: when that is gone, a running command is lost.
+        -- The worker that runs it. If the worker dies, a running command is lost.
         worker_id text not null,
-        -- In the sandbox: what leads the command's process group, for whoever ends it when its worker is gone.
+        -- The leader of the command's process group inside the sandbox, so that another worker can kill it.
         pid int,
         idempotency_key text,
         request_hash bytea,
-        -- As one line, cut, under CALLS_KEY.
+        -- As one truncated line, sealed under RPC_KEY.
         sealed_command bytea not null,
         background boolean not null,
         tty boolean not null,
@@ -206,7 +206,7 @@ export class First extends Migration {
         truncated boolean not null default false,
         started_at timestamptz(3) not null,
         duration_ms double precision,
-        -- Clients were told that it is lost, and it may still run. The sweep finds and ends it.
+        -- Reported as lost while it may still run. The reconciler finds and kills it.
         is_left boolean not null default false,
         unique (sandbox_id, idempotency_key)
       )`)
@@ -214,7 +214,7 @@ export class First extends Migration {
     this.addSql(`create index exec_running on exec (worker_id) where status = 'running'`)
     this.addSql(`create index exec_left on exec (worker_id) where is_left`)
 
-    // How many commands the allowlist refused, by UTC day. The sweep forgets them after a month.
+    // How many commands the allowlist refused, by UTC day. The reconciler deletes these rows after a month.
     this.addSql(`
       create table command_refusal (
         account_id text not null references account on delete cascade,
@@ -228,18 +228,18 @@ export class First extends Migration {
       create table secret (
         id text primary key,
         account_id text not null references account on delete cascade,
-        -- Null for one that all sandboxes of the account get.
+        -- Null for a secret of all sandboxes of the account.
         sandbox_id text references sandbox on delete cascade,
         name text not null,
-        -- Under SECRETS_KEY.
+        -- Sealed to SECRETS_PUBLIC_KEY.
         sealed_value bytea not null,
-        -- What it takes in an environment, which bounds all of an account's together.
+        -- Its size in an environment. The sum is limited for each account.
         bytes int not null,
         created_at timestamptz(3) not null,
         unique nulls not distinct (account_id, sandbox_id, name)
       )`)
     this.addSql(`create index secret_by_sandbox on secret (sandbox_id) where sandbox_id is not null`)
-    // Deletes a sandbox's secrets in the transaction that ends it, whoever ends it.
+    // A trigger deletes a sandbox's secrets in the transaction that ends it, regardless of the process.
     this.addSql(`
       create function delete_secrets_of_sandbox() returns trigger language plpgsql
       as $$ begin delete from secret where sandbox_id = new.id; return null; end $$`)

@@ -1,4 +1,3 @@
-/** All migrations, oldest first. */
 import type { Migration } from '@mikro-orm/migrations'
 import { First } from './20261126_first.ts'
 
@@ -6,11 +5,13 @@ interface Runnable extends Migration {
   up(): Promise<void> | void
 }
 
-export interface Listed {
+export interface ListedMigration {
   name: string
   class: new (...args: ConstructorParameters<typeof Migration>) => Runnable
-  /** Told to the operator when it begins: what it does. */
-  does: string
+  /** Logged when the migration starts. */
+  description: string
 }
 
-export const migrationsList: Listed[] = [{ name: '20261126_first', class: First, does: 'creates all tables' }]
+export const migrationsList: ListedMigration[] = [
+  { name: '20261126_first', class: First, description: 'creating all tables' },
+]

@@ -1,39 +1,39 @@
-/** Waits for locks of tables in such a way that nobody waits behind it. */
+/** Acquires table locks without blocking the requests that queue up behind them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Milliseconds that a migration waits for a lock at a time. Requests queue up behind it meanwhile, and wait for two
- * seconds at most.
+ * Milliseconds that a migration waits for a lock before it retries. While it waits, requests queue up behind it, and
+ * they fail after two seconds.
  */
 export const lockMs = 500
 
-/** A lock that did not come within {@link lockMs}, and a deadlock. */
-const isHeldUp = (error: unknown) => /^(55P03|40P01)$/.test((error as { code?: string }).code ?? '')
+/** A lock timeout or a deadlock. */
+const isLockConflict = (error: unknown) => /^(55P03|40P01)$/.test((error as { code?: string }).code ?? '')
 
-interface Asking {
-  say(line: string): void
+interface Connection {
+  report(line: string): void
   execute(sql: string): Promise<Record<string, unknown>[]>
 }
 
-const pauseMs = { first: 250, most: 5_000 }
+const pauseMs = { initial: 250, max: 5_000 }
 
-/** Tries until the locks come. Between the tries those pass that wait behind it. */
-export async function retryLocks<T>(work: () => Promise<T>, { say, execute }: Asking): Promise<T> {
-  for (let pause = pauseMs.first; ; pause = Math.min(pause * 2, pauseMs.most)) {
+/** Retries after lock timeouts, with pauses in which the queued requests get the lock. */
+export async function retryLocks<T>(work: () => Promise<T>, { report, execute }: Connection): Promise<T> {
+  for (let pause = pauseMs.initial; ; pause = Math.min(pause * 2, pauseMs.max)) {
     try {
       return await work()
     } catch (error) {
-      if (!isHeldUp(error)) throw error
+      if (!isLockConflict(error)) throw error
     }
     const [oldest] = await execute(oldestTransaction)
-    say(`waits for a lock${oldest ? `; the oldest open transaction: ${oldest.words}` : ''}`)
+    report(`waiting for a lock${oldest ? `; the oldest open transaction: ${oldest.description}` : ''}`)
     await sleep(pause)
   }
 }
 
 const oldestTransaction = `
-  select format('process %s of PostgreSQL (%s, %s) since %s s', pid, application_name, state,
-                round(extract(epoch from clock_timestamp() - xact_start))) as words
+  select format('PostgreSQL process %s (%s, %s), open for %s s', pid, application_name, state,
+                round(extract(epoch from clock_timestamp() - xact_start))) as description
     from pg_stat_activity
    where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
    order by xact_start limit 1`

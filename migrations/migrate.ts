@@ -1,18 +1,18 @@
 /**
- * Runs the migrations on one connection, which holds a lock of the session as long as it lives: of any number of
- * processes one migrates, and the others wait. It has none of the bounds of requests, since a large table takes time.
+ * Runs the migrations on one connection, which holds a session-level advisory lock, so that only one process migrates
+ * and the others wait. The statement timeouts of requests do not apply, because migrating a large table takes long.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Migrator } from '@mikro-orm/migrations'
 import { makeOrm } from '../shared/data/database.ts'
 import { advisoryLocks } from '../shared/data/locks.ts'
 import { withTimeout } from '../shared/lib/timeout.ts'
-import { type Listed, migrationsList } from './list.ts'
+import { type ListedMigration, migrationsList } from './list.ts'
 import { lockMs, retryLocks } from './locks.ts'
-import { Online, type Say } from './online.ts'
-import { tellProgress } from './progress.ts'
+import { Online, type Report } from './online.ts'
+import { reportMigrationProgress } from './progress.ts'
 
-/** A migration that failed. Its steps until then stay, and are not done again. */
+/** A migration that failed. Its completed steps remain and are not repeated. */
 export class MigrationFailed extends Error {
   readonly migration: string
 
@@ -22,20 +22,20 @@ export class MigrationFailed extends Error {
   }
 }
 
-const lookEveryMs = 1_000
+const lockPollMs = 1_000
 /**
- * Milliseconds until there is a connection. The network of a new pod may drop what it sends at first, and a name is asked
- * for once more only after 5 s.
+ * Milliseconds to connect. The network of a new pod may drop its first packets, and the resolver repeats a DNS query
+ * only after 5 s.
  */
 const connectMs = 20_000
-/** Milliseconds until a connection that does not close is left to itself. */
+/** Milliseconds to wait for the connection to close. */
 const closeMs = 3_000
 
 export interface MigrateOptions {
-  /** Receives what is done and how far it is, a line at a time. */
-  say?: Say
+  /** Receives the progress. */
+  report?: Report
   /** Oldest first. */
-  list?: Listed[]
+  list?: ListedMigration[]
 }
 
 /**
@@ -44,18 +44,18 @@ export interface MigrateOptions {
  */
 export async function migrate(
   databaseUrl: string,
-  { say = () => {}, list = migrationsList }: MigrateOptions = {},
+  { report = () => {}, list = migrationsList }: MigrateOptions = {},
 ): Promise<string[]> {
   const orm = makeOrm(
     databaseUrl,
     {
       pool: { min: 1, max: 1 },
-      // So no connection migrates that does not hold the lock, whatever became of the one before it.
-      onCreateConnection: (connection: unknown) => takeLock(connection as Connection, say),
+      // Locking here ensures that a replacement for a lost connection also holds the lock.
+      onCreateConnection: (connection: unknown) => acquireLock(connection as Connection, report),
       extensions: [Migrator],
       migrations: {
-        migrationsList: list.map((listed) => ({ name: listed.name, class: telling(listed, say) })),
-        // Those that say so commit step by step, so no transaction may be around all.
+        migrationsList: list.map((listed) => ({ name: listed.name, class: withReport(listed, report) })),
+        // Online migrations commit step by step, so no transaction may enclose all migrations.
         allOrNothing: false,
         snapshot: false,
         silent: true,
@@ -65,18 +65,20 @@ export async function migrate(
   )
   const applied: string[] = []
   let current = ''
-  await using _progress = tellProgress(databaseUrl, (words) => say(`${current}: ${words}`))
+  await using _progress = reportMigrationProgress(databaseUrl, (progress) =>
+    report(`${current}: ${progress}`),
+  )
   try {
     const { migrator } = orm
     migrator.on('migrating', ({ name }) => {
       current = name
-      say(`${name}: ${list.find((listed) => listed.name === name)!.does}`)
+      report(`${name}: ${list.find((listed) => listed.name === name)!.description}`)
     })
     migrator.on('migrated', ({ name }) => void applied.push(name))
     const execute = (sql: string) => orm.em.getConnection().execute(sql)
-    // The migrator would make a database that is not there. This fails first.
+    // Fails if the database does not exist, which the migrator would create.
     await execute('select 1')
-    await retryLocks(() => migrator.up(), { say: (line) => say(`${current}: ${line}`), execute })
+    await retryLocks(() => migrator.up(), { report: (line) => report(`${current}: ${line}`), execute })
     return applied
   } catch (error) {
     throw current && !applied.includes(current) ? new MigrationFailed(current, error as Error) : error
@@ -88,27 +90,33 @@ export async function migrate(
   }
 }
 
-function telling({ name, class: Listed }: Listed, say: Say): Listed['class'] {
-  return class extends Listed {
-    constructor(...args: ConstructorParameters<Listed['class']>) {
+function withReport({ name, class: Base }: ListedMigration, report: Report): ListedMigration['class'] {
+  return class extends Base {
+    constructor(...args: ConstructorParameters<ListedMigration['class']>) {
       super(...args)
-      if (this instanceof Online) this.say = (line) => say(`${name}: ${line}`)
+      if (this instanceof Online) this.report = (line) => report(`${name}: ${line}`)
     }
   }
 }
 
-/** What we use of Kysely's connection, which the ORM brings along. */
+/** The part of Kysely's connection that is used here. */
 interface Connection {
   executeQuery(query: object): Promise<{ rows: { locked: boolean }[] }>
 }
 
-/** Asks again and again. Waiting in PostgreSQL would hold up whoever makes an index concurrently: it would wait for us. */
-async function takeLock(connection: Connection, say: Say): Promise<void> {
-  const ask = { sql: `select pg_try_advisory_lock(${advisoryLocks.migrations}) as locked`, parameters: [] }
-  for (let told = false; ; told = true) {
-    const { rows } = await connection.executeQuery(ask)
+/**
+ * Polls. A statement that blocks on the lock would hold a snapshot, and the lock's holder would wait for it when it
+ * creates an index concurrently.
+ */
+async function acquireLock(connection: Connection, report: Report): Promise<void> {
+  const tryLock = {
+    sql: `select pg_try_advisory_lock(${advisoryLocks.migrations}) as locked`,
+    parameters: [],
+  }
+  for (let isReported = false; ; isReported = true) {
+    const { rows } = await connection.executeQuery(tryLock)
     if (rows[0]!.locked) return
-    if (!told) say('Another process migrates this database. Waiting for it.')
-    await sleep(lookEveryMs)
+    if (!isReported) report('Another process is migrating this database. Waiting for it to finish.')
+    await sleep(lockPollMs)
   }
 }

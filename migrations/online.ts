@@ -1,22 +1,22 @@
 /**
- * A migration of tables that may be large, while the old version works with them. Each step commits by itself, and
- * does nothing where it was done before: a run that breaks off is begun anew, and goes on where it ended.
+ * A migration of large tables that the old version keeps using. Each step commits separately and is idempotent, so an
+ * interrupted run can be started again and continues after the last completed step.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Migration } from '@mikro-orm/migrations'
 import { retryLocks } from './locks.ts'
 
-/** Told to the operator, a line at a time. */
-export type Say = (line: string) => void
+/** Receives one line of progress for the operator. */
+export type Report = (line: string) => void
 
-/** Milliseconds that one bite of a back-fill should take, and the rows that it has at least and at most. */
-const biteMs = 200
-const biteRows = { first: 1_000, least: 100, most: 20_000 }
-const sayEveryMs = 5_000
+/** Milliseconds that one batch of a back-fill should take. The number of its rows adapts to that. */
+const batchMs = 200
+const batchRows = { initial: 1_000, min: 100, max: 20_000 }
+const reportEveryMs = 5_000
 
 export abstract class Online extends Migration {
-  /** Set by whoever runs it. */
-  say: Say = () => {}
+  /** Set by the runner. */
+  report: Report = () => {}
 
   override isTransactional(): boolean {
     return false
@@ -24,14 +24,14 @@ export abstract class Online extends Migration {
 
   abstract override up(): Promise<void>
 
-  /** Statements that take no time once they have their locks, as one transaction. */
+  /** Runs statements that finish immediately once they hold their locks, in one transaction. */
   protected async change(...statements: string[]): Promise<void> {
     // PostgreSQL runs the statements of one message in one transaction.
     await this.retrying(() => this.execute(statements.join(';\n')))
   }
 
   /**
-   * Adds a constraint that new rows must meet, and then looks whether the old ones do, while others write.
+   * Adds a constraint for new rows, and then validates the existing ones without blocking writes.
    * @param check such as `check (size > 0)`
    */
   protected async constrain(table: string, name: string, check: string): Promise<void> {
@@ -40,25 +40,25 @@ export abstract class Online extends Migration {
       [table, name],
     )
     if (!found) await this.change(`alter table ${table} add constraint ${name} ${check} not valid`)
-    this.say(`looks whether all rows of ${table} meet ${name}`)
+    this.report(`validating ${name} on all rows of ${table}`)
     await this.change(`alter table ${table} validate constraint ${name}`)
   }
 
   /**
-   * Makes an index while others write. It takes long, and waits for the transactions that are open.
-   * @param definition what follows its name, such as `on sandbox (id)`
+   * Creates an index without blocking writes. PostgreSQL first waits for all open transactions.
+   * @param definition the rest of the statement after the name, such as `on sandbox (id)`
    */
   protected async index(name: string, definition: string, kind = 'index'): Promise<void> {
-    this.say(`makes the index ${name}`)
+    this.report(`creating the index ${name}`)
     await this.retrying(async () => {
       const [found] = await this.execute(
         'select indisvalid from pg_index where indexrelid = to_regclass(?)',
         [name],
       )
       if (found?.indisvalid) return
-      // A run that broke off has left it, and PostgreSQL does not use it.
+      // An interrupted run leaves an invalid index, which PostgreSQL does not use.
       if (found) await this.execute(`drop index concurrently ${name}`)
-      // It keeps nobody out while it waits.
+      // Waiting for this lock does not block other statements.
       await this.execute('set lock_timeout = 0')
       try {
         await this.execute(`create ${kind} concurrently ${name} ${definition}`)
@@ -68,46 +68,46 @@ export abstract class Online extends Migration {
     })
   }
 
-  /** Replaces an index by another one of the same name: there is always one to read from. */
+  /** Replaces an index by another one of the same name. Queries can use one of them at any time. */
   protected async replaceIndex(name: string, definition: string): Promise<void> {
     await this.index(`${name}_new`, definition)
     await this.change(`drop index if exists ${name}`, `alter index ${name}_new rename to ${name}`)
   }
 
-  /** Updates the rows of a table that meet a condition, a bite at a time along its primary key `id`. */
+  /** Updates the rows of a table that meet a condition, in batches along its primary key `id`. */
   protected async fill(table: string, set: string, where: string): Promise<void> {
     const [all] = await this.execute(
       'select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ?::regclass',
       [table],
     )
-    let size = biteRows.first
+    let size = batchRows.initial
     let seen = 0
-    let saidAt = performance.now()
+    let reportedAt = performance.now()
     for (let after = ''; ; ) {
       const startedAt = performance.now()
       const [found] = await this.execute(
         `select count(*)::int as rows, max(id) as last
-           from (select id from ${table} where id > ? order by id limit ?) as bite`,
+           from (select id from ${table} where id > ? order by id limit ?) as batch`,
         [after, size],
       )
-      const bite = found as { rows: number; last: string }
-      if (bite.rows === 0) return
+      const batch = found as { rows: number; last: string }
+      if (batch.rows === 0) return
       await this.retrying(() =>
-        this.execute(`update ${table} set ${set} where id > ? and id <= ? and ${where}`, [after, bite.last]),
+        this.execute(`update ${table} set ${set} where id > ? and id <= ? and ${where}`, [after, batch.last]),
       )
-      after = bite.last
-      seen += bite.rows
+      after = batch.last
+      seen += batch.rows
       const ms = performance.now() - startedAt
-      size = Math.min(biteRows.most, Math.max(biteRows.least, Math.round(size * Math.min(2, biteMs / ms))))
-      if (performance.now() - saidAt > sayEveryMs) {
-        saidAt = performance.now()
-        this.say(`has gone through ${seen} rows of ${table}, of some ${all!.rows}`)
+      size = Math.min(batchRows.max, Math.max(batchRows.min, Math.round(size * Math.min(2, batchMs / ms))))
+      if (performance.now() - reportedAt > reportEveryMs) {
+        reportedAt = performance.now()
+        this.report(`processed ${seen} of about ${all!.rows} rows of ${table}`)
       }
-      // Leaves the disk to requests for a while.
+      // Leaves disk bandwidth for requests.
       await sleep(ms / 4)
     }
   }
 
   private retrying = <T>(work: () => Promise<T>): Promise<T> =>
-    retryLocks(work, { say: this.say, execute: (sql) => this.execute(sql) })
+    retryLocks(work, { report: this.report, execute: (sql) => this.execute(sql) })
 }

@@ -1,4 +1,4 @@
-/** `npm run migrate`: brings the database to the newest migration, while the old version works. */
+/** `npm run migrate`: applies all new migrations. The old version can keep running. */
 import { describeFailure } from './failure.ts'
 import { migrate } from './migrate.ts'
 
@@ -8,7 +8,7 @@ if (!databaseUrl) {
   process.exit(2)
 }
 try {
-  const applied = await migrate(databaseUrl, { say: (line) => console.error(line) })
+  const applied = await migrate(databaseUrl, { report: (line) => console.error(line) })
   console.log(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`)
 } catch (error) {
   console.error(describeFailure(error))

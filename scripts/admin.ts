@@ -1,21 +1,21 @@
 /**
- * `npm run admin`: what an operator does to accounts, and sees of keys. It needs the database alone, or Redis alone:
- * DATABASE_URL or REDIS_URL, else those that `npm start` runs in this folder. docs/hosting.md has a table of it.
+ * `npm run admin`: commands of operators for accounts and keys. Each needs only the database or only Redis, from
+ * DATABASE_URL or REDIS_URL, or the one that `npm start` runs in this folder. docs/hosting.md describes the commands.
  */
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import {
-  endSessionsOf,
   listAccounts,
   removeAccount,
   resetPasswordOf,
+  revokeSessionsOf,
   suspendAccount,
   unsuspendAccount,
 } from '../api/admin/accounts.ts'
 import { listKeys } from '../api/admin/keys.ts'
 import { changeLimits, limitNames, readLimits, showLimits } from '../api/admin/limits.ts'
-import type { Told } from '../api/admin/told.ts'
+import type { Report } from '../api/admin/report.ts'
 import { normaliseEmail } from '../shared/contract/auth.ts'
 import { findAccountByEmail } from '../shared/data/accounts.ts'
 import { type Database, openDatabase } from '../shared/data/database.ts'
@@ -24,35 +24,35 @@ import { findDatabase, findPasswordCost, findRedis, makeKeys, showPublicKey } fr
 
 const usage = `Usage: npm run admin -- [--json] COMMAND
 
-  accounts                 every account with its sandboxes, its hours of the month and its own limits
-  limits EMAIL             the account's own limits; with options, sets them ("default" takes one back)
-    --concurrent N           sandboxes at once
-    --hours H                sandbox-hours a month
-    --seconds S              the longest life of one sandbox
-    --sandbox-ops N          commands and files a minute
-    --sandbox-lifecycle N    creates and destroys a minute
-    --reset                  takes all of them back
-  end-sessions EMAIL       ends its sessions: whoever has a session token logs in again
-  reset-password EMAIL     gives it a new password, which is printed once, and ends its sessions
-  suspend EMAIL            ends its sandboxes, refuses its keys and its logins
-  unsuspend EMAIL          undoes that, but for the sandboxes
-  delete EMAIL --yes       suspends it, then removes everything that it has when its last pod is gone
-  keys                     which process holds which keys, by fingerprint: it needs Redis alone
-  make-keys                the four keys of a new installation, for its Secret: it needs no database
-  public-key               the keys that an API is given in place of SECRETS_KEY: it needs no database
+  accounts                 lists all accounts with their sandboxes, hours of this month and individual limits
+  limits EMAIL             shows or sets the limits of an account ("default" removes one)
+    --concurrent N           concurrent sandboxes
+    --hours H                sandbox-hours per month
+    --seconds S              maximum lifetime of a sandbox
+    --sandbox-ops N          commands and file operations per minute
+    --sandbox-lifecycle N    creates and destroys per minute
+    --reset                  removes all of them
+  end-sessions EMAIL       revokes its session tokens, so that a new login is necessary
+  reset-password EMAIL     sets and prints a new password, and ends its sessions
+  suspend EMAIL            ends its sandboxes and disables its keys and logins
+  unsuspend EMAIL          enables its keys and logins again
+  delete EMAIL --yes       suspends it, and deletes all its data once its last pod is gone
+  keys                     lists the fingerprints of the keys of each process (needs only Redis)
+  make-keys                generates the four keys of a new installation (needs no database)
+  public-key               prints the keys that replace SECRETS_KEY for the API (needs no database)
 
---json prints one JSON object, errors too.`
+--json prints one JSON object, also for errors.`
 
 type Account = { id: string; email: string }
 type Values = ReturnType<typeof parse>['values']
 
-const ofAccount: Record<string, (db: Database, account: Account, values: Values) => Promise<Told>> = {
+const ofAccount: Record<string, (db: Database, account: Account, values: Values) => Promise<Report>> = {
   async limits(db, account, values) {
     const changes = readLimits(values)
     if (Object.keys(changes).length > 0) await changeLimits(db, account.id, changes)
     return await showLimits(db, account)
   },
-  'end-sessions': endSessionsOf,
+  'end-sessions': revokeSessionsOf,
   'reset-password': (db, account) => resetPasswordOf(db, account, findPasswordCost()),
   suspend: suspendAccount,
   unsuspend: unsuspendAccount,
@@ -62,7 +62,7 @@ const ofAccount: Record<string, (db: Database, account: Account, values: Values)
   },
 }
 const withoutAccount = ['accounts', 'keys', 'make-keys', 'public-key']
-/** The options that each takes beside --json. */
+/** The options of each command in addition to --json. */
 const optionsOf: Record<string, readonly string[]> = { limits: [...limitNames, 'reset'], delete: ['yes'] }
 
 /** A message for the terminal, with exit code 1. */
@@ -70,7 +70,7 @@ class Refusal extends Error {
   readonly code: number
   readonly help: string
 
-  /** @param help printed below it */
+  /** @param help printed below the message */
   constructor(message: string, code = 1, help = '') {
     super(message)
     this.code = code
@@ -80,16 +80,16 @@ class Refusal extends Error {
 
 const wrongUsage = (message: string) => new Refusal(message, 2, `\n${usage}`)
 
-async function run(args: string[]): Promise<Told> {
+async function run(args: string[]): Promise<Report> {
   const { positionals, values } = parse(args)
   const [command, ...operands] = positionals
   if (command === undefined) throw wrongUsage('A command is missing.')
   const act = Object.hasOwn(ofAccount, command) ? ofAccount[command] : undefined
-  if (!act && !withoutAccount.includes(command)) throw wrongUsage(`There is no admin command ${command}.`)
+  if (!act && !withoutAccount.includes(command)) throw wrongUsage(`Unknown admin command ${command}.`)
   if (operands.length !== (act ? 1 : 0))
     throw wrongUsage(`${command} takes ${act ? 'the EMAIL of one account' : 'no EMAIL'}.`)
   const wrong = Object.keys(values).find((name) => name !== 'json' && !optionsOf[command]?.includes(name))
-  if (wrong) throw wrongUsage(`--${wrong} does not go with ${command}.`)
+  if (wrong) throw wrongUsage(`${command} has no option --${wrong}.`)
 
   if (command === 'make-keys') return makeKeys()
   if (command === 'public-key') return showPublicKey()
@@ -102,8 +102,8 @@ async function run(args: string[]): Promise<Told> {
   }
 }
 
-async function showKeys(): Promise<Told> {
-  const redis = connectRedis(findRedis(), 'impatient', pino({ level: 'silent' }))
+async function showKeys(): Promise<Report> {
+  const redis = connectRedis(findRedis(), 'fail-fast', pino({ level: 'silent' }))
   try {
     await once(redis, 'ready')
     return await listKeys(redis)

@@ -81,8 +81,8 @@ const withoutUnused = {
 }
 
 /**
- * Splitting would produce a dozen shared files that nearly every command needs, and each costs 0.5 ms at the start. Every
- * part imports program.ts, which is already loaded, so that they become one file.
+ * Splitting would produce a dozen shared files that nearly every command needs, and each costs 0.5 ms at the start.
+ * Every part imports program.ts, which is already loaded, so that they become one file.
  */
 const withProgram = {
   name: 'with-program',

@@ -24,7 +24,7 @@ const parts: Record<string, () => string | Promise<string>> = {
   tools,
 }
 
-const mark = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
+const generatedPart = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
 
 /** @returns the current text of each page, the table of routes and the chart's schema, by its path from the root */
 export async function makePages(): Promise<Map<string, string>> {
@@ -33,15 +33,15 @@ export async function makePages(): Promise<Map<string, string>> {
   )
   const used = new Set<string>()
   const fill = (_: string, before: string, name: string, after: string) => {
-    if (made[name] === undefined) throw new Error(`No part of the pages is called ${name}.`)
+    if (made[name] === undefined) throw new Error(`There is no generated part ${name}.`)
     used.add(name)
     return `${before}\n${made[name]}\n\n${after}`
   }
   const paths = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
   const pages = paths.map((name): [string, string] => [`docs/${name}`, readPage(`docs/${name}`)])
-  const filled = new Map(pages.map(([path, page]) => [path, page.replace(mark, fill)]))
+  const filled = new Map(pages.map(([path, page]) => [path, page.replace(generatedPart, fill)]))
   const missing = Object.keys(parts).filter((name) => !used.has(name))
-  if (missing.length > 0) throw new Error(`No page has a place for: ${missing.join(', ')}.`)
+  if (missing.length > 0) throw new Error(`No page contains the generated parts: ${missing.join(', ')}.`)
   const [ofClient, ofChart] = ['shared/contract/routes.ts', 'deploy/chart/values.schema.json']
   return filled
     .set(ofClient, withRoutes(readPage(ofClient)))
@@ -55,7 +55,7 @@ if (import.meta.main) {
   for (const [path, page] of await makePages()) {
     if (page === readPage(path)) continue
     writeFileSync(join(root, path), page)
-    console.log(`${path} is new.`)
+    console.log(`Updated ${path}.`)
   }
   if (process.argv.includes('--pictures')) await drawPictures()
 }

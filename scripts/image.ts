@@ -1,6 +1,6 @@
 /**
- * `npm run image`: the image of the server, for API, worker, migration and admin, and its SBOM. Needs Debian or Ubuntu and
- * no container engine. The same sources, packages and libraries make the same bytes.
+ * `npm run image`: builds the image of the server, for API, worker, migration and admin, with an SBOM. Needs Debian or
+ * Ubuntu, but no container engine. The build is reproducible from the same sources, packages and libraries.
  */
 import { chmodSync, lutimesSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -13,15 +13,15 @@ import { readManifest } from './third-party.mjs'
 
 const usage = `npm run image -- [options]
 
-Makes the image sandlot-server, of API, worker, migration and admin.
+Builds the image sandlot-server, for API, worker, migration and admin.
 
-  --out FOLDER    where the image and its SBOM go (default: dist/image)
-  --files FOLDER  writes its files there in place of an image, as deploy/image/Dockerfile does
+  --out FOLDER    the folder of the image and its SBOM (default: dist/image)
+  --files FOLDER  writes the files of the image to a folder instead, for deploy/image/Dockerfile
   --help
 
-SOURCE_DATE_EPOCH is the time of everything in it, in seconds since 1970 (default: 0).`
+SOURCE_DATE_EPOCH is the timestamp of all files, in seconds since 1970 (default: 0).`
 
-/** `config` of the image; deploy/image/Dockerfile says the same. */
+/** The `config` of the image, as in deploy/image/Dockerfile. */
 export const config = {
   User: `${user}:${user}`,
   Env: ['PATH=/usr/bin', 'NODE_ENV=production', 'HOST=0.0.0.0'],
@@ -30,11 +30,11 @@ export const config = {
   ExposedPorts: { '8080/tcp': {}, '9090/tcp': {}, '9443/tcp': {} },
 }
 
-/** @param created the time of everything in it */
+/** @param created the timestamp of all files */
 async function buildImage(created: Date) {
   const { architecture, layers, parts } = await gatherContents()
   const { version } = readManifest('')
-  // Docker would look for a name without a host in its own registry.
+  // Docker would resolve a name without a host to Docker Hub.
   const name = `localhost/sandlot-server:${version}`
   const { archive, digest } = await makeImage({ name, architecture, created, config, layers })
   const sbom = await makeSbom('sandlot-server', digest, created, parts)

@@ -1,25 +1,25 @@
 /**
- * Installs the dependencies of the lockfile. On a new machine `npm start`, `npm test` and the client run this first, so it
- * is plain JavaScript for Node 20 without dependencies. It is not npm's prestart, which `ignore-scripts=true` skips.
+ * Installs the dependencies of the lockfile. On a new machine `npm start`, `npm test` and the client run this first, so
+ * it is plain JavaScript for Node 20 without dependencies. It is not npm's prestart, which `ignore-scripts=true` skips.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { lockHolder, takeLock } from './lock.mjs'
-import { mendModules } from './mend-modules.mjs'
+import { repairModules } from './repair-modules.mjs'
 import { root } from './root.mjs'
 
 const data = join(root, '.data')
 
 /**
  * Installs the dependencies if they differ from the lockfile, one process at a time.
- * @param {(line: string) => void} say
+ * @param {(line: string) => void} report
  * @throws {Error} with a message for the terminal, when npm failed or a running stack uses node_modules
  */
-export async function ensureInstalled(say = (line) => process.stderr.write(`${line}\n`)) {
-  if (!isInstalled()) await installOnce(say)
-  mendModules()
+export async function ensureInstalled(report = (line) => process.stderr.write(`${line}\n`)) {
+  if (!isInstalled()) await installOnce(report)
+  repairModules()
 }
 
 /**
@@ -36,9 +36,9 @@ export async function runScript(work, install = ensureInstalled) {
   }
 }
 
-async function installOnce(say) {
+async function installOnce(report) {
   mkdirSync(data, { recursive: true, mode: 0o700 })
-  const lock = await waitForLock(join(data, 'install.lock'), say)
+  const lock = await waitForLock(join(data, 'install.lock'), report)
   try {
     // The previous holder of the lock probably installed everything.
     if (isInstalled()) return
@@ -49,24 +49,24 @@ async function installOnce(say) {
           'node_modules. Stop it with Ctrl-C and run this command again.',
       )
     }
-    say('Installing the dependencies from package-lock.json (once, one or two minutes) ...')
+    report('Installing the dependencies from package-lock.json (once, one or two minutes) ...')
     await runNpm()
   } finally {
     lock.release()
   }
 }
 
-async function waitForLock(path, say) {
+async function waitForLock(path, report) {
   for (let isReported = false; ; isReported = true) {
     const lock = takeLock(path)
     if (lock.release !== undefined) return lock
-    if (!isReported) say(`Waiting for process ${lock.holder}, which is installing the dependencies.`)
+    if (!isReported) report(`Waiting for process ${lock.holder}, which is installing the dependencies.`)
     await sleep(200)
   }
 }
 
 function runNpm() {
-  // mendModules does the work of the packages' scripts, because npm 11 does not run them.
+  // repairModules does the work of the packages' scripts, because npm 11 does not run them.
   const args = ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund']
   return new Promise((resolve, reject) => {
     // npm prints to stderr, because stdout may carry the client's data.

@@ -1,36 +1,36 @@
 /**
- * A lock that ends with its process: a file that names its holder. Node has no flock, so a holder counts as alive while a
- * process with its pid and start time exists, and the file of a dead one is taken over. Plain JavaScript for Node 20.
+ * A lock that ends with its process: a file that names its holder. Node has no flock, so a holder counts as alive while
+ * a process with its pid and start time exists, and the file of a dead one is taken over. Plain JavaScript for Node 20.
  */
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { isThere, readStat } from '../shared/platform/process-stat.mjs'
+import { isAlive, readStat } from '../shared/platform/process-stat.mjs'
 
 /**
  * Takes the lock, or returns its holder.
  * @param {string} path in a folder that exists
  * @param {number} [pid] of the process that holds it; this one by default
  * @returns {{release: () => void, holder?: undefined} | {holder: number, release?: undefined}}
- *   `holder` is the pid of the living process that has it
+ *   `holder` is the pid of the live process that holds it
  */
 export function takeLock(path, pid = process.pid) {
-  const own = `${path}.${process.pid}`
-  writeFileSync(own, `${pid} ${startTime(pid)}\n`, { mode: 0o600 })
+  const temporary = `${path}.${process.pid}`
+  writeFileSync(temporary, `${pid} ${startTime(pid)}\n`, { mode: 0o600 })
   try {
     for (;;) {
-      if (link(own, path)) return { release: () => release(path, pid) }
+      if (link(temporary, path)) return { release: () => release(path, pid) }
       const found = read(path)
       if (found === undefined) continue
       const holder = alive(found)
       if (holder !== undefined) return { holder }
-      takeAway(path, found, pid)
+      removeStale(path, found, pid)
     }
   } finally {
-    rmSync(own, { force: true })
+    rmSync(temporary, { force: true })
   }
 }
 
 /**
- * The pid of the living process that holds the lock, if any.
+ * Returns the pid of the live process that holds the lock, if any.
  * @param {string} path
  * @returns {number | undefined}
  */
@@ -40,21 +40,21 @@ export function lockHolder(path) {
 }
 
 /**
- * Removes the file of a dead holder, but never that of the next one. A second lock, named after the dead holder, protects
- * the check and the removal, and no process can replace the file while it exists.
+ * Removes the file of a dead holder, but never that of the next one. A second lock, named after the dead holder,
+ * protects the check and the removal, and no process can replace the file while it exists.
  */
-function takeAway(path, expected, pid) {
-  const words = expected.trim().replaceAll(/\W+/g, '-').slice(0, 60)
-  const turn = takeLock(`${path}.after-${words}`, pid)
-  if (turn.release === undefined) {
-    // Its holder needs only two system calls.
+function removeStale(path, expected, pid) {
+  const holderName = expected.trim().replaceAll(/\W+/g, '-').slice(0, 60)
+  const removal = takeLock(`${path}.after-${holderName}`, pid)
+  if (removal.release === undefined) {
+    // The other process needs only two system calls.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
     return
   }
   try {
     if (read(path) === expected) rmSync(path, { force: true })
   } finally {
-    turn.release()
+    removal.release()
   }
 }
 
@@ -87,9 +87,9 @@ function alive(text) {
   return startTime(Number(pid)) === started ? Number(pid) : undefined
 }
 
-/** Ticks between the machine's start and the process's: with the pid it names one process. */
+/** Clock ticks from boot to the start of the process. With the pid, they identify it. */
 function startTime(pid) {
   const stat = readStat(pid)
   if (stat) return stat[0] === 'Z' ? undefined : stat[19]
-  return process.platform !== 'linux' && isThere(pid) ? 'alive' : undefined
+  return process.platform !== 'linux' && isAlive(pid) ? 'alive' : undefined
 }

@@ -2,21 +2,21 @@
  * Detects the end of the parent process, even by `kill -9`, after which neither npm nor a script can end this process.
  * Plain JavaScript for Node 20.
  */
-import { isThere } from '../shared/platform/process-stat.mjs'
+import { isAlive } from '../shared/platform/process-stat.mjs'
 
 /** Read as early as possible, because an earlier death of the parent is not detected. */
 const parent = process.ppid
 
 /**
- * Calls back once when the parent, or the process whose pid is in SANDLOT_WATCH_PARENT, has ended. Watches only under npm
- * or with that pid, because a process that was started by hand may outlive its shell.
+ * Calls back once when the parent, or the process whose pid is in SANDLOT_WATCH_PARENT, has ended. Watches only under
+ * npm or with that pid, because a process that was started by hand may outlive its shell.
  * @param {() => void} gone
  */
 export function watchParent(gone) {
   const named = Number(process.env.SANDLOT_WATCH_PARENT)
   if (process.env.npm_lifecycle_event === undefined && !named) return
   const timer = setInterval(() => {
-    if (process.ppid === parent && (!named || isThere(named))) return
+    if (process.ppid === parent && (!named || isAlive(named))) return
     clearInterval(timer)
     gone()
   }, 300)

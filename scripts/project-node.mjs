@@ -1,6 +1,6 @@
 /**
- * Finds the Node that the project runs on: the one in node_modules if it starts on this machine, else the current one if
- * it is new enough. Plain JavaScript for Node 20.
+ * Finds the Node that the project runs on: the one in node_modules if it starts on this machine, else the current one
+ * if it is new enough. Plain JavaScript for Node 20.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { constants } from 'node:os'
@@ -14,8 +14,8 @@ const needed = [24, 2]
 /** @type {string | false | undefined} */
 let own
 
-/** @returns {string | undefined} the path of the Node in node_modules; undefined if it does not start (musl, say) */
-export function ownNode() {
+/** @returns {string | undefined} the path of the Node in node_modules; undefined if it does not start, as with musl */
+export function findBundledNode() {
   const path = join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
   own ??= spawnSync(path, ['--version'], { stdio: 'ignore' }).status === 0 && path
   return own || undefined
@@ -26,7 +26,7 @@ export function ownNode() {
  * @throws {Error} with a message for the terminal, when there is none
  */
 export function projectNode() {
-  const found = ownNode()
+  const found = findBundledNode()
   if (found !== undefined) return found
   const [major, minor] = process.versions.node.split('.').map(Number)
   if (major > needed[0] || (major === needed[0] && minor >= needed[1])) return process.execPath

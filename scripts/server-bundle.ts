@@ -3,7 +3,7 @@ import type { BuildOptions } from 'esbuild'
 import { root } from './root.mjs'
 
 /** For packages in CommonJS: a missing optional package throws, as usual. */
-const requireAsUsual = `
+const requireFunction = `
 import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)`
 
@@ -20,6 +20,6 @@ export const serverBundle = {
   define: { 'import.meta.main': 'false' },
   // Only Cloudflare needs it.
   external: ['pg-cloudflare'],
-  banner: { js: requireAsUsual },
+  banner: { js: requireFunction },
   logLevel: 'warning',
 } satisfies BuildOptions

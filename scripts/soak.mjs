@@ -1,7 +1,7 @@
 /**
- * `npm run soak`: the suites that need load, chance or time limits (vitest.soak.config.ts), one after the other, each
- * with its own services. It prints the measured times, the command that repeats the failed suites, and the closing line
- * of `npm test`. Nothing is retried: the soak looks for what fails by chance.
+ * `npm run soak`: the suites that need load, randomness or time limits (vitest.soak.config.ts), one after the other,
+ * each with its own services. It prints the measured times, the command that repeats the failed suites, and the closing
+ * line of `npm test`. Nothing is retried, because the purpose of the soak is to find flaky behavior.
  */
 import { parseArgs } from 'node:util'
 import { runScript } from './install.mjs'

@@ -1,16 +1,16 @@
 /**
- * `npm start`: runs the databases that the settings do not name, then the Procfile. Stops everything in order on a signal,
- * and leaves no process running when it is killed.
+ * `npm start`: runs the databases that the settings do not name, then the Procfile. Stops everything in order on a
+ * signal, and leaves no process running when it is killed.
  */
 import { watchParent } from './parent.mjs'
 import { WrongSettings } from './supervisor/keep-running.ts'
 import { startStack } from './supervisor/stack.ts'
 
-const say = (text: string) => process.stderr.write(`${text}\n`)
+const report = (text: string) => process.stderr.write(`${text}\n`)
 let stopping: number | undefined
 
 process.stderr.on('error', () => {})
-const stack = startStack(process.argv.slice(2), say)
+const stack = startStack(process.argv.slice(2), report)
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stopOrHurry)
 watchParent(() => void end(1))
 
@@ -20,13 +20,13 @@ try {
 } catch (error) {
   // A failure during a stop is expected.
   if (stopping === undefined) {
-    say((error as Error).message)
+    report((error as Error).message)
     await end(error instanceof WrongSettings ? 2 : 1)
   }
 }
 
 function welcome(baseUrl: string) {
-  say(`
+  report(`
 Sandlot is ready at ${baseUrl} after ${(performance.now() / 1000).toFixed(1)} s. Its data is in .data/; Ctrl-C stops it.
 Next, in another terminal:
 
@@ -38,11 +38,11 @@ Next, in another terminal:
 
 function stopOrHurry() {
   if (stopping === undefined) {
-    say('\nStopping ...')
+    report('\nStopping ...')
     void end(0)
   } else if (performance.now() - stopping > 1000) {
-    // A second request. npm forwards the signal that the terminal also sent to us, but within a second. The watchdog ends
-    // the remaining processes.
+    // A second request. npm forwards the signal that the terminal also sent to us, but within a second. The watchdog
+    // ends the remaining processes.
     process.exit(1)
   }
 }
@@ -52,7 +52,7 @@ async function end(code: number) {
   try {
     await stack.stop()
   } catch (error) {
-    say(`Stopping failed: ${(error as Error).message}`)
+    report(`Stopping failed: ${(error as Error).message}`)
     process.exit(1)
   }
   process.exit(code)

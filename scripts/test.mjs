@@ -2,8 +2,8 @@
  * `npm test`: installs missing dependencies, builds the client, runs the gate and ends with one line, `N passed, N
  * failed`. test/setup/ starts and stops the services of the run.
  *
- * If at most five files fail, they run again, one at a time and in a process each. A file that passes then is printed as `flaky`
- * and counts as passed, unless the commit changes it: GATE_BASE names the commit to compare with.
+ * If five or fewer files fail, they run again, one at a time and each in its own process. A file that then passes is
+ * printed as `flaky` and counts as passed, unless the commit changes it. GATE_BASE names the commit to compare with.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -20,14 +20,14 @@ const usage = `npm test -- [FILE…] [OPTION…]
 
   FILE…         parts of file names; without any, the whole gate
   --times N     runs the files N times, one line per round; a failed round keeps its output
-  --load N      runs beside N busy loops
+  --load N      runs N busy loops concurrently
   --seed N      repeats the random choices of the round that printed this seed
   -t PATTERN    runs only the tests whose names match
   --help        shows this text
 
 File names precede options. All other options go to vitest.`
 
-/** More failed files are no accident. */
+/** More failed files are not flaky. */
 const maxRetriedFiles = 5
 
 /**
@@ -49,11 +49,11 @@ export async function test(args) {
 }
 
 function readOptions(args) {
-  const own = { times: { type: 'string' }, load: { type: 'string' }, seed: { type: 'string' } }
+  const ourOptions = { times: { type: 'string' }, load: { type: 'string' }, seed: { type: 'string' } }
   // Not strict: vitest checks its own options.
-  const { values, tokens } = parseArgs({ args, options: own, strict: false, tokens: true })
+  const { values, tokens } = parseArgs({ args, options: ourOptions, strict: false, tokens: true })
   const used = tokens.flatMap((token) => {
-    if (token.kind !== 'option' || !(token.name in own)) return []
+    if (token.kind !== 'option' || !(token.name in ourOptions)) return []
     return token.inlineValue === false ? [token.index, token.index + 1] : [token.index]
   })
   const others = args.filter((_, index) => !used.includes(index))
@@ -79,13 +79,14 @@ async function runGate(names, options, seed) {
 
   const files = failed.map(({ file }) => file)
   console.log(`Running again, one at a time: ${files.join(', ')}`)
-  const alone = [...files, ...options, '--maxWorkers', '1', '--isolate']
-  const second = await runVitest(alone, { environment })
+  const retryArgs = [...files, ...options, '--maxWorkers', '1', '--isolate']
+  const second = await runVitest(retryArgs, { environment })
   const changed = changedFiles()
   const results = failed.map((before) => {
     const after = second.files.find(({ file }) => file === before.file)
     if (after === undefined || hasFailed(after)) return after ?? before
-    for (const failure of before.failures) console.log(`flaky: ${before.file} > ${failure}, passed alone`)
+    for (const failure of before.failures)
+      console.log(`flaky: ${before.file} > ${failure}, passed in its own process`)
     if (!changed.includes(before.file)) return after
     console.log(`This commit changes ${before.file}, so its flaky tests fail.`)
     return before
@@ -104,7 +105,7 @@ function changedFiles() {
   return execFileSync('git', git, { cwd: root, encoding: 'utf8' }).split('\n')
 }
 
-/** Runs the same files repeatedly to find a test that fails at times. Nothing is retried. */
+/** Runs the same files repeatedly to find flaky tests. Nothing is retried. */
 async function runRounds(args, times, firstSeed) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-rounds-'))
   const total = { passed: 0, failed: 0, skipped: 0 }
@@ -120,7 +121,7 @@ async function runRounds(args, times, firstSeed) {
     if (run.code !== 0 && counts.failed === 0) counts.failed = 1
     for (const name of Object.keys(total)) total[name] += counts[name]
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
-    const output = counts.failed > 0 ? `; its output: ${outputPath}` : ''
+    const output = counts.failed > 0 ? `; output: ${outputPath}` : ''
     console.log(
       `round ${round} of ${times}: ${counts.passed} passed, ${counts.failed} failed, ${seconds} s, seed ${seed}${output}`,
     )

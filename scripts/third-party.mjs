@@ -26,7 +26,7 @@ export const readManifest = (folder) => JSON.parse(readFileSync(join(root, folde
  * @throws {Error} if a package has none
  */
 export const describeThirdParty = (holder, folders) =>
-  `${holder} holds these packages, each under its own licence.\n${folders.map(describe).join('')}`
+  `${holder} contains these packages, each under its own licence.\n${folders.map(describe).join('')}`
 
 function describe(folder) {
   const manifest = readManifest(folder)
@@ -38,7 +38,7 @@ function describe(folder) {
   return `\n${'='.repeat(80)}\n${name} ${version} (${license})\n\n${texts.join('\n\n')}\n`
 }
 
-/** For a package that names its licence and leaves out the text. */
+/** For a package that names its licence without including the text. */
 function named({ name, license, author }) {
   const owner = author?.name ?? author ?? `the authors of ${name}`
   if (license === 'MIT') return `Copyright (c) ${owner}\n\n${mit}`

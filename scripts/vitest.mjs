@@ -24,7 +24,8 @@ const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
 
 /**
  * @param {string[]} args for vitest
- * @param {{ environment?: Record<string, string | undefined>, outputPath?: string }} [options] additional variables, and
+ * @param {{ environment?: Record<string, string | undefined>, outputPath?: string }} [options] additional variables,
+ *   and
  *   a file that receives the output instead of the terminal
  * @returns {Promise<Run>}
  */
@@ -57,8 +58,8 @@ export async function runVitest(args, { environment = {}, outputPath } = {}) {
 
 /**
  * Tests create their folders in memory if there is room: ext4 searches for a free inode past all that were removed in
- * the last seconds, which costs 130 to 240 ms of CPU for the database of each world, instead of 27 ms. The user's TMPDIR
- * is ignored, because the path of a socket has at most 107 bytes.
+ * the last seconds, which costs 130 to 240 ms of CPU for the database of each world, instead of 27 ms. The user's
+ * TMPDIR is ignored, because the path of a socket has at most 107 bytes.
  */
 function temporaryFolder() {
   const memory = '/dev/shm'
@@ -107,7 +108,7 @@ export function report(run) {
     console.log(`Tests of the chart were skipped: put ${missing.join(' and ')} on the PATH to run them.`)
   const { passed, failed, skipped } = countsOf(run)
   if (run.code !== 0 && failed === 0)
-    console.log(`The test run itself failed: vitest ended with ${run.code}.`)
+    console.log(`The test run itself failed: vitest exited with ${run.code}.`)
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
   return run.code === 0 && failed === 0 && passed > 0
 }

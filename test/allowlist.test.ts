@@ -1,9 +1,9 @@
-/** The rules of docs/allowlist.md, one line each, and the ways around them that people try. */
+/** The rules of docs/allowlist.md, and attempts to bypass them. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { decide, refuseVariables, warningOf } from '../shared/allowlist/decide.ts'
-import { steers } from '../shared/allowlist/steering.ts'
-import { harmlessVariables, notHeld, waysAround, waysAroundList } from './allowlist-ways-around.ts'
+import { affectsPrograms } from '../shared/allowlist/environment-variables.ts'
+import { bypasses, bypassList, harmlessVariables, notPrevented } from './allowlist-bypasses.ts'
 
 describe('an entry', () => {
   test.each<[string, string[], boolean]>([
@@ -61,7 +61,7 @@ describe('a shell string runs when an entry lets a shell run any script', () => 
   })
 })
 
-test('without an allowlist everything runs, with an empty one nothing does', () => {
+test('without an allowlist everything is allowed, and with an empty one nothing', () => {
   for (const command of ['rm -rf /', ['rm', '-rf', '/']]) {
     expect(decide(undefined, command)).toEqual({ allowed: true })
     expect(decide(null, command)).toEqual({ allowed: true })
@@ -69,11 +69,11 @@ test('without an allowlist everything runs, with an empty one nothing does', () 
   }
 })
 
-test('the first entry that allows a command is named', () => {
+test('names the first entry that allows a command', () => {
   expect(decide(['ls', 'git *', 'git status'], ['git', 'status'])).toEqual({ allowed: true, entry: 'git *' })
 })
 
-test('a refusal names the command and the allowed arguments, never the given ones', () => {
+test('a rejection contains the command and the allowed arguments, but not the given ones', () => {
   expect(decide(['git status', 'git log'], ['git', 'push', 'hunter2'])).toEqual({
     allowed: false,
     reason: `"git" is allowed only with these arguments: "git status", "git log".`,
@@ -84,42 +84,42 @@ test('a refusal names the command and the allowed arguments, never the given one
     reason: `"rm" is not on the account's command allowlist.`,
     needs: 'rm',
   })
-  // No entry can be made of it.
+  // No entry can allow it.
   expect(decide(['ls'], ['rm -rf'])).not.toHaveProperty('needs')
 })
 
-test.each(waysAround)('%s is no way around', (_, command, env) => {
-  expect(decide(waysAroundList, command, env).allowed).toBe(false)
+test.each(bypasses)('rejects %s', (_, command, env) => {
+  expect(decide(bypassList, command, env).allowed).toBe(false)
 })
 
-describe('variables that steer programs', () => {
-  const ways = waysAround.flatMap(([name, command, env]) => (env ? [{ name, command, env }] : []))
+describe('dangerous variables', () => {
+  const ways = bypasses.flatMap(([name, command, env]) => (env ? [{ name, command, env }] : []))
 
-  test.each(ways)('$name is refused while there is a list', ({ command, env }) => {
+  test.each(ways)('rejects $name while there is a list', ({ command, env }) => {
     const [variable] = Object.keys(env)
-    expect(decide(waysAroundList, command, env)).toEqual({
+    expect(decide(bypassList, command, env)).toEqual({
       allowed: false,
       variable,
       reason: expect.stringMatching(
         new RegExp(`^The variable ${variable} of this request .* Leave it out.$`),
       ),
     })
-    expect(decide(waysAroundList, command)).toMatchObject({ allowed: true })
+    expect(decide(bypassList, command)).toMatchObject({ allowed: true })
     expect(decide(null, command, env)).toEqual({ allowed: true })
   })
 
   test.each(['MAGICK_CONFIGURE_PATH', 'HELM_PLUGINS', 'FLASK_APP', 'GUNICORN_CMD_ARGS', 'GH_PAGER'])(
     '%s is one',
     (name) => {
-      expect(steers(name)).toBe(true)
+      expect(affectsPrograms(name)).toBe(true)
     },
   )
 
-  test.each(harmlessVariables)('%s is none', (name) => {
-    expect(steers(name)).toBe(false)
+  test.each(harmlessVariables)('accepts %s', (name) => {
+    expect(affectsPrograms(name)).toBe(false)
   })
 
-  test('a secret and the environment of a sandbox have their own refusal messages', () => {
+  test('secrets and the environment of a sandbox have separate messages', () => {
     expect(refuseVariables('secret', { A: 1, LD_PRELOAD: 1 })?.reason).toMatch(
       /^The secret LD_PRELOAD .* name\.$/,
     )
@@ -132,8 +132,8 @@ describe('variables that steer programs', () => {
 
 const page = readFileSync(new URL('../docs/allowlist.md', import.meta.url), 'utf8').replace(/\s+/g, ' ')
 
-test.each(notHeld)(
-  'the page says of %s that the list does not keep it out: %s lets %j pass',
+test.each(notPrevented)(
+  'documents that the list does not prevent %s: %s allows %j',
   (words, entry, command, env) => {
     expect(page.slice(page.indexOf('## What it is not'))).toContain(words)
     expect(decide([entry], command, env)).toEqual({ allowed: true, entry })
@@ -167,10 +167,13 @@ test.each([
   'git log',
   '/usr/bin/git grep -n',
   'vim',
-])('%j is warned of', (entry) => {
-  expect(warningOf(entry)).toMatch(/runs any|other commands/)
+])('warns about %j', (entry) => {
+  expect(warningOf(entry)).toMatch(/can run any|other commands/)
 })
 
-test.each(['ls', 'cat', 'git status', 'npm run *', '/bin/echo', 'pytest'])('%j is not warned of', (entry) => {
-  expect(warningOf(entry)).toBeUndefined()
-})
+test.each(['ls', 'cat', 'git status', 'npm run *', '/bin/echo', 'pytest'])(
+  'does not warn about %j',
+  (entry) => {
+    expect(warningOf(entry)).toBeUndefined()
+  },
+)

@@ -1,10 +1,10 @@
-/** Connections to PostgreSQL: timeouts, read-only servers and shares of an account. */
+/** Connections to PostgreSQL: timeouts, read-only servers, and the share of each account. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { type Database, ofRequests, openDatabase } from '../shared/data/database.ts'
-import { meansAway } from '../shared/platform/problem.ts'
+import { type Database, openDatabase, requestTimeouts } from '../shared/data/database.ts'
+import { isOutage } from '../shared/platform/problem.ts'
 import { openRelay, type Relay } from './support/relay.ts'
 
 let db: Database
@@ -14,7 +14,7 @@ beforeAll(() => {
 })
 afterAll(() => db.close())
 
-test('an idle transaction gives its locks back, and fails', async () => {
+test('an idle transaction releases its locks and fails', async () => {
   const lock = 'select pg_advisory_xact_lock(4321)'
   const still = db.transaction(async (queries) => {
     await queries.query('set local idle_in_transaction_session_timeout = 300')
@@ -43,8 +43,8 @@ describe('a transaction', () => {
     }
   })
 
-  test('whose statement got no answer closes its connection and does not wait for another answer', async () => {
-    const silent = openDatabase(url, { connections: 1, bounds: { ...ofRequests, answer: 1_000 } })
+  test('whose statement got no response closes its connection without waiting for another response', async () => {
+    const silent = openDatabase(url, { connections: 1, timeouts: { ...requestTimeouts, answer: 1_000 } })
     const begun = Promise.withResolvers<void>()
     const ended = silent.transaction(async (queries) => {
       await queries.query('select 1')
@@ -53,16 +53,16 @@ describe('a transaction', () => {
       await queries.query('select 2')
     })
     await begun.promise
-    // Timers of one process end in their order, however busy it is.
+    // Timers of one process fire in order, however busy it is.
     const later = new Promise((resolve) => setTimeout(resolve, 1_600, 'waited on'))
     const first = await Promise.race([ended.catch(() => 'failed'), later])
-    relay.mend()
+    relay.repair()
     await ended.catch(() => {})
     await silent.close()
     expect(first).toBe('failed')
   })
 
-  test('that a demoted primary refused closes its connection: the next one writes', async () => {
+  test('that a demoted primary rejected closes its connection, and the next one writes', async () => {
     const one = openDatabase(inject('services').postgres.url, { connections: 1 })
     const write = () => one.transaction((queries) => queries.query('create temporary table written ()'))
     await write()
@@ -71,24 +71,24 @@ describe('a transaction', () => {
       .transaction((queries) => queries.query('create table never ()'))
       .catch((error) => error)
     expect(refused).toMatchObject({ code: '25006' })
-    expect(meansAway(refused)).toBe(true)
+    expect(isOutage(refused)).toBe(true)
     await write()
     await one.close()
   })
 
   test.each([
-    { what: 'lets its role not log in', of: /user=\w+/, to: 'user=nobody', code: '28000' },
-    { what: 'has no such database', of: '///sandlot', to: '///nowhere', code: '3D000' },
-  ])('a PostgreSQL that $what counts as away', async ({ of, to, code }) => {
+    { what: 'rejects its role', of: /user=\w+/, to: 'user=nobody', code: '28000' },
+    { what: 'lacks the database', of: '///sandlot', to: '///nowhere', code: '3D000' },
+  ])('a PostgreSQL that $what counts as unavailable', async ({ of, to, code }) => {
     const one = openDatabase(inject('services').postgres.url.replace(of, to))
     const refused = await one.query('select 1').catch((error) => error)
     expect(refused).toMatchObject({ code })
-    expect(meansAway(refused)).toBe(true)
+    expect(isOutage(refused)).toBe(true)
     await one.close()
   })
 })
 
-test('of the connections an account holds three at most, and another account does not wait for it', async () => {
+test('an account uses at most three connections, and another account does not wait for it', async () => {
   const shared = openDatabase(inject('services').postgres.url, { connections: 4 })
   const release = Promise.withResolvers<void>()
   let begun = 0

@@ -1,4 +1,4 @@
-/** What `npm ci --omit=dev` must install. */
+/** Production dependencies. */
 import { readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'

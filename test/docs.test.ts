@@ -1,4 +1,4 @@
-/** The pages: what they say of the code is so, and what they point to is there. */
+/** The pages agree with the code, and their links and paths exist. */
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -12,12 +12,12 @@ const pages = ['', 'docs/', 'bench/', 'deploy/chart/'].flatMap((folder) =>
     .map((name) => `${folder}${name}`),
 )
 
-test('the tables of settings, commands, routes, codes and tools are those of the code', async () => {
-  // `npm run docs` writes them.
+test('the tables of settings, commands, routes, codes and tools match the code', async () => {
+  // `npm run docs` generates them.
   for (const [path, page] of await makePages()) expect(readPage(path), path).toBe(page)
 })
 
-/** As a host of repositories makes them of headings. */
+/** The anchor that GitHub generates for a heading. */
 const anchorOf = (heading: string) =>
   heading
     .toLowerCase()
@@ -27,7 +27,7 @@ const anchorOf = (heading: string) =>
 const anchorsOf = (page: string) =>
   [...page.replace(/^```.*?^```/gms, '').matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!))
 
-test.each(pages)('%s links to what is there', (path) => {
+test.each(pages)('%s has only valid links', (path) => {
   const links = [...readPage(path).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!)
   const broken = links
     .filter((link) => !/^https?:/.test(link))
@@ -40,7 +40,7 @@ test.each(pages)('%s links to what is there', (path) => {
   expect(broken).toEqual([])
 })
 
-test.each(pages)('%s names only files and folders that are there', (path) => {
+test.each(pages)('%s names only existing files and folders', (path) => {
   const named = readPage(path).matchAll(
     /`((?:api|bench|cli|deploy|migrations|scripts|shared|test|workers)\/[\w./-]*)`/g,
   )
@@ -50,7 +50,7 @@ test.each(pages)('%s names only files and folders that are there', (path) => {
   expect(missing).toEqual([])
 })
 
-test('every npm script that a page names is there', () => {
+test('pages name only existing npm scripts', () => {
   const { scripts } = JSON.parse(readPage('package.json'))
   const named = pages.flatMap((path) =>
     [...readPage(path).matchAll(/npm run ([\w-]+)/g)].map(([, name]) => name),
@@ -59,9 +59,9 @@ test('every npm script that a page names is there', () => {
   expect(named.filter((name) => !(name! in scripts))).toEqual([])
 })
 
-test.each(pages)('%s names only commands of the client that are there', (path) => {
+test.each(pages)('%s names only existing commands of the client', (path) => {
   const inCode = [...readPage(path).matchAll(/```.*?```|`[^`]+`/gs)].map(([code]) =>
-    // There `sandlot` is the name of a release.
+    // In helm and kubectl commands, `sandlot` is the name of a release.
     code.replace(/^`?(helm|kubectl) .*$/gm, ''),
   )
   const named = inCode.flatMap((code) => [...code.matchAll(/\bsandlot ([a-z-]+)(?: ([a-z-]+))?/g)])

@@ -1,4 +1,4 @@
-/** The entities say what the migrations made: statements are typed by them. */
+/** The entities match the migrations, because statements are typed by them. */
 import { expect, test } from 'vitest'
 import { makeOrm } from '../shared/data/database.ts'
 import { entities } from '../shared/data/entities/index.ts'
@@ -6,7 +6,7 @@ import { shareDatabase } from './support/shared.ts'
 
 const { made, db } = shareDatabase()
 
-/** As PostgreSQL writes the types that entities name. */
+/** PostgreSQL's names for the types of entities. */
 const alike: Record<string, string> = {
   'timestamptz(3)': 'timestamp(3) with time zone',
   int: 'integer',

@@ -66,8 +66,8 @@ const refusals: [string, RegExp][] = [
   ['[\\p{L}]', /has "\\p\{L\}"/],
   ['\\x41', /has "\\x41".*the character itself/],
   ['\\u{1F600}', /has "\\u\{1F600\}"/],
-  ['a\\nb', /has "\\n".*each line/],
-  ['[\\n]', /has "\\n".*each line/],
+  ['a\\nb', /has "\\n".*matched separately/],
+  ['[\\n]', /has "\\n".*matched separately/],
   ['\\Qa.b\\E', /has "\\Q".*fixed/],
   ['\\K', /has "\\K".*write "K"/],
   ['a++', /possessive/],
@@ -82,17 +82,20 @@ const refusals: [string, RegExp][] = [
 ]
 
 describe('patterns of grep', () => {
-  test.each(translations)('%j becomes %j, which matches %j and not %j', (pattern, posix, matching, other) => {
-    expect(translateGrepPattern(pattern)).toEqual({ posix })
-    const grep = spawnSync('grep', ['-E', '-e', posix], {
-      input: `${matching}\n${other}\n`,
-      env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' },
-      encoding: 'utf8',
-    })
-    expect(grep).toMatchObject({ status: 0, stdout: `${matching}\n`, stderr: '' })
-  })
+  test.each(translations)(
+    'translates %j to %j, which matches %j but not %j',
+    (pattern, posix, matching, other) => {
+      expect(translateGrepPattern(pattern)).toEqual({ posix })
+      const grep = spawnSync('grep', ['-E', '-e', posix], {
+        input: `${matching}\n${other}\n`,
+        env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' },
+        encoding: 'utf8',
+      })
+      expect(grep).toMatchObject({ status: 0, stdout: `${matching}\n`, stderr: '' })
+    },
+  )
 
-  test.each(refusals)('%s is refused by name, with what to write instead', (pattern, refused) => {
+  test.each(refusals)('rejects %s by name, with an alternative', (pattern, refused) => {
     expect(translateGrepPattern(pattern)).toEqual({ refused: expect.stringMatching(refused) })
   })
 })

@@ -1,4 +1,4 @@
-/** When a WebSocket is asked whether its other side is there. */
+/** Keep-alive pings of WebSockets. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
@@ -6,7 +6,7 @@ import WebSocket, { WebSocketServer } from 'ws'
 import { keepAlive } from '../shared/contract/keep-alive.ts'
 import { eventually } from './support/eventually.ts'
 
-test('a ping waits for a pause in what comes, and comes then', async () => {
+test('sends a ping only when no messages arrive', async () => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   await once(server, 'listening')
   const socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`)
@@ -16,11 +16,11 @@ test('a ping waits for a pause in what comes, and comes then', async () => {
   ]
   const seen: string[] = []
   other.on('ping', () => seen.push('ping'))
-  // Each message waits for the one before, so no standstill of this process makes a pause between two.
-  let left = 100
+  // Each message waits for the previous one, so a stall of this process creates no pause between them.
+  let remaining = 100
   const sendNext = () => {
-    if (left-- > 0) other.send('output')
-    else seen.push('the last output was heard')
+    if (remaining-- > 0) other.send('output')
+    else seen.push('last message')
   }
   socket.on('message', () => setImmediate(sendNext))
   const silent: string[] = []
@@ -28,7 +28,7 @@ test('a ping waits for a pause in what comes, and comes then', async () => {
   sendNext()
 
   await eventually(() => seen.includes('ping'), 10_000)
-  expect(seen.slice(0, 2)).toEqual(['the last output was heard', 'ping'])
+  expect(seen.slice(0, 2)).toEqual(['last message', 'ping'])
   liveness.stop()
   socket.terminate()
   server.close()

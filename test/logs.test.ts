@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startWorld } from './support/index.ts'
 
-test('logs name requests, accounts and sandboxes, and nothing that a client entrusted', async () => {
+test('logs contain ids of requests, accounts and sandboxes, but no data of clients', async () => {
   await using world = await startWorld({ env: { LOG_LEVEL: 'trace' } })
   const canary = (what: string) => `canary-${what}-7f3a`
   const alice = await world.account({ password: canary('password') })
@@ -41,7 +41,7 @@ test('logs name requests, accounts and sandboxes, and nothing that a client entr
   expect(logs).not.toContain(alice.token)
 })
 
-test('metrics count requests, jobs, creates and commands, and know the queue and the sandboxes', async () => {
+test('metrics include requests, jobs, creates, commands, the queue and the sandboxes', async () => {
   await using world = await startWorld()
   const alice = await world.account()
   const { body } = await alice.call('createSandbox')
@@ -52,7 +52,7 @@ test('metrics count requests, jobs, creates and commands, and know the queue and
   expect(api).toMatch(
     /sandlot_http_request_seconds_count\{[^}]*route="\/v1\/sandboxes\/:id\/exec"[^}]*status="200"[^}]*\} 1/,
   )
-  // A client has its answer before the job that made the pod has ended.
+  // The client receives its response before the job has ended.
   const isCounted = /sandlot_job_seconds_count\{[^}]*job="createPod"[^}]*outcome="done"/
   const worker = await world.eventually(async () => {
     const text = await scrape(world.workers[0]!)

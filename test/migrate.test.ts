@@ -1,27 +1,27 @@
-/** `npm run migrate` beside a stack that works, while others hold locks. The large form is in migrate.soak.ts. */
+/** `npm run migrate` under traffic and while other sessions hold locks. migrate.soak.ts uses large tables. */
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { describeFailure } from '../migrations/failure.ts'
 import { migrate } from '../migrations/migrate.ts'
 import { advisoryLocks } from '../shared/data/locks.ts'
-import { forgetMigrations, growth, listWithOnline, past } from './support/migrations.ts'
+import { cleanup, forgetMigrations, growth, listWithOnline } from './support/migrations.ts'
 import { shareWorld } from './support/shared.ts'
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
 const list = listWithOnline.filter(({ name }) => name !== growth)
 
 let said: string[]
-const run = () => migrate(world.settings.databaseUrl, { say: (line) => said.push(line), list })
+const run = () => migrate(world.settings.databaseUrl, { report: (line) => said.push(line), list })
 const isSaid = (words: string) => () => said.some((line) => line.includes(words))
 
 beforeEach(async () => {
   said = []
-  await forgetMigrations(world.db, [past])
+  await forgetMigrations(world.db, [cleanup])
 })
 afterEach(run)
 
-/** Holds what `sql` locks, until it is released. */
+/** Holds the locks of `sql` until they are released. */
 async function hold(sql: string): Promise<AsyncDisposable & { release(): Promise<void> }> {
   const [locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const over = world.db.transaction(async (db) => {
@@ -38,7 +38,7 @@ async function hold(sql: string): Promise<AsyncDisposable & { release(): Promise
   return { release, [Symbol.asyncDispose]: release }
 }
 
-/** As an operator runs it. */
+/** Runs the command like an operator. */
 function runCommand(databaseUrl: string) {
   const env = { ...process.env, DATABASE_URL: databaseUrl }
   const child = spawn(process.execPath, ['migrations/run.ts'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -63,21 +63,21 @@ async function insertEnded(count: number) {
   return alice
 }
 
-test('creates go on while it waits for the lock of a table that somebody holds', async () => {
+test('creates continue while it waits for a table lock of another session', async () => {
   const alice = await world.account()
   await using held = await hold('lock table sandbox in row exclusive mode')
   const migrating = run()
-  await world.eventually(isSaid('waits for a lock'), 10_000)
+  await world.eventually(isSaid('waiting for a lock'), 10_000)
   for (let n = 0; n < 3; n++) expect((await alice.call('createSandbox')).status).toBe(201)
   await held.release()
-  expect(await migrating).toEqual([past])
+  expect(await migrating).toEqual([cleanup])
 })
 
-test('it goes through a table bite by bite, and waits for a row that somebody holds', async () => {
+test('updates a table in batches, and waits for a row lock of another session', async () => {
   const alice = await insertEnded(2_500)
   await using held = await hold(`select from sandbox where id = 'sbx_${'2000'.padStart(26, '0')}' for update`)
   const migrating = run()
-  await world.eventually(isSaid('waits for a lock'), 10_000)
+  await world.eventually(isSaid('waiting for a lock'), 10_000)
   const [left] = await world.db.query(
     'select count(*)::int as rows from sandbox where sealed_env is not null',
   )
@@ -85,18 +85,18 @@ test('it goes through a table bite by bite, and waits for a row that somebody ho
   expect(left!.rows).toBeLessThan(2_500)
   expect((await alice.call('createSandbox')).status).toBe(201)
   await held.release()
-  expect(await migrating).toEqual([past])
+  expect(await migrating).toEqual([cleanup])
   expect(await world.db.query('select id from sandbox where sealed_env is not null')).toEqual([])
 })
 
-test('of two one migrates, and the other waits for it', async () => {
+test('of two concurrent migrations, one waits for the other', async () => {
   await using held = await hold('lock table sandbox in row exclusive mode')
   const first = run()
-  await world.eventually(isSaid('waits for a lock'), 10_000)
+  await world.eventually(isSaid('waiting for a lock'), 10_000)
   const second = run()
-  await world.eventually(isSaid('Another process migrates'), 10_000)
+  await world.eventually(isSaid('Another process is migrating'), 10_000)
   await held.release()
-  expect(await Promise.all([first, second])).toEqual([[past], []])
+  expect(await Promise.all([first, second])).toEqual([[cleanup], []])
 })
 
 const findIndex = async () => {
@@ -106,8 +106,8 @@ const findIndex = async () => {
   return index
 }
 
-test('when its connection is lost it says so; run again, it goes on and makes an unfinished index anew', async () => {
-  // An index is ready when the last transaction has ended that may still see the table without it.
+test('reports a lost connection; run again, it resumes and rebuilds an unfinished index', async () => {
+  // PostgreSQL finishes a concurrent index only after all transactions with older snapshots have ended.
   await using held = await hold('set transaction isolation level repeatable read; select 1')
   const broken = run().then(String, describeFailure)
   await world.eventually(async () => (await findIndex())?.valid === false, 10_000)
@@ -117,29 +117,29 @@ test('when its connection is lost it says so; run again, it goes on and makes an
     [advisoryLocks.migrations],
   )
   const words = await broken
-  expect(words).toContain(`lost during ${past}`)
-  expect(words).toContain('Run `npm run migrate` again')
+  expect(words).toContain(`Lost the connection to the database during ${cleanup}`)
+  expect(words).toContain('run `npm run migrate` again')
   expect(await findIndex()).toEqual({ valid: false })
   const migrating = run()
-  await world.eventually(isSaid('waiting for old snapshots, process'), 10_000)
+  await world.eventually(isSaid('waiting for old snapshots, PostgreSQL process'), 10_000)
   await held.release()
-  expect(await migrating).toEqual([past])
+  expect(await migrating).toEqual([cleanup])
   expect(await findIndex()).toEqual({ valid: true })
 })
 
-test('a failure names the migration, the error and the next step', async () => {
+test('a failure reports the migration, the error and the next step', async () => {
   await world.db.query('create table sandbox_metadata ()')
   const words = await run().then(String, describeFailure)
   await world.db.query('drop table sandbox_metadata')
-  expect(said).toContain(`${past}: deletes environments of sandboxes that have ended`)
+  expect(said).toContain(`${cleanup}: deletes environments of sandboxes that have ended`)
   expect(words).toMatch(/20990101_past failed: .*already exists/)
-  expect(words).toContain('Run `npm run migrate` again')
+  expect(words).toContain('run `npm run migrate` again')
 })
 
-test('it makes no database where there is none, as after a typing error', async () => {
+test('does not create a missing database, for example after a typing error', async () => {
   const elsewhere = world.settings.databaseUrl.replace(/world_\w+/, 'nowhere')
   const { code, words } = await runCommand(elsewhere)
-  expect(words).toContain('Cannot use the database (database "nowhere" does not exist)')
+  expect(words).toContain('Cannot connect to the database (database "nowhere" does not exist)')
   expect(code).toBe(1)
   expect(await world.db.query("select from pg_database where datname = 'nowhere'")).toEqual([])
 })

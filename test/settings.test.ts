@@ -1,4 +1,4 @@
-/** Settings without a default, and the keys of each kind of process. */
+/** Required settings, and the keys of each kind of process. */
 import { expect, test } from 'vitest'
 import { keysOfApi } from '../shared/platform/keys.ts'
 import { readSettings } from '../shared/platform/settings.ts'
@@ -15,13 +15,13 @@ test('an empty setting has its default', () => {
 })
 
 test.each(Object.keys(needed).map((name) => [name, name === 'SECRETS_KEY' ? 'SECRETS_PUBLIC_KEY' : name]))(
-  '%s has no default: without it there is no start',
+  'requires %s',
   (name, told) => {
     expect(() => readSettings({ ...needed, [name]: undefined })).toThrow(`  ${told}: `)
   },
 )
 
-test('each kind of process needs its own keys, and no other', () => {
+test('each kind of process requires only its own keys', () => {
   const { JWT_SECRET: _, ...forWorker } = needed
   expect(readSettings(forWorker, 'worker')).toMatchObject({
     secretsKeys: [needed.SECRETS_KEY],
@@ -32,8 +32,8 @@ test('each kind of process needs its own keys, and no other', () => {
   const forApi = { ...rest, ...keysOfApi({ SECRETS_KEY }) }
   expect(readSettings(forApi, 'api')).toMatchObject({
     secretsKeys: [],
-    callsKeys: readSettings(needed, 'worker').callsKeys,
+    rpcKeys: readSettings(needed, 'worker').rpcKeys,
     secretsPublicKey: readSettings(needed, 'worker').secretsPublicKey,
   })
-  expect(() => readSettings({ ...forApi, CALLS_KEY: undefined }, 'api')).toThrow('  CALLS_KEY: ')
+  expect(() => readSettings({ ...forApi, RPC_KEY: undefined }, 'api')).toThrow('  RPC_KEY: ')
 })

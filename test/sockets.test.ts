@@ -6,7 +6,7 @@ import { limitRequest, onceClosed } from '../shared/platform/sockets.ts'
 import { eventually } from './support/eventually.ts'
 import { headOf, openRaw } from './support/raw.ts'
 
-test('a connection that is kept gathers no listeners, however many requests it has carried', async () => {
+test('a keep-alive connection accumulates no listeners over many requests', async () => {
   const sockets = new Set<Socket>()
   const server = createServer((request, response) => {
     limitRequest(request, response)

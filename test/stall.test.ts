@@ -1,24 +1,24 @@
-/** A process whose event loop stands still, for which nothing within it can answer. */
+/** A process whose event loop is blocked. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import type { Process } from './support/process.ts'
 import { shareWorld } from './support/shared.ts'
 
-/** Longer than a busy machine holds up a process that does well. */
+/** Longer than a healthy process is stalled on a busy machine. */
 const stallSeconds = 6
 const env = { EVENT_LOOP_STALL_SECONDS: String(stallSeconds), NODE_OPTIONS: '--inspect-port=0' }
 const world = shareWorld({ env, apis: 2, workers: 2 })
 
 describe.concurrent.each(['apis', 'workers'] as const)('of the %s', (kind) => {
-  test('one whose event loop stands still ends itself, and says why', async () => {
+  test('one with a blocked event loop exits, and logs the reason', async () => {
     const process = world[kind][0]!
-    await stopForEver(process)
+    await blockEventLoop(process)
     expect(await process.ended).toBe('SIGKILL')
-    expect(process.lines.at(-1)!.msg).toContain(`stood still for ${stallSeconds} s`)
+    expect(process.lines.at(-1)!.msg).toContain(`was stalled for ${stallSeconds} s`)
   })
 
-  test('one that was frozen from outside goes on once it is woken', async () => {
+  test('one that was stopped by SIGSTOP continues after SIGCONT', async () => {
     const process = world[kind][1]!
     process.signal('SIGSTOP')
     await sleep((stallSeconds + 2) * 1_000)
@@ -28,8 +28,8 @@ describe.concurrent.each(['apis', 'workers'] as const)('of the %s', (kind) => {
   })
 })
 
-/** As a debugger would make it: from outside, in the midst of whatever it does, and without taking a core. */
-async function stopForEver(process: Process): Promise<void> {
+/** Blocks its event loop through the debugger, without using CPU time. */
+async function blockEventLoop(process: Process): Promise<void> {
   process.signal('SIGUSR1')
   const address = await world.eventually(() => {
     const told = process.lines.map(({ msg }) => /ws:\/\/\S+/.exec(String(msg))?.[0])

@@ -1,4 +1,4 @@
-/** The rules of ARCHITECTURE.md that a reader cannot check by eye. */
+/** The rules of ARCHITECTURE.md and of the code style. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** Every source file that git knows or would add, relative to the root. */
+/** All tracked and new source files, relative to the root. */
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
   cwd: root,
   encoding: 'utf8',
@@ -21,7 +21,7 @@ interface Import {
   /** A file relative to the root, or a package's name. */
   to: string
   typeOnly: boolean
-  /** Asked for by `import('…')`, when it is needed. */
+  /** Whether it is a dynamic `import('…')`. */
   later: boolean
 }
 
@@ -53,7 +53,7 @@ const mayImport: Record<string, string[]> = {
   test: ['api', 'workers', 'shared', 'cli', 'migrations', 'scripts'],
 }
 
-test('the sources were found, and their imports', () => {
+test('finds the sources and their imports', () => {
   expect(files.length).toBeGreaterThan(60)
   expect(imports).toContainEqual({
     from: 'api/main.ts',
@@ -69,14 +69,14 @@ test('the sources were found, and their imports', () => {
   })
 })
 
-test('every folder with sources has its rule', () => {
+test('every folder with sources has a rule', () => {
   const folders = new Set(files.filter((file) => file.includes('/')).map(folderOf))
   expect([...folders].sort()).toEqual(Object.keys(mayImport).sort())
 })
 
-test('imports point one way', () => {
+test('imports between folders follow the rules', () => {
   const wrong = imports.filter(({ from, to }) => {
-    // What `npx sandlot` starts in a clone: it builds the client first where that is missing.
+    // `npx sandlot` in a clone first builds the client if it is missing.
     if (from === 'cli/sandlot.mjs') return false
     const [own, other] = [folderOf(from), folderOf(to)]
     if (!(other in mayImport) || own === other || !(own in mayImport)) return false
@@ -85,7 +85,7 @@ test('imports point one way', () => {
   expect(wrong).toEqual([])
 })
 
-/** The table of ARCHITECTURE.md: the rooms of each folder from the top down, and the rooms that each may import. */
+/** The table of ARCHITECTURE.md: the rooms in its order, and the rooms that each may import. */
 const rooms = new Map(
   [
     ...readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').matchAll(
@@ -98,7 +98,7 @@ const rooms = new Map(
 )
 const foldersWithRooms = ['api', 'cli', 'shared', 'workers']
 
-test('imports point one way from room to room', () => {
+test('imports between rooms follow the table in ARCHITECTURE.md', () => {
   const roomOf = (file: string) => file.split('/').slice(0, 2).join('/')
   const wrong = imports.filter(({ from, to }) => {
     const [room, other] = [roomOf(from), roomOf(to)]
@@ -135,7 +135,7 @@ test('every file of a folder with rooms is in one, except those that connect the
   ])
 })
 
-test('no file imports itself by way of others, not even later by `import(…)`', () => {
+test('there are no import cycles, including dynamic imports', () => {
   const done = new Set<string>()
   const cycles: string[][] = []
   const visit = (file: string, way: string[]) => {
@@ -148,7 +148,7 @@ test('no file imports itself by way of others, not even later by `import(…)`',
   expect(cycles).toEqual([])
 })
 
-test('the contract does no I/O, and the client takes nothing but the contract and shared/lib', () => {
+test('the contract does no I/O, and the client imports only the contract and shared/lib', () => {
   // Callers pass the values whose types are imported.
   const inContract = imports.filter(({ from, typeOnly }) => from.startsWith('shared/contract/') && !typeOnly)
   const withoutIo = ['zod', 'eventsource-parser']
@@ -159,7 +159,7 @@ test('the contract does no I/O, and the client takes nothing but the contract an
   expect(inClient.filter(({ to }) => !/^shared\/(contract|lib)\//.test(to))).toEqual([])
 })
 
-test('one module talks to Kubernetes', () => {
+test('only one module uses the Kubernetes API', () => {
   const talking = imports.filter(({ to }) => to.startsWith('@kubernetes/') || to === 'undici')
   const elsewhere = talking.filter(
     ({ from }) =>
@@ -169,7 +169,7 @@ test('one module talks to Kubernetes', () => {
   expect(elsewhere).toEqual([])
 })
 
-test('only the place that opens a driver knows which drivers there are', () => {
+test('only the module that opens a driver imports the drivers', () => {
   const outside = imports.filter(
     ({ from, to }) => /^workers\/drivers\/(local|kubernetes)\//.test(to) && dirname(from) !== dirname(to),
   )
@@ -185,7 +185,7 @@ test('one module deletes pods, and checks their owner', () => {
   expect(deleting.map(([file]) => file)).toEqual(['workers/pods/remove-pod.ts'])
 })
 
-test('shared test modules register no hooks: a process imports them once for many files', () => {
+test('shared test modules register no hooks, because a process imports them once for many files', () => {
   const shared = [...sources].filter(
     ([file]) => file.startsWith('test/') && !/\.(test|soak)\.tsx?$/.test(file),
   )
@@ -194,7 +194,7 @@ test('shared test modules register no hooks: a process imports them once for man
   expect(shared.filter(([, text]) => hooks.test(text)).map(([file]) => file)).toEqual([])
 })
 
-test('the environment is read where a process begins, and by the settings', () => {
+test('only entry points and the settings read the environment', () => {
   const readers = [...sources].filter(([, text]) => text.includes('process.env')).map(([file]) => file)
   const services = readers.filter((file) =>
     ['api', 'workers', 'shared', 'migrations'].includes(folderOf(file)),
@@ -224,11 +224,11 @@ test('statements are typed, and defined in shared/data', () => {
   expect(elsewhere.map(([file]) => file)).toEqual(['migrations/progress.ts'])
 })
 
-test('each table is written to in one file', () => {
+test('each table is written by one file', () => {
   const tables = [...sources]
     .filter(([file]) => file.startsWith('shared/data/entities/'))
     .flatMap(([, text]) => [...text.matchAll(/tableName: '(\w+)'/g)].map(([, table]) => table!))
-  // In Kysely's builders, and in templates of SQL.
+  // In Kysely's builders and in SQL templates.
   const writing =
     /\b(?:insertInto|updateTable|deleteFrom)\('(\w+)'|\b(?:insert into|delete from) (\w+)|\bupdate (\w+)\s+set\b/g
   const written = new Map(tables.map((table) => [table, new Set<string>()]))
@@ -243,7 +243,7 @@ test('each table is written to in one file', () => {
   expect([...written].map(([table, files]) => [table, [...files]])).toEqual(inOne)
 })
 
-test('no two statements have one name', () => {
+test('names of statements are unique', () => {
   const names = [...sources].flatMap(([file, text]) =>
     (file.startsWith('shared/data/') && file !== 'shared/data/statement.ts') ||
     file === 'migrations/progress.ts'
@@ -254,7 +254,7 @@ test('no two statements have one name', () => {
   expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
 })
 
-test('constants are named like everything else, except for names that others gave', () => {
+test('constants are in camel case, except for external names', () => {
   const names = [...sources.values()].flatMap((text) =>
     [...text.matchAll(/^\s*(?:export )?const ([A-Z][A-Z\d_]+)\b(?= *[:=])/gm)].map(([, name]) => name!),
   )
@@ -263,7 +263,7 @@ test('constants are named like everything else, except for names that others gav
   expect([...new Set(names)].sort()).toEqual([...ofTheKernel, ...ofTheEnvironment].sort())
 })
 
-test('no file outgrows 400 lines', () => {
+test('no file has more than 400 lines', () => {
   const long = [...sources].filter(([, text]) => text.split('\n').length > 400)
   expect(long.map(([file]) => file)).toEqual([])
 })

@@ -1,10 +1,10 @@
-/** Timers whose delay is what is left of a time: it may have run out before they are set. */
+/** Timers for the rest of a timeout, which may already be negative. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { withTimeout } from '../shared/lib/timeout.ts'
-import { assertNoTimerWarnings } from './support/leftovers.ts'
+import { assertNoTimerWarnings } from './support/orphans.ts'
 
-/** What Node warns of while the work is done. */
+/** Returns Node's warnings during the work. */
 async function warningsOf(work: () => Promise<unknown>): Promise<string[]> {
   const warnings: string[] = []
   const hear = ({ name, message }: Error) => warnings.push(`(node:1) ${name}: ${message}`)
@@ -20,7 +20,7 @@ async function warningsOf(work: () => Promise<unknown>): Promise<string[]> {
 
 const never = new Promise<never>(() => {})
 
-test('a wait whose time has run out already ends at once, without a warning', async () => {
+test('a wait with an expired timeout ends immediately, without a warning', async () => {
   const results: unknown[] = []
   const wait = async () => {
     for (const ms of [-0.0003, -0.38, -5, 0]) results.push(await withTimeout(ms, never, () => 'late'))
@@ -30,11 +30,11 @@ test('a wait whose time has run out already ends at once, without a warning', as
   expect(results).toEqual(['late', 'late', 'late', 'late', 'done'])
 })
 
-test('a world fails a process that set a timer to what is no delay', async () => {
+test('a world fails if a process set a timer with an invalid delay', async () => {
   const warnings = await warningsOf(async () => {
     for (const ms of [-0.38, 2 ** 31, Number.NaN]) clearTimeout(setTimeout(() => {}, ms))
   })
-  // Node tells of some kinds once in a process.
+  // Node emits some kinds only once per process.
   expect(warnings.length).toBeGreaterThan(0)
   for (const msg of warnings) {
     const process = { name: 'worker-0', lines: [{ msg: 'working' }, { msg }] }

@@ -1,4 +1,4 @@
-/** Who serves which call. The compiler asks for every one. */
+/** Maps each RPC to its handler. The types require one for every RPC. */
 import { attachPath, portPath } from '../shared/rpc/calls.ts'
 import { attach } from './exec/attach.ts'
 import { exec, getExec, stopExec } from './exec/calls.ts'

@@ -1,19 +1,19 @@
-/** The entry of a worker process. */
+/** The entry point of a worker process. */
 import closeWithGrace from 'close-with-grace'
 import { readSettings, SettingsError } from '../shared/platform/settings.ts'
 import { startWorker } from './worker.ts'
 
-/** Milliseconds to tell others that it stops, and to close connections. */
+/** Milliseconds for announcing the shutdown and for closing connections, in addition to the drain. */
 const closeMs = 5_000
-const mostMsAfterError = 20_000
+const maxDrainMsAfterError = 20_000
 
 try {
   const settings = readSettings(process.env, 'worker')
   let worker: Awaited<ReturnType<typeof startWorker>> | undefined
-  // A worker that is not complete yet holds nothing, and may end at once.
+  // A worker that has not finished starting has nothing to drain. After an uncaught error its state may be corrupt, so
+  // it drains for a shorter time.
   closeWithGrace({ delay: settings.drainSeconds * 1000 + closeMs }, async ({ err }) =>
-    // After an error that nothing caught, it is not relied on for longer than it must be.
-    worker?.stop(err ? mostMsAfterError : undefined),
+    worker?.stop(err ? maxDrainMsAfterError : undefined),
   )
   worker = await startWorker(settings)
 } catch (error) {

@@ -1,4 +1,4 @@
-/** Puts a worker together, and takes it apart again. */
+/** Starts a worker from its parts, and stops it. */
 
 import { isIPv6 } from 'node:net'
 import type { Database } from '../shared/data/database.ts'
@@ -10,29 +10,29 @@ import type { Logger } from '../shared/platform/log.ts'
 import { connectRedis } from '../shared/platform/redis.ts'
 import { makeOpener } from '../shared/platform/seal.ts'
 import type { Settings } from '../shared/platform/settings.ts'
-import { endWhenStalled } from '../shared/platform/stall.ts'
+import { exitWhenStalled } from '../shared/platform/stall.ts'
 import { commonChecks, listen, openInternalServer } from '../shared/rpc/internal-server.ts'
-import { tellKeys } from '../shared/rpc/key-holders.ts'
+import { announceKeys } from '../shared/rpc/key-holders.ts'
 import { openDriver } from './drivers/open.ts'
 import type { ExecContext } from './exec/context.ts'
-import { Ends } from './exec/ends.ts'
+import { ExitStatusWriter } from './exec/exit-status-writer.ts'
 import { followSandboxes } from './exec/follow-sandboxes.ts'
 import { OutputRate } from './exec/output-rate.ts'
+import { RefusedExecs } from './exec/refused-execs.ts'
 import { Commands } from './exec/registry.ts'
-import { TakenBack } from './exec/taken-back.ts'
 import * as handlers from './handlers.ts'
 import { finishJobs, takeJobs } from './jobs/queue.ts'
 import { keepPool } from './pool/index.ts'
+import { watchDeaths } from './reconciler/deaths.ts'
+import { runReconciler } from './reconciler/reconcile.ts'
 import { announce } from './rpc/announce.ts'
 import { openChannel } from './rpc/channel.ts'
 import { CallServer } from './rpc/server.ts'
 import { followWorkers } from './shell/slot-owner.ts'
 import { SlotPool } from './shell/slot-pool.ts'
-import { watchDeaths } from './sweep/deaths.ts'
-import { sweepForEver } from './sweep/sweep.ts'
 
-/** Milliseconds to tell others that it stops, and to close connections: without Redis or PostgreSQL that may hang. */
-const tellMs = 1_000
+/** Milliseconds for announcing the shutdown and for closing connections, which may hang without Redis or PostgreSQL. */
+const announceMs = 1_000
 const closeMs = 3_000
 
 export interface WorkerOptions {
@@ -42,59 +42,59 @@ export interface WorkerOptions {
 export async function startWorker(settings: Settings, { reach = () => {} }: WorkerOptions = {}) {
   const context = openContext('worker', settings)
   const { log } = context
-  /** It takes nothing new from here on. */
+  /** Aborted when the worker starts to drain. */
   const stopping = new AbortController()
-  /** It holds nothing any more, or may hold it no longer. */
+  /** Aborted when the worker is drained, or the time for that is over. */
   const closing = new AbortController()
 
   let worker: Parts | undefined
   const server = serveHealth(context, () => worker)
   const id = newWorkerId()
-  const channel = openChannel(id, settings.callsKeys)
+  const channel = openChannel(id, settings.rpcKeys)
   const callServer = new CallServer(channel.server, handlers)
   const port = await listen(server, settings.internal, 'INTERNAL_PORT')
-  const callsPort = await listen(channel.server, settings.calls, 'CALLS_PORT')
-  log.info({ port, calls_port: callsPort }, 'listening')
-  endWhenStalled(settings.stallSeconds, log)
+  const rpcPort = await listen(channel.server, settings.calls, 'RPC_PORT')
+  log.info({ port, rpc_port: rpcPort }, 'listening')
+  exitWhenStalled(settings.stallSeconds, log)
 
   worker = await openParts(context, id, reach, closing.signal)
-  const { commands, driver, ends, slots, takenBack } = worker
+  const { commands, driver, exitStatuses, slots, refusedExecs } = worker
   callServer.open(worker)
-  const jobsRedis = connectRedis(settings.redisUrl, 'patient', log)
+  const jobsRedis = connectRedis(settings.redisUrl, 'retry', log)
   const queue = takeJobs(worker, jobsRedis)
   watchDeaths(worker)
   followSandboxes(worker, closing.signal)
-  const sweeping = sweepForEver(worker, stopping.signal)
-  const keeping = keepPool(worker, stopping.signal)
-  const withdrawKeys = tellKeys(context, 'worker')
+  const reconciling = runReconciler(worker, stopping.signal)
+  const maintainingPool = keepPool(worker, stopping.signal)
+  const withdrawKeys = announceKeys(context, 'worker')
   const { host } = settings.calls
-  const announcement = await announce(worker, `https://${isIPv6(host) ? `[${host}]` : host}:${callsPort}`)
+  const announcement = await announce(worker, `https://${isIPv6(host) ? `[${host}]` : host}:${rpcPort}`)
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
 
   return {
-    /** Finishes what it holds, for a bounded time. Another worker or the sweep takes up the rest. */
-    async stop(mostMs = settings.drainSeconds * 1000) {
+    /** Drains for a limited time. Another worker or the reconciler completes the remaining work. */
+    async stop(maxMs = settings.drainSeconds * 1000) {
       stopping.abort()
-      const end = performance.now() + mostMs
-      await withTimeout(tellMs, announcement.drain())
+      const end = performance.now() + maxMs
+      await withTimeout(announceMs, announcement.drain())
       await withTimeout(
         end - performance.now(),
-        Promise.allSettled([finishJobs(queue, jobsRedis), serveCommands(end), sweeping, keeping]),
+        Promise.allSettled([finishJobs(queue, jobsRedis), drainCommands(end), reconciling, maintainingPool]),
       )
       await withTimeout(closeMs, close())
     },
   }
 
-  /** Until none runs, and each that has just ended has told its end to whoever follows it, or comes back to. */
-  async function serveCommands(end: number) {
+  /** Resolves when no command runs, and all exit statuses are stored and delivered to their clients. */
+  async function drainCommands(end: number) {
     callServer.refuseNew()
     const leftMs = () => Math.max(0, end - performance.now())
-    // A call may come while a command is waited for, and its answer is still on the way when that has ended.
+    // A call that arrives while the commands drain may still be unanswered when the last of them has ended.
     do {
       await commands.drain(leftMs())
       await callServer.idle(leftMs())
-    } while (leftMs() > 0 && (commands.areHeld || !callServer.isIdle))
-    await Promise.all([ends.written(), takenBack.done()])
+    } while (leftMs() > 0 && (commands.hasPending || !callServer.isIdle))
+    await Promise.all([exitStatuses.idle(), refusedExecs.idle()])
   }
 
   async function close() {
@@ -104,8 +104,8 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     channel.close()
     server.close()
     await queue.close(true).catch(() => {})
-    ends.close()
-    takenBack.close()
+    exitStatuses.close()
+    refusedExecs.close()
     slots.close()
     await driver.close()
     jobsRedis.disconnect()
@@ -123,34 +123,34 @@ const serveHealth = (context: Context, workerOf: () => Parts | undefined) =>
     },
   })
 
-/** Each room takes some of these, by its own type. */
+/** Each room declares the subset that it uses as its context type. */
 type Parts = Awaited<ReturnType<typeof openParts>>
 
 async function openParts(context: Context, id: string, reach: ExecContext['reach'], signal: AbortSignal) {
   const { db, log, metrics, settings } = context
   const installationId = await waitForInstallation(db, log)
   const driver = await openDriver({ settings, installationId, log })
-  const takenBack = new TakenBack(db, log)
+  const refusedExecs = new RefusedExecs(db, log)
   return {
     ...context,
-    ...{ id, reach, driver, takenBack },
+    ...{ id, reach, driver, refusedExecs },
     opener: makeOpener(settings.secretsKeys),
-    commands: new Commands(takenBack, context.ledger),
-    ends: new Ends(db, log),
+    commands: new Commands(refusedExecs, context.memoryBudget),
+    exitStatuses: new ExitStatusWriter(db, log),
     slots: new SlotPool({ driver, log, metrics }),
     slotOwner: followWorkers({ ...context, id }, signal),
     outputRate: new OutputRate(),
   }
 }
 
-/** Waits for a database that is away, or not migrated yet. */
+/** Waits until the database is reachable and migrated. */
 async function waitForInstallation(db: Database, log: Logger): Promise<string> {
-  for (let told = false; ; told = true) {
+  for (let isLogged = false; ; isLogged = true) {
     try {
       const id = await readInstallation(db)
       if (id) return id
     } catch (error) {
-      if (!told) log.warn({ err: error }, 'waiting for the database')
+      if (!isLogged) log.warn({ err: error }, 'waiting for the database')
     }
     await new Promise((resolve) => setTimeout(resolve, 500))
   }

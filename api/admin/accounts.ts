@@ -2,12 +2,12 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Scrypt from 'scrypt-kdf'
-import { endSessions, findAccount, resetPassword, unsuspend } from '../../shared/data/accounts.ts'
+import { findAccount, resetPassword, revokeAllSessions, unsuspend } from '../../shared/data/accounts.ts'
 import type { Database, Queries } from '../../shared/data/database.ts'
 import { suspend } from '../../shared/data/suspend.ts'
 import { listAccountsWithUsage, toHours } from '../../shared/data/usage.ts'
-import { describeOwnLimits, ownLimits } from './limits.ts'
-import { showColumns, type Told } from './told.ts'
+import { describeLimitOverrides, limitOverridesOf } from './limits.ts'
+import { type Report, showColumns } from './report.ts'
 
 interface AccountLine {
   id: string
@@ -15,10 +15,10 @@ interface AccountLine {
 }
 
 /** Milliseconds that a deletion waits for the workers, which continue without it. */
-const patienceMs = 60_000
+const retryBudgetMs = 60_000
 
 /** Oldest account first. */
-export async function listAccounts(db: Queries): Promise<Told> {
+export async function listAccounts(db: Queries): Promise<Report> {
   const rows = await listAccountsWithUsage(db)
   const data = rows.map((row) => ({
     id: row.id,
@@ -27,7 +27,7 @@ export async function listAccounts(db: Queries): Promise<Told> {
     state: row.deleted_at ? 'being deleted' : row.suspended_at ? 'suspended' : 'active',
     sandboxes: row.sandboxes,
     sandbox_hours: toHours(row.milliseconds),
-    limits: ownLimits(row),
+    limits: limitOverridesOf(row),
   }))
   const head = ['EMAIL', 'ID', 'SINCE', 'STATE', 'SANDBOXES', 'HOURS', 'OWN LIMITS']
   const cells = data.map(({ email, id, created_at, state, sandboxes, sandbox_hours, limits }) => [
@@ -37,15 +37,15 @@ export async function listAccounts(db: Queries): Promise<Told> {
     state,
     String(sandboxes),
     sandbox_hours.toFixed(2),
-    describeOwnLimits(limits),
+    describeLimitOverrides(limits),
   ])
   return { value: { data }, text: showColumns([head, ...cells]).join('\n') }
 }
 
 /** Ends every session of an account immediately: each request with a session token reads the account's row. */
-export async function endSessionsOf(db: Queries, { id, email }: AccountLine): Promise<Told> {
-  await endSessions(db, id)
-  const text = `All sessions of ${email} have ended; its API keys are as they were.`
+export async function revokeSessionsOf(db: Queries, { id, email }: AccountLine): Promise<Report> {
+  await revokeAllSessions(db, id)
+  const text = `All sessions of ${email} have ended. Its API keys remain valid.`
   return { value: { id, email, sessions_ended: true }, text }
 }
 
@@ -53,17 +53,17 @@ export async function endSessionsOf(db: Queries, { id, email }: AccountLine): Pr
  * Sets a random password for an owner who lost theirs, and ends all sessions.
  * @param logN the cost of the hash
  */
-export async function resetPasswordOf(db: Queries, account: AccountLine, logN: number): Promise<Told> {
+export async function resetPasswordOf(db: Queries, account: AccountLine, logN: number): Promise<Report> {
   const password = randomBytes(15).toString('base64url')
   const hash = Buffer.from(await Scrypt.kdf(password, { logN }))
   await resetPassword(db, account.id, hash)
   const text = `The new password of ${account.email} is ${password}
-It is shown only now. All its sessions have ended; its API keys are as they were. \`sandlot account password\` changes it.`
+It is not shown again. All sessions of the account have ended; its API keys remain valid. Change it with \`sandlot account password\`.`
   return { value: { ...account, password, sessions_ended: true }, text }
 }
 
-/** Suspends an account: its keys stop within a second, and the pods of its sandboxes go at the next sweep. */
-export async function suspendAccount(db: Database, account: AccountLine): Promise<Told> {
+/** Suspends an account: its keys are refused within a second, and the reconciler deletes the pods of its sandboxes. */
+export async function suspendAccount(db: Database, account: AccountLine): Promise<Report> {
   const { length: ended } = await suspend(db, account.id)
   return {
     value: { ...account, state: 'suspended', sandboxes_ended: ended },
@@ -72,8 +72,8 @@ export async function suspendAccount(db: Database, account: AccountLine): Promis
 }
 
 /** @throws when the account is being deleted */
-export async function unsuspendAccount(db: Database, { id, email }: AccountLine): Promise<Told> {
-  if (!(await unsuspend(db, id))) throw new Error(`${email} is being deleted: that cannot be undone.`)
+export async function unsuspendAccount(db: Database, { id, email }: AccountLine): Promise<Report> {
+  if (!(await unsuspend(db, id))) throw new Error(`${email} is being deleted, which cannot be undone.`)
   return { value: { id, email, state: 'active' }, text: `${email} is not suspended.` }
 }
 
@@ -84,11 +84,11 @@ export async function unsuspendAccount(db: Database, { id, email }: AccountLine)
 export async function removeAccount(
   db: Database,
   account: AccountLine,
-  say: (line: string) => void,
-): Promise<Told> {
-  const { length: ended } = await suspend(db, account.id, { forGood: true })
-  say(`Sandboxes ended: ${ended}. Waiting for the workers to remove the account ...`)
-  const endMs = performance.now() + patienceMs
+  log: (line: string) => void,
+): Promise<Report> {
+  const { length: ended } = await suspend(db, account.id, { isDeleted: true })
+  log(`Sandboxes ended: ${ended}. Waiting for the workers to remove the account ...`)
+  const endMs = performance.now() + retryBudgetMs
   while (performance.now() < endMs) {
     if (!(await findAccount(db, account.id))) {
       const value = { ...account, state: 'deleted', sandboxes_ended: ended }
@@ -97,6 +97,6 @@ export async function removeAccount(
     await sleep(250)
   }
   throw new Error(
-    `${account.email} is suspended and marked; the workers remove it when its last pod is gone. Do they run?`,
+    `${account.email} is suspended and marked for deletion. Workers delete it after its last pod; check that they are running.`,
   )
 }

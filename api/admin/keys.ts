@@ -1,7 +1,7 @@
 /** Lists which process holds which keys, for an operator who rotates one. */
 import type { Redis } from 'ioredis'
 import { type KeyHolder, type KeyName, keyNames, listKeyHolders } from '../../shared/rpc/key-holders.ts'
-import { showColumns, type Told } from './told.ts'
+import { type Report, showColumns } from './report.ts'
 
 interface Missing {
   key: KeyName
@@ -10,7 +10,7 @@ interface Missing {
   processes: string[]
 }
 
-export async function listKeys(redis: Redis): Promise<Told> {
+export async function listKeys(redis: Redis): Promise<Report> {
   const data = (await listKeyHolders(redis)).sort((a, b) =>
     a.kind === b.kind ? a.place.localeCompare(b.place) : a.kind < b.kind ? -1 : 1,
   )
@@ -28,7 +28,7 @@ export async function listKeys(redis: Redis): Promise<Told> {
     ...showColumns(lines),
     '',
     ...(data.length === 0
-      ? ['No process says which keys it holds. Do they run, with this Redis?']
+      ? ['No process has registered its keys. Check that the processes are running and use this Redis.']
       : missing.length === 0
         ? ['No process lacks a key that another one has.']
         : missing.map(
@@ -43,18 +43,18 @@ export async function listKeys(redis: Redis): Promise<Told> {
 const holders: Record<KeyName, readonly KeyHolder['kind'][]> = {
   JWT_SECRET: ['api'],
   SECRETS_KEY: ['worker'],
-  CALLS_KEY: ['api', 'worker'],
+  RPC_KEY: ['api', 'worker'],
 }
 
 function missingOf(key: KeyName, all: KeyHolder[]): Missing[] {
-  const should = all.filter(({ kind }) => holders[key].includes(kind))
-  // Each worker must be able to open what an API seals.
+  const expected = all.filter(({ kind }) => holders[key].includes(kind))
+  // Each worker must be able to open data that an API process has sealed.
   const known = new Set(all.flatMap(({ keys }) => keys[key]))
   return [...known]
     .map((fingerprint) => ({
       key,
       fingerprint,
-      processes: should.filter(({ keys }) => !keys[key].includes(fingerprint)).map(({ place }) => place),
+      processes: expected.filter(({ keys }) => !keys[key].includes(fingerprint)).map(({ place }) => place),
     }))
     .filter(({ processes }) => processes.length > 0)
 }

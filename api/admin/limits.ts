@@ -6,25 +6,25 @@ import {
   readOverrides,
 } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
-import type { Told } from './told.ts'
+import type { Report } from './report.ts'
 
 const limits = {
-  concurrent: { column: 'concurrent_limit', setting: 'QUOTA_CONCURRENT_SANDBOXES', least: 0 },
-  hours: { column: 'hours_limit', setting: 'QUOTA_SANDBOX_HOURS_PER_MONTH', least: 0 },
-  seconds: { column: 'sandbox_seconds_limit', setting: 'SANDBOX_MAX_SECONDS', least: 1, most: 86_400 },
-  'sandbox-ops': { column: 'sandbox_ops_per_minute', setting: 'RATE_SANDBOX_OPS_PER_MINUTE', least: 1 },
+  concurrent: { column: 'concurrent_limit', setting: 'QUOTA_CONCURRENT_SANDBOXES', min: 0 },
+  hours: { column: 'hours_limit', setting: 'QUOTA_SANDBOX_HOURS_PER_MONTH', min: 0 },
+  seconds: { column: 'sandbox_seconds_limit', setting: 'SANDBOX_MAX_SECONDS', min: 1, max: 86_400 },
+  'sandbox-ops': { column: 'sandbox_ops_per_minute', setting: 'RATE_SANDBOX_OPS_PER_MINUTE', min: 1 },
   'sandbox-lifecycle': {
     column: 'sandbox_lifecycle_per_minute',
     setting: 'RATE_SANDBOX_LIFECYCLE_PER_MINUTE',
-    least: 1,
+    min: 1,
   },
-} satisfies Record<string, { column: OverrideColumn; setting: string; least: number; most?: number }>
+} satisfies Record<string, { column: OverrideColumn; setting: string; min: number; max?: number }>
 
 type LimitName = keyof typeof limits
 
 export const limitNames = Object.keys(limits) as LimitName[]
 
-/** By name: the new figure, or null for the setting. */
+/** By name, the new limit, or null for the setting. */
 export type LimitChanges = Partial<Record<LimitName, number | null>>
 
 export function readLimits(values: { [N in LimitName]?: string } & { reset?: boolean }): LimitChanges {
@@ -37,11 +37,11 @@ export function readLimits(values: { [N in LimitName]?: string } & { reset?: boo
 }
 
 function readFigure(name: LimitName, text: string): number {
-  const { least, most = 1_000_000 }: { least: number; most?: number } = limits[name]
+  const { min, max = 1_000_000 }: { min: number; max?: number } = limits[name]
   const figure = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
-  if (figure >= least && figure <= most && (name === 'hours' || Number.isInteger(figure))) return figure
+  if (figure >= min && figure <= max && (name === 'hours' || Number.isInteger(figure))) return figure
   const kind = name === 'hours' ? 'number' : 'whole number'
-  throw new Error(`--${name} ${text} is not a ${kind} from ${least} to ${most}, nor "default".`)
+  throw new Error(`--${name} ${text} is not a ${kind} from ${min} to ${max}, nor "default".`)
 }
 
 export const changeLimits = (db: Database, accountId: string, changes: LimitChanges): Promise<void> =>
@@ -53,8 +53,11 @@ export const changeLimits = (db: Database, accountId: string, changes: LimitChan
 
 const columnOf = (name: string): OverrideColumn => limits[name as LimitName].column
 
-export async function showLimits(db: Database, { id, email }: { id: string; email: string }): Promise<Told> {
-  const own = ownLimits((await readOverrides(db, id))!)
+export async function showLimits(
+  db: Database,
+  { id, email }: { id: string; email: string },
+): Promise<Report> {
+  const own = limitOverridesOf((await readOverrides(db, id))!)
   const lines = limitNames.map(
     (name) => `${name.padEnd(18)} ${own[name] ?? `default (${limits[name].setting})`}`,
   )
@@ -62,12 +65,12 @@ export async function showLimits(db: Database, { id, email }: { id: string; emai
 }
 
 /** By name; null for the setting. */
-export const ownLimits = (row: Overrides): OwnLimits =>
-  Object.fromEntries(limitNames.map((name) => [name, row[limits[name].column] ?? null])) as OwnLimits
+export const limitOverridesOf = (row: Overrides): LimitOverrides =>
+  Object.fromEntries(limitNames.map((name) => [name, row[limits[name].column] ?? null])) as LimitOverrides
 
-type OwnLimits = Record<LimitName, number | null>
+type LimitOverrides = Record<LimitName, number | null>
 
-export const describeOwnLimits = (own: OwnLimits): string =>
+export const describeLimitOverrides = (own: LimitOverrides): string =>
   limitNames
     .filter((name) => own[name] !== null)
     .map((name) => `${name}=${own[name]}`)

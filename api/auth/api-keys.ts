@@ -1,7 +1,7 @@
 /**
- * API keys: `sandlot_live_`, 43 random characters (256 bits) and a checksum of 6. The database stores a SHA-256 of each.
- * A process remembers a valid key for less than a second, so a revoked key is refused everywhere within one second. Keys
- * are not cached in Redis: a miss would cost a second round trip, and Redis would have to be trusted.
+ * API keys: `sandlot_live_`, 43 random characters (256 bits) and a checksum of 6. The database stores the SHA-256 of a
+ * key. A process caches a valid key for less than a second, so that a revoked key is refused everywhere within one
+ * second. Keys are not cached in Redis: a miss would cost a second round trip, and Redis would have to be trusted.
  */
 import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -10,7 +10,7 @@ import type { Bucket, Scope } from '../../shared/contract/endpoint.ts'
 import { findApiKey, markUsed } from '../../shared/data/api-keys.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/** A key with those facts about its account that every request needs. One query reads all of it. */
+/** A key and the account data that every request needs, read by one query. */
 export interface FoundKey {
   id: string
   accountId: string
@@ -23,7 +23,7 @@ export interface FoundKey {
 
 /** Limits that an operator has set for one account instead of the settings. */
 export interface Overrides extends Partial<Record<Bucket, number>> {
-  /** The longest life of one sandbox. */
+  /** The maximum TTL of a sandbox. */
   sandboxSeconds?: number
 }
 
@@ -52,7 +52,7 @@ export function isWellFormed(raw: string): boolean {
 
 export class ApiKeys {
   private readonly context: Context
-  /** By hash, the keys that are valid, or were when they were last looked up. The most recent one is the last. */
+  /** By hash, keys that were valid when last looked up, the most recently used ones last. */
   private readonly remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
   private used = new Set<string>()
   private readonly timer = setInterval(() => this.writeUsed(), flushMs).unref()

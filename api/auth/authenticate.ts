@@ -1,4 +1,4 @@
-/** Who is asking: an API key or a session token. Each opens only its own routes. */
+/** Authenticates a request by an API key or a session token. Each is accepted only by its own routes. */
 import type { Credential, Endpoint, Scope } from '../../shared/contract/endpoint.ts'
 import { findSession } from '../../shared/data/accounts.ts'
 import type { Context } from '../../shared/platform/context.ts'
@@ -17,10 +17,10 @@ export interface AuthContext {
 
 export interface Caller {
   id: string
-  /** The API key's, or the account's for a session token. */
+  /** The id of the API key, or of the account for a session token. */
   credentialId: string
   scope: Scope | undefined
-  /** Of a session token: the generation of the account's sessions when it was issued. */
+  /** For a session token, the generation of the account's sessions when it was issued. */
   generation: number | undefined
   /** The commands that it may run; null for every command. A session token runs none. */
   allowlist: readonly string[] | null
@@ -57,7 +57,7 @@ function bearerOf(header: string | undefined, needed: 'key' | 'token'): string {
   if (credential === undefined) {
     throw new Problem(
       'invalid_credentials',
-      `The Authorization header must be "Bearer" and then ${names[needed]}.`,
+      `The Authorization header must be "Bearer", a space and ${names[needed]}.`,
     )
   }
   return credential
@@ -67,11 +67,11 @@ async function callerOfKey(app: AuthContext, credential: string, mayAsk?: () => 
   if (looksLikeToken(credential)) {
     throw new Problem(
       'wrong_credential_type',
-      'This route needs an API key; a session token manages keys, password and sessions alone.',
+      'This route needs an API key. Use a session token only to manage keys, the password and sessions.',
     )
   }
   const key = await app.apiKeys.find(credential, mayAsk)
-  if (!key) throw new Problem('invalid_credentials', 'The API key is not valid: unknown, revoked or expired.')
+  if (!key) throw new Problem('invalid_credentials', 'The API key is unknown, revoked or expired.')
   if (key.suspended) throw suspended()
   const { accountId, scope, allowlist, overrides } = key
   const again = () => callerOfKey(app, credential)
@@ -79,11 +79,11 @@ async function callerOfKey(app: AuthContext, credential: string, mayAsk?: () => 
 }
 
 /** @throws {Problem} `scope_not_allowed` */
-export function mustHaveScope({ scope }: Caller, endpoint: Endpoint): void {
+export function requireScope({ scope }: Caller, endpoint: Endpoint): void {
   if (endpoint.scope === undefined || endpoint.scope === 'run' || scope === 'full') return
   throw new Problem(
     'scope_not_allowed',
-    `${endpoint.method} ${endpoint.path} needs an API key of scope "full", and this one is of scope "${scope}": it runs commands and works with files and sandboxes, and changes nothing that binds it.`,
+    `${endpoint.method} ${endpoint.path} needs an API key with the scope "full", but this key has the scope "${scope}". Use a key with the scope "full", which can also change the allowlist and secrets.`,
     { members: { scope, needed: endpoint.scope } },
   )
 }
@@ -92,7 +92,7 @@ async function callerOfToken(app: AuthContext, credential: string): Promise<Call
   if (looksLikeApiKey(credential)) {
     throw new Problem(
       'wrong_credential_type',
-      'This route needs the session token of a login; an API key cannot manage API keys.',
+      'This route needs a session token, not an API key. Log in to get one.',
     )
   }
   const { accountId: id, generation } = app.tokens.verify(credential)

@@ -1,7 +1,7 @@
 /**
- * Dummy hashes for unknown email addresses, so that a refused login takes as long for them as for an account. While
- * accounts have hashes of several costs, because PASSWORD_SCRYPT_LOG_N was changed, so have dummy hashes, in the same
- * shares.
+ * Dummy hashes for unknown email addresses, so that a refused login takes as long for them as for an account. If
+ * accounts have hashes of several costs because PASSWORD_SCRYPT_LOG_N was changed, dummy hashes have them in the same
+ * proportions.
  */
 import { createHash, createHmac } from 'node:crypto'
 import Scrypt from 'scrypt-kdf'
@@ -9,7 +9,7 @@ import { countPasswordCosts } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 
-/** Where log2 of scrypt's N is in a hash, and how many bytes its checksum covers. */
+/** Offset of log2 of scrypt's N in a hash, bytes covered by the checksum, and its length. */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
 /** Milliseconds. Counting reads all accounts. */
 const countEveryMs = 60_000
@@ -35,9 +35,9 @@ export function makeDummyHashes(db: Database, logN: number): (email: string) => 
   }
 }
 
-/** The share of an address follows from `key`, which no client knows. */
+/** The cost for an address is derived from `key`, which clients do not know. */
 async function count(db: Database, logN: number) {
-  // A count that fails must not refuse logins.
+  // A failed count must not refuse logins.
   const rows = await countPasswordCosts(db, header.cost).catch(() => [
     { cost: null, accounts: 1, installation: '' },
   ])
@@ -45,7 +45,7 @@ async function count(db: Database, logN: number) {
   return { dummies: await Promise.all(dummies), key: rows[0]!.installation }
 }
 
-/** Computed at nearly no cost; only its header names this one. */
+/** Computes a cheap hash and writes `cost` into its header. */
 async function makeDummy(cost: number): Promise<Uint8Array> {
   const hash = Buffer.from(await Scrypt.kdf('', { logN: 1 }))
   hash[header.cost] = cost

@@ -12,12 +12,12 @@ export class Passwords {
     this.logN = logN
   }
 
-  /** @throws {Problem} `unavailable` when too many wait already */
+  /** @throws {Problem} `unavailable` when the queue is full */
   async hash(password: string, waiter: Waiter): Promise<Buffer> {
     return Buffer.from(await this.queue.run(waiter, () => Scrypt.kdf(password, { logN: this.logN })))
   }
 
-  /** @throws {Problem} `unavailable` when too many wait already */
+  /** @throws {Problem} `unavailable` when the queue is full */
   async matches(password: string, hash: Uint8Array, waiter: Waiter): Promise<boolean> {
     return await this.queue.run(waiter, () => Scrypt.verify(hash, password))
   }

@@ -16,7 +16,7 @@ const longMs = 100
 /** Milliseconds until the key is checked again, in case a notification was lost or the key expired. */
 const lookAgainMs = 10_000
 
-export function endOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {
+export function closeOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {
   const timer = setTimeout(() => void watch(app, account, response), longMs)
   onceClosed(response, () => clearTimeout(timer))
 }
@@ -34,7 +34,7 @@ async function watch(
     await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
     if (over.signal.aborted) return
     if (await isRefused(account)) {
-      log.info({ account_id: account.id }, 'a connection was ended: its key was revoked')
+      log.info({ account_id: account.id }, 'closed a connection whose key was revoked')
       return void response.socket?.destroy()
     }
     await change

@@ -1,11 +1,12 @@
-/** Errors of credentials that were good before. */
+/** Errors of credentials that were valid before. */
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** For a request that finds no account any more: a key is remembered for a moment. */
-export const gone = () => new Problem('invalid_credentials', 'The account of this credential is gone.')
+/** For an account that was deleted while its key was cached. */
+export const gone = () =>
+  new Problem('invalid_credentials', 'The account of this credential has been deleted.')
 
 export const sessionEnded = () =>
-  new Problem('invalid_credentials', 'The session of this token was ended. Log in to get a new one.')
+  new Problem('invalid_credentials', 'The session of this token has ended. Log in to get a new token.')
 
 export const suspended = () =>
-  new Problem('account_suspended', 'The account is suspended. Ask the operator of this service why.')
+  new Problem('account_suspended', 'The account is suspended. Contact the operator of this service.')

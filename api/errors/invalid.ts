@@ -1,7 +1,7 @@
-/** The error of a request that does not fit its schema. */
+/** The error of a request that does not match its schema. */
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** How many errors are listed, and how many characters of a name that the client chose. */
+/** Errors that are listed, and characters of a name that the client chose. */
 const shown = { errors: 100, characters: 200 }
 
 export interface FieldError {

@@ -10,7 +10,7 @@ import type { Caller } from '../auth/authenticate.ts'
  * Checks a client's command, of any route. The list was read with the API key, so only a refusal needs a query.
  * @throws {Problem} `command_not_allowed`; the refusal is counted
  */
-export async function mustBeAllowed(
+export async function assertAllowed(
   { context }: Pick<App, 'context'>,
   account: Caller,
   { command, env }: Pick<ExecRequest, 'command' | 'env'>,
@@ -22,10 +22,10 @@ export async function mustBeAllowed(
 }
 
 /**
- * Lets environment variables be stored that later commands will get.
- * @throws {Problem} `command_not_allowed`; no refused command is counted for it
+ * Checks environment variables that are stored for later commands.
+ * @throws {Problem} `command_not_allowed`; it is not counted as a refused command
  */
-export function mayBeKept(
+export function assertStorable(
   { allowlist }: Pick<Caller, 'allowlist'>,
   source: 'sandbox' | 'secret',
   env: Record<string, unknown> = {},

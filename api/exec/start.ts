@@ -15,9 +15,9 @@ import {
   ExecOnAnotherWorker,
   type StreamAnswer,
 } from '../worker-client/client.ts'
-import { endWithoutWorker, type StartedExec, withoutOutput, writeLastEvents } from './ends.ts'
 import { passEvents } from './events.ts'
-import { isForgotten, marginMs } from './known.ts'
+import { exitStatusWithoutWorker, type StartedExec, withoutOutput, writeLastEvents } from './exit-status.ts'
+import { isForgotten, marginMs } from './load-exec.ts'
 
 export interface ExecStart {
   accountId: string
@@ -40,12 +40,12 @@ export async function runToResult(
   const { leftMs, key, request, signal } = start
   const { args, started } = prepare(start)
   // Under an Idempotency-Key it may be a command that was started with another time limit.
-  const mostMs = key ? leftMs : Math.min(request.timeout_ms ?? limits.execTimeoutMs, leftMs)
-  const timeoutMs = marginMs + (mode === 'background' ? 0 : mostMs)
+  const maxMs = key ? leftMs : Math.min(request.timeout_ms ?? limits.execTimeoutMs, leftMs)
+  const timeoutMs = marginMs + (mode === 'background' ? 0 : maxMs)
   try {
     return await app.workers.call('exec', { ...args, mode }, { signal, timeoutMs })
   } catch (error) {
-    if (error instanceof CallLost) return withoutOutput(await endWithoutWorker(app, started))
+    if (error instanceof CallLost) return withoutOutput(await exitStatusWithoutWorker(app, started))
     if (!(error instanceof ExecOnAnotherWorker)) throw nameCommand(error, start, started)
     const { execId, workerId } = error
     const there = { signal, timeoutMs: leftMs + marginMs, workerId }
@@ -74,7 +74,7 @@ export async function resultOf(
     return await app.workers.call('getExec', args, there)
   } catch (error) {
     if (!(error instanceof CallLost) && !isForgotten(error)) throw error
-    return withoutOutput(await endWithoutWorker(app, started))
+    return withoutOutput(await exitStatusWithoutWorker(app, started))
   }
 }
 
@@ -118,7 +118,7 @@ export async function followOne(
 function passAnswer(app: App, started: StartedExec, signal: AbortSignal, answer: StreamAnswer): StreamReply {
   const passing = {
     signal,
-    endWithoutWorker: (printed: OutputOffset) => endWithoutWorker(app, started, printed),
+    exitStatusWithoutWorker: (printed: OutputOffset) => exitStatusWithoutWorker(app, started, printed),
   }
   return new StreamReply({ ...answer, body: passEvents(answer.body, passing) })
 }
@@ -128,7 +128,7 @@ async function answerEnd(
   started: StartedExec,
   lastEventId: string | undefined,
 ): Promise<StreamReply> {
-  const body = Readable.from([writeLastEvents(await endWithoutWorker(app, started), lastEventId)])
+  const body = Readable.from([writeLastEvents(await exitStatusWithoutWorker(app, started), lastEventId)])
   const headers = { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' }
   return new StreamReply({ body, status: 200, headers })
 }

@@ -20,11 +20,11 @@ export function makeHostCheck(allowed: readonly string[], own: string): HostChec
   const ofOwn = unspecified.includes(own) ? [] : [own.includes(':') ? `[${own}]` : own]
   const patterns = [...allowed.filter((each) => each !== anyHost), ...ofOwn].map((each) => each.toLowerCase())
   const isKnown = (host: Host) => isLocal(host.name) || patterns.some((pattern) => fits(host, pattern))
-  const takesAny = allowed.includes(anyHost)
+  const allowsAny = allowed.includes(anyHost)
 
   return ({ host: given = '', origin }) => {
     const host = readHost(given)
-    if (!host || !(takesAny || isKnown(host))) throw foreignHost(given)
+    if (!host || !(allowsAny || isKnown(host))) throw foreignHost(given)
     if (origin === undefined) return
     const page = originHost(origin)
     // Over TLS the certificate proves the name. Over plain HTTP any name may point here.
@@ -66,16 +66,16 @@ function fits({ name, whole }: Host, pattern: string): boolean {
   return pattern.startsWith('*.') ? against.endsWith(pattern.slice(1)) : against === pattern
 }
 
-const longest = 300
+const maxShown = 300
 
 const foreignHost = (host: string) =>
   new Problem(
     'host_not_allowed',
-    `This service is not known as ${JSON.stringify(host.slice(0, longest))}. Whoever runs it names its hosts in ALLOWED_HOSTS.`,
+    `This service does not accept the host ${JSON.stringify(host.slice(0, maxShown))}. Its operator can add it to ALLOWED_HOSTS.`,
   )
 
 const foreignOrigin = (origin: string) =>
   new Problem(
     'origin_not_allowed',
-    `Pages of ${origin.slice(0, longest)} may not call this. Call it from a program, or from a page of this machine or of the service.`,
+    `Pages of ${origin.slice(0, maxShown)} may not call this service. Call it from a program, or from a page of this machine or of the service.`,
   )

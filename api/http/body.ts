@@ -5,9 +5,9 @@ import { createGunzip } from 'node:zlib'
 import type { Context as KoaContext } from 'koa'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import { wrongEncoding } from './understood.ts'
+import { wrongEncoding } from './assert-supported-headers.ts'
 import { whyNoText } from './utf8.ts'
 
 /** Milliseconds in which a whole body must arrive. */
@@ -17,23 +17,23 @@ const anyRatioBytes = 256 * 1024
 const maxRatio = 100
 /** More values than any request needs. 1 MiB of brackets would take a third of a second, and 20 MiB of memory. */
 const maxValues = 100_000
-/** Memory of a chunk beyond its bytes, measured on Node 24. */
+/** Memory of a chunk in addition to its bytes, measured on Node 24. */
 const chunkObjectBytes = 128
 
 /**
  * @param held counts the bytes of the body until the request is answered
  * @returns undefined when there is no body
- * @throws {Problem} `body_too_large`, `body_too_slow`, `unsupported_media_type`, `invalid_request`; `rate_limited` or
+ * @throws {Problem} `body_too_large`, `request_timeout`, `unsupported_media_type`, `invalid_request`; `rate_limited` or
  *   `unavailable` when there is no memory for it
  */
-export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holding): Promise<unknown> {
+export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Reservation): Promise<unknown> {
   if (koa.request.length === 0) return undefined
   if (koa.request.is('application/json') === false) {
     throw new Problem('unsupported_media_type', 'Send the body as JSON, with Content-Type: application/json.')
   }
-  const most = maxBytesOf(endpoint)
+  const maxBytes = maxBytesOf(endpoint)
   const unpack = unpackerOf(koa.req)
-  if (!unpack && (koa.request.length ?? 0) > most) throw tooLarge(endpoint, most)
+  if (!unpack && (koa.request.length ?? 0) > maxBytes) throw tooLarge(endpoint, maxBytes)
   try {
     const bytes = await gather(koa.req, unpack, endpoint, held)
     if (bytes.length === 0) return undefined
@@ -42,7 +42,7 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holdin
     return parse(bytes.toString())
   } catch (error) {
     // Otherwise the connection would wait for the rest of the body.
-    if (error instanceof Problem && error.code === 'body_too_slow') koa.res.shouldKeepAlive = false
+    if (error instanceof Problem && error.code === 'request_timeout') koa.res.shouldKeepAlive = false
     throw error
   }
 }
@@ -62,11 +62,11 @@ async function gather(
   request: IncomingMessage,
   unpack: Unpacker | undefined,
   endpoint: Endpoint,
-  held: Holding,
+  held: Reservation,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const chunks: Buffer[] = []
-  const most = maxBytesOf(endpoint)
+  const maxBytes = maxBytesOf(endpoint)
   let size = 0
   let received = 0
   const count = (chunk: Buffer) => {
@@ -75,7 +75,7 @@ async function gather(
   const take = (chunk: Buffer) => {
     size += chunk.length
     try {
-      if (size > most) throw tooLarge(endpoint, most)
+      if (size > maxBytes) throw tooLarge(endpoint, maxBytes)
       if (unpack && size > anyRatioBytes && size > received * maxRatio) throw tooPacked()
       held.add(chunk.length + chunkObjectBytes)
       chunks.push(chunk)
@@ -84,7 +84,8 @@ async function gather(
     }
   }
   const brokeOff = () => {
-    if (!request.complete) reject(new Problem('invalid_request', 'The body broke off.'))
+    if (!request.complete)
+      reject(new Problem('invalid_request', 'The connection closed before the body was complete.'))
   }
   const source: Readable = unpack ? request.pipe(unpack) : request
   const whole = () => resolve(Buffer.concat(chunks))
@@ -93,7 +94,7 @@ async function gather(
   if (unpack) request.on('data', count)
   source.on('data', take).on('end', whole)
   // After an event-loop stall, the bytes that have arrived are read first.
-  const ms = deadlineMs(most)
+  const ms = deadlineMs(maxBytes)
   const timer = setTimeout(() => setImmediate(() => reject(tooSlow(ms))), ms)
   try {
     return await promise
@@ -107,19 +108,19 @@ async function gather(
 }
 
 function parse(text: string): unknown {
-  mustHaveFewValues(text)
+  assertFewValues(text)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     throw notJson()
   }
-  mustBePlain(value)
+  assertPlain(value)
   return value
 }
 
 /** Counts the characters that begin or separate values before any value is created. */
-function mustHaveFewValues(text: string): void {
+function assertFewValues(text: string): void {
   // Each value takes at least one character.
   if (text.length <= maxValues) return
   let count = 0
@@ -146,7 +147,7 @@ function endOfText(text: string, start: number): number {
 /** A field of this name would change the prototype of an object into which it is copied. */
 const poison = '__proto__'
 
-function mustBePlain(value: unknown): void {
+function assertPlain(value: unknown): void {
   const open = [value]
   while (open.length > 0) {
     const at = open.pop()
@@ -156,20 +157,20 @@ function mustBePlain(value: unknown): void {
   }
 }
 
-const tooLarge = ({ forLargerBody }: Endpoint, most: number) =>
+const tooLarge = ({ forLargerBody }: Endpoint, maxBytes: number) =>
   new Problem(
     'body_too_large',
-    `The body of this route may have at most ${most} bytes.${forLargerBody ? ` ${forLargerBody}` : ''}`,
+    `The body of this route may have at most ${maxBytes} bytes.${forLargerBody ? ` ${forLargerBody}` : ''}`,
   )
 
 const tooPacked = () =>
   new Problem(
     'body_too_large',
-    `A compressed body of more than ${anyRatioBytes} bytes may be at most ${maxRatio} times as large as what is sent. Send it plain.`,
+    `A body of more than ${anyRatioBytes} bytes may be compressed by a factor of at most ${maxRatio}. Send it uncompressed.`,
   )
 
 const tooSlow = (ms: number) =>
-  new Problem('body_too_slow', `The JSON body of this route must arrive within ${ms / 1000} s.`)
+  new Problem('request_timeout', `The JSON body of this route must arrive within ${ms / 1000} s.`)
 
 const notJson = () => refused('is not valid JSON')
 const tooManyValues = () => refused(`has more than ${maxValues} values`)

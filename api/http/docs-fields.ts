@@ -1,4 +1,4 @@
-/** Fields of a JSON Schema for people: each with its type and its bounds. */
+/** Renders the fields of a JSON Schema in HTML, each with its type and its limits. */
 import { withoutNul } from '../../shared/contract/texts.ts'
 
 export interface Schema {
@@ -49,49 +49,49 @@ export const showFields = (fields: Field[]): string =>
   fields.length === 0 ? '' : `<dl>${fields.map(showField).join('\n')}</dl>`
 
 function showField({ name, note, schema }: Field): string {
-  const says = [showType(schema), ...(schema.description ? [words(schema.description)] : [])].join('. ')
+  const text = [showType(schema), ...(schema.description ? [words(schema.description)] : [])].join('. ')
   const below = schema.properties ?? schema.items?.properties
   const inner = below ? showFields(fieldsOf(schema.properties ? schema : schema.items!)) : ''
-  return `<dt><code>${escapeHtml(name)}</code> <i>${note}</i></dt><dd>${says}${inner}</dd>`
+  return `<dt><code>${escapeHtml(name)}</code> <i>${note}</i></dt><dd>${text}${inner}</dd>`
 }
 
 export function showType(schema: Schema): string {
   const { $ref, type, enum: values, anyOf, items } = schema
   if ($ref) return link($ref.slice($ref.lastIndexOf('/') + 1))
   if ('const' in schema) return showValue(schema.const)
-  const bounds = boundsOf(schema)
+  const limits = limitsOf(schema)
   if (type === 'array')
-    return `list of ${bounds.map((bound) => `${bound}: `).join('')}${showType(items ?? {})}`
+    return `list of ${limits.map((limit) => `${limit}: `).join('')}${showType(items ?? {})}`
   const name = values
     ? values.map(showValue).join(' or ')
     : anyOf
       ? anyOf.map(showType).join(', or ')
       : escapeHtml([type ?? 'anything'].flat().join(' or '))
-  return [name, ...bounds].join(', ')
+  return [name, ...limits].join(', ')
 }
 
-function boundsOf(schema: Schema): string[] {
+function limitsOf(schema: Schema): string[] {
   const { format, pattern, allOf = [], propertyNames, additionalProperties: values, default: usual } = schema
-  // What a text must not be is long to read, and any text would say that it has no NUL.
+  // Omits negative patterns, which are hard to read, and the rule against NUL, which applies to every text.
   const patterns = [pattern, ...allOf.map((each) => each.pattern)].filter(
     (each) => each !== undefined && each !== withoutNul && !each.includes('(?!'),
   ) as string[]
-  const mostBytes = schema['x-max-bytes']
+  const maxBytes = schema['x-max-bytes']
   const amounts = [
-    between(schema.minLength, mostBytes === undefined ? schema.maxLength : undefined, 'character'),
-    between(undefined, mostBytes, 'byte'),
+    between(schema.minLength, maxBytes === undefined ? schema.maxLength : undefined, 'character'),
+    between(undefined, maxBytes, 'byte'),
     between(schema.minimum, schema.maximum === Number.MAX_SAFE_INTEGER ? undefined : schema.maximum),
     between(schema.minItems, schema.maxItems, 'item'),
     between(undefined, schema.maxProperties, 'entry', 'entries'),
   ]
   const inside = (what: string, each: Schema) => {
-    const bounds = boundsOf(each)
-    return bounds.length === 0 ? [] : [`${what} ${bounds.join(', ')}`]
+    const limits = limitsOf(each)
+    return limits.length === 0 ? [] : [`${what} ${limits.join(', ')}`]
   }
   return [
     ...[format, schema.contentEncoding].filter((each) => each !== undefined),
     ...amounts.filter((text) => text !== undefined),
-    // That of a format says nothing more.
+    // The pattern of a format is redundant.
     ...(format === undefined ? patterns.map((each) => `matches <code>${escapeHtml(each)}</code>`) : []),
     ...(propertyNames ? inside('each name', propertyNames) : []),
     ...(typeof values === 'object' ? inside('each value', values) : []),
@@ -100,16 +100,16 @@ function boundsOf(schema: Schema): string[] {
 }
 
 function between(
-  least: number | undefined,
-  most: number | undefined,
+  min: number | undefined,
+  max: number | undefined,
   what = '',
   several = `${what}s`,
 ): string | undefined {
-  const say = (count: number) => count.toLocaleString('en')
-  const unit = what === '' ? '' : ` ${(most ?? least) === 1 ? what : several}`
-  if (least !== undefined && most !== undefined) return `${say(least)} to ${say(most)}${unit}`
-  if (most !== undefined) return `at most ${say(most)}${unit}`
-  return least === undefined ? undefined : `at least ${say(least)}${unit}`
+  const show = (count: number) => count.toLocaleString('en')
+  const unit = what === '' ? '' : ` ${(max ?? min) === 1 ? what : several}`
+  if (min !== undefined && max !== undefined) return `${show(min)} to ${show(max)}${unit}`
+  if (max !== undefined) return `at most ${show(max)}${unit}`
+  return min === undefined ? undefined : `at least ${show(min)}${unit}`
 }
 
 const showValue = (value: unknown): string => `<code>${escapeHtml(JSON.stringify(value))}</code>`
@@ -119,5 +119,5 @@ export const link = (id: string, text = id): string => `<a href="#${escapeHtml(i
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`)
 
-/** Text between backticks in the contract is code. */
+/** Renders text between backticks as code. */
 export const words = (text = ''): string => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')

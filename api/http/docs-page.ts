@@ -1,4 +1,4 @@
-/** The OpenAPI description as a page. It has no script and loads nothing, so it looks the same wherever it is opened. */
+/** The OpenAPI description as an HTML page without scripts or external resources. */
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { errors } from '../../shared/contract/errors.ts'
 import { families } from '../../shared/contract/index.ts'
@@ -33,9 +33,9 @@ export function makeDocsPage({ components, info, paths }: ApiDescription): strin
 <title>Sandlot API</title>
 <style>${style}</style>
 <h1>Sandlot API</h1>
-<p>${words(description)} The same for programs: <a href="openapi.json">openapi.json</a>.</p>
-<p>The examples take the address of the service from <code>SANDLOT_URL</code>, an API key from
-<code>SANDLOT_API_KEY</code> and the token of a login from <code>TOKEN</code>.</p>
+<p>${words(description)} As OpenAPI: <a href="openapi.json">openapi.json</a>.</p>
+<p>The examples read the address of the service from <code>SANDLOT_URL</code>, an API key from
+<code>SANDLOT_API_KEY</code> and a session token from <code>TOKEN</code>.</p>
 <nav>
 ${groups.map(({ name, all }) => `<h2>${name}</h2><ul>${all.map(showEntry).join('\n')}</ul>`).join('\n')}
 <h2>More</h2><ul><li>${link('objects', 'Objects')}</li><li>${link('errors', 'Errors')}</li></ul>
@@ -47,8 +47,8 @@ ${Object.entries(schemas)
   .map(([name, schema]) => `<h3 id="${name}">${name}</h3>${showFields(fieldsOf(schema))}`)
   .join('\n')}
 <h2 id="errors">Errors</h2>
-<p>An error is a ${link('Problem', 'problem document')} with one of these codes. A route's own codes stand under it; those of
-credentials, bodies, rate limits and the service itself stand under none, because any route may answer with them.</p>
+<p>An error is a ${link('Problem', 'problem document')} with one of these codes. Each route lists its
+specific codes. Those of credentials, bodies, rate limits and the service itself are not listed, because any route can return them.</p>
 <dl>${Object.entries(errors)
     .map(
       ([code, { status, title }]) =>
@@ -70,7 +70,7 @@ dl{margin:.5rem 0}dt{margin-top:.4rem}dd{margin:0 0 0 1rem}i{opacity:.7}`
 const showEntry = ({ name, method, path, summary }: Endpoint): string =>
   `<li><a href="#${name}">${showRoute(method, path)}</a><br>${words(summary)}</li>`
 
-/** A long path breaks before a slash. */
+/** Allows line breaks before the slashes of a path. */
 const showRoute = (method: string, path: string): string =>
   `<code><b>${method}</b> ${path.replace(/:(\w+)/g, '{$1}').replaceAll('/', '<wbr>/')}</code>`
 
@@ -99,8 +99,8 @@ function showOperation({ name, method, path, errors: own }: Endpoint, described:
 ${described['x-codeSamples'].map(({ source }) => `<pre>${escapeHtml(source)}</pre>`).join('\n')}
 ${given.length === 0 ? '' : `<p>Parameters:</p>${showFields(given)}`}
 ${requestBody ? showBody(requestBody) : ''}
-<p>Answers:</p>${showAnswers(described)}
-${codes.length === 0 ? '' : `<p>Its errors: ${codes.join(', ')}.</p>`}`
+<p>Responses:</p>${showAnswers(described)}
+${codes.length === 0 ? '' : `<p>Specific errors: ${codes.join(', ')}.</p>`}`
 }
 
 function showBody({ description, content }: NonNullable<Operation['requestBody']>): string {
@@ -118,7 +118,7 @@ function showAnswers({ responses }: Operation): string {
     .join('\n')}</dl>`
 }
 
-/** The fields of a JSON body; of any other body, the name of its type. */
+/** Shows the fields of a JSON body, or the media type of any other body. */
 function showContent(content: Content = {}): string {
   return Object.entries(content)
     .map(([type, { schema }]) => {

@@ -4,22 +4,22 @@ import { errors } from '../../shared/contract/errors.ts'
 import { newRequestId } from '../../shared/data/ids.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
-import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
-import { hasLeft, type OpenRequests, stoppingOf } from './shutdown.ts'
+import { isOutage, Problem, unavailable } from '../../shared/platform/problem.ts'
+import { hasDisconnected, type OpenRequests, stoppingOf } from './shutdown.ts'
 import { type Upgrade, upgradeOf } from './websocket.ts'
 
 export interface RequestState {
   requestId: string
   log: Logger
-  /** Aborts when the client leaves, or when the process has to stop. */
+  /** Aborts when the client disconnects, or when the process has to stop. */
   signal: AbortSignal
   /** The route's pattern, once it has matched. */
   route?: string
   upgrade?: Upgrade | undefined
 }
 
-/** The logged status of a request whose client left. */
-const clientLeft = 499
+/** The logged status of a request whose client disconnected. */
+const clientDisconnected = 499
 
 export function aroundRequest({ log, metrics }: Context, requests: OpenRequests): Middleware {
   return async (koa, next) => {
@@ -29,14 +29,14 @@ export function aroundRequest({ log, metrics }: Context, requests: OpenRequests)
       await next()
     } catch (error) {
       const problem = asProblem(error, state)
-      if (!hasLeft(state.signal)) metrics.refusals.inc({ code: problem.code })
+      if (!hasDisconnected(state.signal)) metrics.refusals.inc({ code: problem.code })
       answerWith(koa, problem, state.requestId)
     }
     const ms = performance.now() - startedAt
     const labels = {
       route: state.route ?? 'none',
       method: koa.method,
-      status: hasLeft(state.signal) ? clientLeft : koa.status,
+      status: hasDisconnected(state.signal) ? clientDisconnected : koa.status,
     }
     metrics.requests.observe(labels, ms / 1000)
     state.log.info({ ...labels, ms: Math.round(ms * 10) / 10 }, 'request')
@@ -54,7 +54,7 @@ function openState(koa: KoaContext, log: Logger, requests: OpenRequests): Reques
   })
 }
 
-/** Returns the error that the client sees. Details are only logged. */
+/** Returns the error for the client. Details are only logged. */
 export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'log' | 'signal'>): Problem {
   if (error instanceof Problem) {
     if (error.cause) log.warn({ code: error.code, reason: reasonOf(error.cause) }, error.message)
@@ -62,13 +62,16 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
   }
   const stopping = stoppingOf(signal)
   if (stopping) return stopping
-  if (meansAway(error)) {
-    log.warn({ reason: reasonOf(error) }, 'a part of the service is away')
-    return unavailable('A part of the service is away. Try again in a moment.')
+  if (isOutage(error)) {
+    log.warn({ reason: reasonOf(error) }, 'a dependency of the service is unavailable')
+    return unavailable('A dependency of this service is unavailable. Try again in a moment.')
   }
-  // Errors after the client left are expected.
+  // Errors after a disconnect of the client are expected.
   if (!signal.aborted) log.error({ err: error }, 'a request failed')
-  return new Problem('internal_error', 'Something went wrong on our side. Tell us the request id.')
+  return new Problem(
+    'internal_error',
+    'An unexpected error occurred in the service. Report the request id to its operator.',
+  )
 }
 
 /** Without the stack, because during an outage every request logs such a line. */
@@ -86,7 +89,7 @@ function answerWith(koa: KoaContext, problem: Problem, requestId: string) {
   if (allow) koa.set('Allow', (allow as string[]).join(', '))
   if (encodings) koa.set('Accept-Encoding', (encodings as string[]).join(', '))
   if (status === 416) koa.set('Content-Range', `bytes */${end}`)
-  // A request may take from several buckets: these are of the one that is empty.
+  // A request may take tokens from several buckets. The headers describe the empty one.
   const { bucket, limit } = problem.members
   if (bucket) koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': '0' })
   koa.body = JSON.stringify({

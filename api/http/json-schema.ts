@@ -7,7 +7,7 @@ export interface Described {
 }
 
 /** The default of a field that is read from text, such as a number in a query. */
-export function tellDefault({ zodSchema, jsonSchema }: Described): void {
+export function describeDefault({ zodSchema, jsonSchema }: Described): void {
   const { def } = zodSchema._zod
   if (def.type === 'default') jsonSchema.default ??= def.defaultValue as never
 }

@@ -5,7 +5,7 @@ import { families } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
 import type { Schema } from './docs-fields.ts'
-import { type Described, tellDefault } from './json-schema.ts'
+import { type Described, describeDefault } from './json-schema.ts'
 import { offered } from './offered.ts'
 import { bytes, content, describedHeaders, describeResponses, octets } from './responses.ts'
 import { samplesOf } from './samples.ts'
@@ -17,7 +17,7 @@ export interface ApiDescription extends Json {
   paths: Record<string, Record<string, Json>>
 }
 
-/** @param settings whose images and longest TTL are described; without, those that any installation may offer */
+/** @param settings of an installation, whose images and maximum TTL are described */
 export function describeApi(settings?: Settings): ApiDescription {
   const components = new Map<string, Json>()
   const paths: ApiDescription['paths'] = {}
@@ -37,9 +37,9 @@ export function describeApi(settings?: Settings): ApiDescription {
       title: 'Sandlot',
       version: '1',
       description:
-        'Short-lived, isolated sandboxes: run commands in them, work with files in them. Texts are Unicode: half of a ' +
-        'surrogate pair gets 400. `x-max-bytes` bounds the bytes of a text in UTF-8, or of all texts of an object or list.',
-      contact: { name: 'Whoever operates this service' },
+        'Short-lived, isolated sandboxes for running commands and working with files. Texts are Unicode; a lone ' +
+        'surrogate gets 400. `x-max-bytes` limits the UTF-8 bytes of a text, or of all texts in an object or a list.',
+      contact: { name: 'The operator of this service' },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
@@ -54,7 +54,8 @@ export function describeApi(settings?: Settings): ApiDescription {
           type: 'http',
           scheme: 'bearer',
           bearerFormat: 'JWT',
-          description: 'The session token of a sign-up or login; manages keys, password and sessions alone',
+          description:
+            'The session token of a sign-up or login; only for managing keys, password and sessions',
         },
       },
     },
@@ -78,7 +79,7 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>, se
       ...parametersIn('header', inputOf(endpoint.headers)),
     ],
     ...(body ? { requestBody: describeBody(endpoint, body, content({ ...given })) } : {}),
-    ...(rawBody ? { requestBody: { description: 'Without one, no bytes', ...content(bytes, octets) } } : {}),
+    ...(rawBody ? { requestBody: { description: 'By default empty', ...content(bytes, octets) } } : {}),
     responses: describeResponses(endpoint, schemaOf),
     'x-codeSamples': samplesOf(endpoint),
   }
@@ -88,8 +89,8 @@ const needs = {
   none: 'Needs no credential.',
   token: 'Needs a session token.',
   key: 'Needs an API key.',
-  run: 'Needs an API key of scope `run` or `full`.',
-  full: 'Needs an API key of scope `full`.',
+  run: 'Needs an API key with the scope `run` or `full`.',
+  full: 'Needs an API key with the scope `full`.',
 }
 
 function offerIn({ properties = {} }: Schema, { sandbox }: Settings) {
@@ -119,7 +120,7 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[
       in: place,
       required: isNeeded,
       description: `${names.map((name) => `\`${name}\``).join(' or ')}, not both`,
-      // So each of its properties is a parameter of its own in the URL.
+      // With these, each of its properties is a separate parameter in the URL.
       style: 'form',
       explode: true,
       schema: {
@@ -157,7 +158,7 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Map<str
 
 /** Omits redundant keywords, and those that would forbid new fields in a reply. */
 function plainer({ zodSchema, jsonSchema }: Described, io: 'input' | 'output') {
-  tellDefault({ zodSchema, jsonSchema })
+  describeDefault({ zodSchema, jsonSchema })
   if (io === 'input') return
   if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern

@@ -15,15 +15,15 @@ const text = { type: 'string' }
 const count = { type: 'integer' }
 
 export const describedHeaders = {
-  'X-Request-Id': { description: 'Names this request in the logs', schema: text },
-  'X-RateLimit-Limit': { description: 'Requests a minute', schema: count },
-  'X-RateLimit-Remaining': { description: 'Requests left right now', schema: count },
-  'Retry-After': { description: 'Seconds until it may succeed', schema: count },
-  Location: { description: 'Where to look at it', schema: text },
+  'X-Request-Id': { description: 'Identifies this request in the logs', schema: text },
+  'X-RateLimit-Limit': { description: 'Requests per minute', schema: count },
+  'X-RateLimit-Remaining': { description: 'Requests that are allowed immediately', schema: count },
+  'Retry-After': { description: 'Seconds until a retry may succeed', schema: count },
+  Location: { description: 'The path of the created resource', schema: text },
   ETag: { description: 'The sha256 of the file, in quotes', schema: text },
   'X-File-Mode': { description: 'The mode of the file, in octal', schema: text },
-  'Content-Range': { description: 'Which bytes these are, and how many there are', schema: text },
-  'Accept-Encoding': { description: 'What is decoded', schema: text },
+  'Content-Range': { description: 'The range of bytes in the response, and the total size', schema: text },
+  'Accept-Encoding': { description: 'The supported encodings of a body', schema: text },
 }
 
 type HeaderName = keyof typeof describedHeaders
@@ -52,14 +52,14 @@ function describeSuccess(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   ]
   const given = contentOf(endpoint, schemaOf)
   const whole = { headers: references(usual), ...given }
-  const description = isStreamed(endpoint) ? `${words[status]}. ${stallRule}` : words[status]
+  const description = isStreamed(endpoint) ? `${descriptions[status]}. ${stallRule}` : descriptions[status]
   const later = { headers: references([...usual, 'Location']), ...(endpoint.alsoEmpty ? {} : given) }
   const part = { headers: references([...usual, 'Content-Range']), ...given }
   return {
     [status]: { description, ...whole },
-    ...(alsoStatus ? { [alsoStatus]: { description: 'It goes on', ...later } } : {}),
+    ...(alsoStatus ? { [alsoStatus]: { description: 'Accepted; the work continues', ...later } } : {}),
     ...(names.includes('range') ? { 206: { description: 'The bytes of the Range', ...part } } : {}),
-    ...(isTagged ? { 304: { description: 'It is as you have it', headers: references(usual) } } : {}),
+    ...(isTagged ? { 304: { description: 'Not modified', headers: references(usual) } } : {}),
   }
 }
 
@@ -67,18 +67,23 @@ const isStreamed = ({ rawReply, alsoReply }: Endpoint): boolean =>
   [rawReply, alsoReply].some((type) => type !== undefined && type !== 'text/html')
 
 const stallRule =
-  'The connection is closed when its client takes none of the bytes that wait for it for 30 s (`CLIENT_STALL_SECONDS`), ' +
-  'or for 60 times as long while it follows the events of a command.'
+  'The connection is closed if the client reads none of the pending bytes for 30 s (`CLIENT_STALL_SECONDS`), or for 60 ' +
+  'times as long while it follows the events of a command.'
 
-const streamRule = `an account may have ${limits.streams} streamed answers and as many uploads open at a worker`
+const streamRule = `an account may have ${limits.streams} streamed responses and as many uploads open on a worker`
 
 const schemas = { [octets]: bytes, 'text/event-stream': {}, 'text/html': text }
 
-const words = { 101: 'A WebSocket begins', 200: 'It is done', 201: 'It is done', 204: 'Done' }
+const descriptions = {
+  101: 'The connection becomes a WebSocket',
+  200: 'Success',
+  201: 'Created',
+  204: 'Success',
+}
 
 function contentOf({ reply, rawReply, alsoReply }: Endpoint, schemaOf: SchemaOf): Json {
   if (rawReply === 'websocket') return {}
-  // A schema of events would be one of each event to some, and of all of them to others.
+  // Client generators disagree on whether a schema of a stream describes one event or the whole stream.
   if (rawReply) return content(schemas[rawReply], rawReply)
   if (!reply) return {}
   const json = content(schemaOf(reply, 'output')).content
@@ -115,7 +120,7 @@ function describeProblems(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   return Object.fromEntries(described)
 }
 
-/** The endpoint's own codes and those of the steps that it shares with others. */
+/** Returns the codes specific to the endpoint and those of the steps that routes share. */
 export function codesOf(endpoint: Endpoint): ErrorCode[] {
   const { credential, body, params } = endpoint
   // Every route has a bucket, checks `Host` and `Origin`, and refuses unknown query parameters.
@@ -128,7 +133,7 @@ export function codesOf(endpoint: Endpoint): ErrorCode[] {
     'internal_error',
     'unavailable',
   ]
-  if (body) codes.push('body_too_large', 'body_too_slow')
+  if (body) codes.push('body_too_large', 'request_timeout')
   if (body || endpoint.rawBody) codes.push('unsupported_media_type')
   if (params) codes.push('not_found')
   if (credential === 'token') codes.push('token_expired')

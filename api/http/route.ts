@@ -1,23 +1,23 @@
 /**
- * A route: an endpoint of the contract and the handler that serves it. Every request goes the same
- * way: authenticate, take a token from the bucket, validate, handle, reply.
+ * A route is an endpoint of the contract and its handler. Every request passes the same steps: authenticate, take a
+ * token from the bucket, validate, handle, reply.
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Context as KoaContext } from 'koa'
 import type * as z from 'zod'
 import type { Endpoint, Input } from '../../shared/contract/endpoint.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
 import type { Logger } from '../../shared/platform/log.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 import type { App } from '../app.ts'
-import { authenticate, type Caller, mustHaveScope } from '../auth/authenticate.ts'
-import { endOnRevocation } from '../auth/revocation.ts'
+import { authenticate, type Caller, requireScope } from '../auth/authenticate.ts'
+import { closeOnRevocation } from '../auth/revocation.ts'
+import { assertSupportedHeaders } from './assert-supported-headers.ts'
 import { readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
 import { readQuery } from './query.ts'
 import { allowLongStall } from './stalled-clients.ts'
-import { mustBeUnderstood } from './understood.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
@@ -34,11 +34,11 @@ export interface Call<E extends Endpoint> {
   upgrade: Upgrade | undefined
   requestId: string
   log: Logger
-  /** Aborts when the client leaves, or when the process has to stop. */
+  /** Aborts when the client disconnects, or when the process has to stop. */
   signal: AbortSignal
 }
 
-/** An answer with its own status or headers. */
+/** A reply with its own status or headers. */
 export class JsonReply<T> {
   readonly reply: T
   readonly status: number | undefined
@@ -51,13 +51,13 @@ export class JsonReply<T> {
   }
 }
 
-/** An answer that is streamed, at the client's pace. */
+/** A streamed reply, with backpressure from the client. */
 export class StreamReply {
   readonly body: Readable
   readonly status: number
   readonly headers: Record<string, string>
 
-  /** Takes a worker's answer, without the headers of its connection. */
+  /** Removes the headers of the connection to a worker. */
   constructor({ body, status, headers }: { body: Readable; status: number; headers: IncomingHttpHeaders }) {
     this.body = body
     this.status = status
@@ -71,7 +71,7 @@ export class StreamReply {
 
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'trailer', 'upgrade'])
 
-/** Returned by a handler that has answered on the client's connection. */
+/** Returned by a handler that has replied on the client's connection itself. */
 export const answered = Symbol('answered')
 
 export interface ServedRoute {
@@ -91,8 +91,8 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
 }
 
 /**
- * Requests of one account that this process serves at the same time: far more than its sandboxes need. Streams, terminals
- * and waits last long, and a rate limit bounds only how many begin.
+ * Concurrent requests of one account in this process, far more than its sandboxes need. Streams, terminals and waits
+ * last long, and a rate limit applies only to their start.
  */
 const maxOpenRequests = 1_000
 
@@ -110,25 +110,25 @@ export function route<E extends Endpoint>(
     async serve(app, koa) {
       const state = koa.state as RequestState
       const caller = await identify(app, endpoint, koa)
-      const { ledger } = app.context
+      const { memoryBudget } = app.context
       const sent = caller
-        ? ledger.openLimited(caller.id, 'requests', maxOpenRequests)
-        : ledger.open(undefined, 'requests')
-      const unread = ledger.open(caller?.id, 'answers')
+        ? memoryBudget.openLimited(caller.id, 'requests', maxOpenRequests)
+        : memoryBudget.open(undefined, 'requests')
+      const unread = memoryBudget.open(caller?.id, 'answers')
       onceClosed(koa.res, () => {
         sent.free()
         unread.free()
       })
       await takeToken(app, endpoint, koa, caller)
-      mustBeUnderstood(endpoint, koa.headers)
-      // Otherwise the body of a client that has left would be waited for.
+      assertSupportedHeaders(endpoint, koa.headers)
+      // Otherwise, the request would wait for the body of a disconnected client.
       state.signal.throwIfAborted()
-      // A client that sent `Expect: 100-continue` learns of a refusal before it sends the body.
+      // With `Expect: 100-continue`, a client receives a refusal before it sends the body.
       if ((endpoint.body || endpoint.rawBody) && koa.headers.expect) koa.res.writeContinue()
       const body = endpoint.body ? await readBody(koa, endpoint, sent) : undefined
       // A body takes time to arrive. The key may have been revoked in the meantime.
       const account = endpoint.body ? await caller?.again() : caller
-      if (account) endOnRevocation(app, account, koa.res)
+      if (account) closeOnRevocation(app, account, koa.res)
       const given = await validate(endpoint, {
         params: koa.params,
         query: readQuery(koa.querystring),
@@ -147,12 +147,12 @@ export function route<E extends Endpoint>(
         upgrade: state.upgrade,
       }
       const answer = await handle(call as unknown as Call<E>, app)
-      if (answer === answered) return leaveAlone(koa)
+      if (answer === answered) return handOff(koa)
       if (answer instanceof StreamReply) return replyWith(koa, answer)
       reply(koa, endpoint, answer instanceof JsonReply ? answer : new JsonReply(answer, {}), unread)
     },
     async invoke(app, { account, requestId, log, signal, ...parts }) {
-      mustHaveScope(account, endpoint)
+      requireScope(account, endpoint)
       await app.buckets.take(endpoint.bucket, account.id, account.overrides[endpoint.bucket])
       const given = await validate(endpoint, {
         params: {},
@@ -172,7 +172,7 @@ async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<
   const account = await authenticate(app, endpoint.credential, koa.headers.authorization, () =>
     app.clientAddress(koa.req),
   )
-  mustHaveScope(account, endpoint)
+  requireScope(account, endpoint)
   const state = koa.state as RequestState
   state.log = state.log.child({ account_id: account.id })
   return account
@@ -196,12 +196,12 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
   if (upgrade) Object.assign(upgrade.headers, headers, { 'X-Request-Id': requestId })
 }
 
-/** @throws {Problem} when the account has too many unread answers */
+/** @throws {Problem} when the account has too many unread replies */
 function reply(
   koa: KoaContext,
   endpoint: Endpoint,
   { reply, status, headers }: JsonReply<unknown>,
-  unread: Holding,
+  unread: Reservation,
 ): void {
   koa.status = status ?? endpoint.status
   koa.set(headers)
@@ -210,7 +210,7 @@ function reply(
     return
   }
   const json = Buffer.from(JSON.stringify(reply))
-  // Answers to unauthenticated requests are small or rare, and not counted.
+  // Replies to unauthenticated requests are small or rare, and are not counted.
   if (endpoint.credential !== 'none') unread.add(json.length)
   koa.type = 'application/json'
   koa.body = json
@@ -223,7 +223,7 @@ function replyWith(koa: KoaContext, { body, status, headers }: StreamReply) {
   if (headers['content-type']?.startsWith('text/event-stream')) allowLongStall(koa.res)
 }
 
-function leaveAlone(koa: KoaContext) {
+function handOff(koa: KoaContext) {
   koa.status = 101
   koa.respond = false
 }

@@ -1,20 +1,19 @@
 /**
- * Requests that are open when the process stops. Those that finish in time are answered. The others get an error that
- * they may be retried.
+ * Open requests of a stopping process. Those that do not finish in time get an error that asks the client to retry.
  */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Several layers listen for the end of a request. Node warns from 11 listeners on. */
-const mostListeners = 20
+/** Several layers listen for the end of a request, and Node warns from 11 listeners on. */
+const maxListeners = 20
 /** Less than the default grace of a command, so a client that retries finds its command running. */
 const retrySeconds = 1
 
 const stopping = new Problem(
   'unavailable',
-  'This API process is stopping. Repeat the request if it had an Idempotency-Key: it attaches to its command, which ' +
-    'runs on for its grace_ms. Otherwise check first what was done: exec_id, where given, names the command.',
+  'This API process is stopping. If the request had an Idempotency-Key, repeat it to attach to its command, which keeps ' +
+    'running for its grace_ms. Otherwise, first check whether it took effect; exec_id, if present, identifies the command.',
   { retryAfterSeconds: retrySeconds },
 )
 
@@ -22,7 +21,7 @@ const stopping = new Problem(
 export const stoppingOf = ({ reason }: AbortSignal): Problem | undefined =>
   reason === stopping ? stopping : undefined
 
-export const hasLeft = (signal: AbortSignal): boolean => signal.aborted && !stoppingOf(signal)
+export const hasDisconnected = (signal: AbortSignal): boolean => signal.aborted && !stoppingOf(signal)
 
 export class OpenRequests {
   private readonly open = new Map<ServerResponse, AbortController>()
@@ -30,13 +29,13 @@ export class OpenRequests {
   private hasGivenUp = false
 
   /**
-   * @returns a signal that aborts when the client leaves, or with {@link stoppingOf} when the process cannot wait any
-   *   longer
+   * @returns a signal that aborts when the client disconnects, or with {@link stoppingOf} when the process cannot wait
+   *   any longer
    */
   follow(response: ServerResponse): AbortSignal {
     const gone = new AbortController()
     this.open.set(response, gone)
-    response.setMaxListeners(mostListeners)
+    response.setMaxListeners(maxListeners)
     response.once('close', () => {
       this.open.delete(response)
       if (!response.writableFinished) gone.abort()
@@ -46,13 +45,13 @@ export class OpenRequests {
     return gone.signal
   }
 
-  /** From now on, connections are closed after their answer. */
+  /** Closes connections after their current or next response. */
   closeBehind(): void {
     this.isClosing = true
     for (const response of this.open.keys()) response.shouldKeepAlive = false
   }
 
-  /** Aborts the remaining requests. Workers see that the client has left, and give commands their grace. */
+  /** Aborts the remaining requests. For workers this is a disconnected client, so the grace of commands begins. */
   giveUp(): void {
     this.hasGivenUp = true
     for (const gone of this.open.values()) gone.abort(stopping)

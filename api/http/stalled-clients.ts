@@ -1,6 +1,6 @@
 /**
- * Closes connections whose clients take none of the bytes that wait for them: answers, events and WebSockets. Only the
- * API can do this. To a worker every slow client appears stalled, because the API reads from the worker in steps as large
+ * Closes connections whose clients read none of the pending bytes of responses, events or WebSockets. Only the API can
+ * detect this. To a worker, every slow client appears stalled, because the API reads from the worker in steps as large
  * as the kernel's send buffer.
  */
 import { readFile } from 'node:fs/promises'
@@ -10,13 +10,13 @@ import type { Logger } from '../../shared/platform/log.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 
 /**
- * A command waits for its reader, which may be a pager such as `less`. So its events may stall 60 times as long: by
- * default 30 minutes, the life of a sandbox.
+ * A command blocks on its reader, which may be a pager such as `less`. Its events may therefore stall 60 times as long:
+ * by default 30 minutes, the maximum TTL of a sandbox.
  */
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()
 
-/** Lets the connection of a command's events stall longer until the answer has ended. */
+/** Allows the connection of a command's events to stall longer until the response has ended. */
 export function allowLongStall(response: ServerResponse): void {
   const { socket } = response.req
   eventStreams.add(socket)
@@ -67,7 +67,7 @@ export class StalledClients {
       watched.progress = progress
       const maxChecks = eventStreams.has(socket) ? eventsFactor * checksPerStall : checksPerStall
       if (watched.checksWithoutProgress < maxChecks) continue
-      this.log.info({ client: socket.remoteAddress }, 'closed a connection whose client takes nothing')
+      this.log.info({ client: socket.remoteAddress }, 'closed a connection whose client reads nothing')
       socket.destroy()
     }
     this.isChecking = false
@@ -75,9 +75,9 @@ export class StalledClients {
 }
 
 /**
- * Returns the bytes that wait in the kernel, in hexadecimal, by {@link portsOf} their connection. The kernel lets a
- * process write again only when a third of a full send buffer is free, which may be a megabyte, so the progress of a slow
- * client is visible here first. Only Linux has these files.
+ * Returns the unsent bytes in the kernel, in hexadecimal, by {@link portsOf} their connection. The kernel lets a process
+ * write again only when a third of a full send buffer is free, which may be a megabyte, so the progress of a slow client
+ * is visible here first. Only Linux has these files.
  */
 export async function readSendQueues(): Promise<Map<string, string>> {
   const queues = new Map<string, string>()

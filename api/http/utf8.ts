@@ -5,7 +5,7 @@ import { isUtf8 } from 'node:buffer'
 export function whyNoText(bytes: Buffer): string | undefined {
   if (isUtf8(bytes)) return undefined
   const at = invalidAt(bytes)
-  return `is not UTF-8: its byte ${at} (0x${bytes[at]!.toString(16)}) begins no character`
+  return `is not UTF-8: its byte ${at} (0x${bytes[at]!.toString(16)}) is not the beginning of a character`
 }
 
 const replacement = Buffer.from('\ufffd')

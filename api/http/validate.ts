@@ -1,4 +1,4 @@
-/** Validates a request against its endpoint's schemas, and names all errors. */
+/** Validates a request against the schemas of its endpoint and reports all errors. */
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -12,26 +12,27 @@ const nothing = z.strictObject({})
 
 /**
  * @returns each part as its schema parsed it, undefined where the endpoint has none
- * @throws {Problem} `invalid_request` with every error, `not_found` for a parameter that can be no id
+ * @throws {Problem} `invalid_request` with every error, `not_found` for a parameter that cannot be an id
  */
 export async function validate(endpoint: Endpoint, given: RequestParts): Promise<Record<string, unknown>> {
   const params = endpoint.params?.safeParse(given.params)
-  if (params?.success === false) throw new Problem('not_found', 'There is no such thing.')
-  const taken: Record<string, unknown> = { params: params?.data }
+  if (params?.success === false)
+    throw new Problem('not_found', 'The path contains an invalid id, name or port.')
+  const parsed: Record<string, unknown> = { params: params?.data }
   const errors: FieldError[] = []
   for (const part of parts) {
     const schema = endpoint[part] ?? (part === 'query' ? nothing : undefined)
     if (!schema) continue
-    const result = schema.safeParse(given[part], { error: inWords })
-    if (result.success) taken[part] = result.data
+    const result = schema.safeParse(given[part], { error: messageOf })
+    if (result.success) parsed[part] = result.data
     else errors.push(...result.error.issues.flatMap(describe))
   }
-  if (errors.length === 0) return taken
+  if (errors.length === 0) return parsed
   throw invalid(...errors)
 }
 
-/** Words for zod's codes. Messages of our own schemas are kept. */
-const inWords: z.core.$ZodErrorMap = (issue) => {
+/** Messages for zod's codes. Messages in schemas take precedence. */
+const messageOf: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
       if (issue.input === undefined) return 'is required'
@@ -75,7 +76,7 @@ function describe(issue: z.core.$ZodIssue): FieldError[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({
       path: [...issue.path, key].join('.'),
-      message: 'is not known here',
+      message: 'is unknown',
     }))
   }
   // Shows the message of the key's own schema.

@@ -1,10 +1,10 @@
 /** Requests for a WebSocket, which pass the same steps as every other request. */
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { endSoon } from '../../shared/platform/sockets.ts'
+import { closeGracefully } from '../../shared/platform/sockets.ts'
 import { invalid } from '../errors/invalid.ts'
 
-/** The client's side of a WebSocket before the answer. */
+/** The client's connection before the handshake of a WebSocket is answered. */
 export interface Upgrade {
   socket: Duplex
   head: Buffer
@@ -16,9 +16,9 @@ const upgrades = new WeakMap<IncomingMessage, Upgrade>()
 
 export const upgradeOf = (request: IncomingMessage): Upgrade | undefined => upgrades.get(request)
 
-export function mustUpgrade({ upgrade }: { upgrade: Upgrade | undefined }): Upgrade {
+export function requireUpgrade({ upgrade }: { upgrade: Upgrade | undefined }): Upgrade {
   if (upgrade) return upgrade
-  throw invalid({ path: 'upgrade', message: 'this route speaks WebSocket alone' })
+  throw invalid({ path: 'upgrade', message: 'is required, because this route accepts only WebSockets' })
 }
 
 /** Upgrades to other protocols are ignored. */
@@ -40,7 +40,7 @@ export function serveUpgrades(server: Server, serve: RequestListener): () => voi
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
     response.assignSocket(socket as never)
-    response.on('finish', () => endSoon(socket))
+    response.on('finish', () => closeGracefully(socket))
     void serve(request, response)
   })
   return () => {

@@ -1,4 +1,4 @@
-/** The address of a client, as the buckets of sign-up and login count it. */
+/** Determines the client address for the buckets of sign-up and login. */
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import proxyAddr from 'proxy-addr'
@@ -7,8 +7,8 @@ import { SettingsError } from '../../shared/platform/settings.ts'
 export type ClientAddress = (request: IncomingMessage) => string
 
 /**
- * @param trustedProxies addresses and ranges; only their X-Forwarded-For is believed
- * @throws {SettingsError} names what is no address
+ * @param trustedProxies addresses and ranges whose X-Forwarded-For is trusted
+ * @throws {SettingsError} for an invalid address or range
  */
 export function makeClientAddress(trustedProxies: string[]): ClientAddress {
   const isTrusted = trustOf(trustedProxies)
@@ -28,14 +28,14 @@ function trustOf(proxies: string[]) {
   }
 }
 
-/** Some proxies write where a request came from as `203.0.113.7:1234` or `[2001:db8::1]:1234`. */
+/** Some proxies add the port: `203.0.113.7:1234` or `[2001:db8::1]:1234`. */
 function withoutPort(address: string): string {
   const [, bracketed, plain] =
     /^(?:\[([^\]]*)\]|((?:::ffff:)?\d+\.\d+\.\d+\.\d+))(?::\d+)?$/i.exec(address) ?? []
   return bracketed ?? plain ?? address
 }
 
-/** An IPv4 address in its usual spelling, or the /64 of an IPv6 address: a customer has at least that much. */
+/** Returns an IPv4 address in its usual form, or the /64 of an IPv6 address, which every customer has at least. */
 export function normalise(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)
@@ -44,7 +44,7 @@ export function normalise(address: string): string {
   return `${network.map((part) => part.toString(16)).join(':')}::/64`
 }
 
-/** The /24 or /48 of a normalised address: a customer, or its neighbours, may have that much. */
+/** Returns the /24 or /48 of a normalised address, which may belong to one customer. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address.split('.').slice(0, 3).join('.')
   return address.split(':').slice(0, 3).join(':')

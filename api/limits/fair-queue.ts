@@ -1,30 +1,30 @@
 /**
- * A round-robin queue for password hashes, of which only a few may run at the same time. Clients are served in rotation
- * by network, so a crowd from one network waits behind itself.
+ * A round-robin queue for password hashes with a concurrency limit. It rotates between the networks of clients, so that
+ * many requests from one network do not delay the others.
  */
 import { addAbortListener } from 'node:events'
-import { append, type Turns, takeFirst } from '../../shared/lib/turns.ts'
+import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 
 export interface Waiter {
   /** The network of the client, however many addresses it has. */
   group: string
-  /** Whether it is a known client. Half of the capacity is for those, if they need it. */
+  /** Known clients get half of the capacity if they need it. */
   isKnown: boolean
   /** Aborting it removes the waiter from the queue. */
   signal?: AbortSignal
 }
 
-interface Turn {
+interface Waiting {
   group: string
   begin(): void
   refuse(): void
 }
 
-/** Known clients and the others wait apart. */
-type Lane = Turns<Turn>
+/** Known clients and others have separate queues. */
+type Lane = RoundRobinQueue<Waiting>
 
-/** Waiters of a lane for each that may run: nobody waits longer than ten hashes take, usually 4 s. */
+/** Waiters per lane and running hash. The last one waits for ten hashes, usually 4 s. */
 const maxWaitingPerRunning = 10
 
 export class FairQueue {
@@ -37,14 +37,14 @@ export class FairQueue {
     this.maxRunning = maxRunning
   }
 
-  /** @throws {Problem} `unavailable` when too many wait already */
+  /** @throws {Problem} `unavailable` when the queue is full */
   async run<T>(waiter: Waiter, work: () => Promise<T>): Promise<T> {
     if (this.running < this.maxRunning) this.running++
     else await this.wait(waiter)
     try {
       return await work()
     } finally {
-      // The next waiter starts before a new one can take its place.
+      // Hands the slot over directly, so that a new request cannot overtake the next waiter.
       const turn = this.next()
       if (turn) turn.begin()
       else this.running--
@@ -62,7 +62,7 @@ export class FairQueue {
     })
   }
 
-  private next(): Turn | undefined {
+  private next(): Waiting | undefined {
     const other = this.nextLane === 'known' ? 'others' : 'known'
     const lane = this.lanes[this.nextLane].size > 0 ? this.nextLane : other
     this.nextLane = lane === 'known' ? 'others' : 'known'
@@ -70,17 +70,17 @@ export class FairQueue {
   }
 }
 
-const crowded = () => unavailable('Too many sign-ups and logins are going on. Try again in a moment.')
+const crowded = () => unavailable('Too many sign-ups and logins are in progress. Try again in a moment.')
 
-/** Refuses the newest waiter of the largest group; among groups of one size, of the last one. */
+/** Refuses the newest waiter of the largest group, or of the last of several largest ones. */
 function dropLast(lane: Lane): void {
-  let largest: Turn[] = []
+  let largest: Waiting[] = []
   for (const turns of lane.values()) if (turns.length >= largest.length) largest = turns
   const turn = largest.at(-1)
   if (turn && remove(lane, turn)) turn.refuse()
 }
 
-function remove(lane: Lane, turn: Turn): boolean {
+function remove(lane: Lane, turn: Waiting): boolean {
   const turns = lane.get(turn.group)
   const at = turns?.indexOf(turn) ?? -1
   if (!turns || at < 0) return false

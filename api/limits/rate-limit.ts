@@ -17,8 +17,8 @@ export interface BucketState {
   remaining: number
 }
 
-// The state is what a full bucket lacks. A token has 60,000,000 units, and each microsecond gives back as many units as
-// the bucket has tokens per minute. All of it is whole numbers, so nothing is rounded.
+// The state is the number of units missing from a full bucket. A token has 60,000,000 units, and each microsecond
+// restores as many units as the bucket has tokens per minute, so all arithmetic is on integers and exact.
 const takeScript = `
   local limit, token = tonumber(ARGV[1]), 60000000
   local full = limit * token
@@ -37,7 +37,7 @@ const takeScript = `
     missing = math.max(0, missing - math.max(0, now - at) * limit)
   end
   if missing + token > full then
-    -- After the clock went back, tokens are earned from now on, not from the stored time.
+    -- If the clock went back, tokens are restored from the current time, not from the stored one.
     if at > now then keep() end
     return {0, 0, math.ceil((missing + token - full) / limit)}
   end
@@ -89,7 +89,7 @@ export class Buckets {
   }
 
   /**
-   * Takes a token for an API key that was not valid lately: each costs this process a query.
+   * Takes a token for an API key that is not cached as valid, because each such key costs a query.
    * @throws {Problem} `rate_limited`
    */
   takeUnknownKey(address: string): void {
@@ -97,7 +97,7 @@ export class Buckets {
     if (!('waitMs' in taken)) return
     throw new Problem(
       'rate_limited',
-      `At most ${unknownKeysPerMinute} API keys a minute that were not used here before may come from one address.`,
+      `At most ${unknownKeysPerMinute} API keys per minute that were not used before are accepted from one address. Retry after a pause.`,
       { retryAfterSeconds: Math.max(1, Math.ceil(taken.waitMs / 1000)) },
     )
   }
@@ -107,7 +107,7 @@ function tooMany(bucket: Bucket, limit: number, waitMs: number): Problem {
   const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000))
   return new Problem(
     'rate_limited',
-    `At most ${limit} of these requests a minute. Try again in ${retryAfterSeconds} s.`,
+    `At most ${limit} of these requests are allowed per minute. Try again in ${retryAfterSeconds} s.`,
     { retryAfterSeconds, members: { bucket, limit } },
   )
 }

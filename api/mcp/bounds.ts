@@ -1,8 +1,8 @@
-/** Limits and types of a message to the tools. Answers and progress repeat its names, so they are short. */
+/** Checks the limits and types of a message. Names are limited, because replies and progress messages repeat them. */
 import { invalid } from '../errors/invalid.ts'
 
 /** Characters of an id, a method, the name of a tool, a progress token. */
-const mostNamed = 200
+const maxNamed = 200
 
 interface Message {
   [name: string]: unknown
@@ -12,7 +12,7 @@ interface Message {
 }
 
 /** @throws {Problem} `invalid_request` for a name that is too long */
-export function mustBeBounded(message: Message): void {
+export function assertShortNames(message: Message): void {
   const { id, method, params } = message
   const names = {
     id,
@@ -21,15 +21,14 @@ export function mustBeBounded(message: Message): void {
     'params._meta.progressToken': params?._meta?.progressToken,
   }
   for (const [path, value] of Object.entries(names)) {
-    if (typeof value !== 'string' || value.length <= mostNamed) continue
-    throw invalid({ path, message: `must have at most ${mostNamed} characters` })
+    if (typeof value !== 'string' || value.length <= maxNamed) continue
+    throw invalid({ path, message: `must have at most ${maxNamed} characters` })
   }
 }
 
 /**
- * Removes members of `params` that are null, and arguments of a tool that are: many clients send null for a value that
- * is absent. `mustBeBounded` has checked the message's names.
- * @throws {Problem} `invalid_request` for parameters of another type than the protocol has
+ * Removes null members of `params` and null arguments of a tool, because many clients send null for an absent value.
+ * @throws {Problem} `invalid_request` for parameters whose type violates the protocol
  */
 export function withoutNulls<M extends Message>(message: M): M {
   if (message.params === undefined) return message
@@ -41,8 +40,8 @@ export function withoutNulls<M extends Message>(message: M): M {
   for (const [name, type] of Object.entries(types)) {
     const value = params[name]
     if (value === undefined) continue
-    const isRight = type === 'string' ? typeof value === 'string' : isObject(value)
-    if (!isRight)
+    const isValid = type === 'string' ? typeof value === 'string' : isObject(value)
+    if (!isValid)
       throw invalid({
         path: `params.${name}`,
         message: `must be ${type === 'string' ? 'a string' : 'an object'}`,

@@ -17,7 +17,7 @@ export interface McpClient {
 type RequestId = string | number
 
 const lastsSeconds = 30
-const lookAgainMs = 1_000
+const rereadMs = 1_000
 
 export async function cancel(context: Context, client: McpClient, requestId: RequestId): Promise<void> {
   const name = nameOf(client, requestId)
@@ -25,7 +25,7 @@ export async function cancel(context: Context, client: McpClient, requestId: Req
   await notify(context.redis, 'cancellation', name)
 }
 
-/** Resolves with true when the request is cancelled, with false when `ended` aborts before. */
+/** Resolves with true when the request is cancelled, with false when `ended` aborts first. */
 export async function whenCancelled(
   context: Context,
   client: McpClient,
@@ -37,10 +37,10 @@ export async function whenCancelled(
   if (client.session === undefined) await context.redis.del(name).catch(() => {})
   while (!ended.aborted) {
     // Subscribes before it reads, so that no notification is missed.
-    const change = context.notifications.next('cancellation', name, lookAgainMs, ended)
-    // While Redis is unavailable, the next read may find it.
-    const mark = await context.redis.get(name).catch(() => null)
-    if (mark !== null) return !ended.aborted
+    const change = context.notifications.next('cancellation', name, rereadMs, ended)
+    // If Redis is unavailable, a later read may find the key.
+    const found = await context.redis.get(name).catch(() => null)
+    if (found !== null) return !ended.aborted
     await change
   }
   return false

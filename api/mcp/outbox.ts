@@ -1,4 +1,4 @@
-/** An answer on its way to its client, at the client's pace. Line separators are escaped, so each event is one line. */
+/** Sends a response with backpressure. Escapes line separators, so that each event is one line. */
 import { inOneLine } from '../../shared/contract/server-sent-events.ts'
 
 export class Outbox {

@@ -1,9 +1,9 @@
-/** Truncates the answer of a route for a model, and notes what was cut. */
+/** Truncates the reply of a route for a model, and adds notes about the truncation. */
 import { toolLimits } from '../../shared/contract/mcp.ts'
 
 export interface CutResult {
   result: Record<string, unknown>
-  /** Sentences about what was cut and how to get the rest. */
+  /** Sentences about truncated fields and how to get the rest. */
   notes: string[]
 }
 
@@ -27,41 +27,41 @@ export function cutToSize(reply: object): CutResult {
 }
 
 function cutMiddle(result: CutResult['result'], name: string, text: string, notes: string[]): void {
-  const most = toolLimits.outputCharacters
-  if (text.length <= most) return
-  const [head, tail] = [text.slice(0, most / 2), text.slice(-most / 2)]
-  const left = text.length - most
-  result[name] = `${head.toWellFormed()}\n[... ${left} characters left out ...]\n${tail.toWellFormed()}`
-  notes.push(`${name} was cut in the middle. Write long output to a file, and look at parts of it.`)
+  const max = toolLimits.outputCharacters
+  if (text.length <= max) return
+  const [head, tail] = [text.slice(0, max / 2), text.slice(-max / 2)]
+  const left = text.length - max
+  result[name] = `${head.toWellFormed()}\n[... ${left} characters omitted ...]\n${tail.toWellFormed()}`
+  notes.push(`${name} was truncated in the middle. Write long output to a file and read parts of it.`)
 }
 
 function cutContent(result: CutResult['result'], text: string, notes: string[]): void {
-  const most = toolLimits.contentCharacters
-  if (text.length <= most) return
+  const max = toolLimits.contentCharacters
+  if (text.length <= max) return
   if (result.encoding === 'base64') {
     // Four characters are three bytes.
-    result.content = text.slice(0, most - (most % 4))
-    notes.push('content was cut at its end. It is no text: read parts of it with exec.')
+    result.content = text.slice(0, max - (max % 4))
+    notes.push('content was truncated and is not text. Read parts of the file with exec.')
     return
   }
-  const end = text.lastIndexOf('\n', most - 1) + 1
-  result.content = text.slice(0, end || most).toWellFormed()
+  const end = text.lastIndexOf('\n', max - 1) + 1
+  result.content = text.slice(0, end || max).toWellFormed()
   notes.push(
     end === 0
-      ? 'content was cut within its first line, which is longer than an answer can be: read parts with exec.'
-      : `content was cut after ${text.slice(0, end).split('\n').length - 1} lines: read on with start_line.`,
+      ? 'content was truncated within its first line, which is too long for a result. Read parts of it with exec.'
+      : `content was truncated after ${text.slice(0, end).split('\n').length - 1} lines. Continue with start_line.`,
   )
 }
 
 function cutPage(result: CutResult['result'], data: { id: string }[], notes: string[]): void {
-  const end = Math.max(1, howManyFit(data))
+  const end = Math.max(1, countFitting(data))
   if (end >= data.length) return
   result.data = data.slice(0, end)
   result.next_cursor = data[end - 1]!.id
-  notes.push(`data holds ${end} of ${data.length}: next_cursor, as cursor, leads to the rest.`)
+  notes.push(`data contains ${end} of ${data.length} items. Send next_cursor as cursor to get the rest.`)
 }
 
-function howManyFit(list: unknown[]): number {
+function countFitting(list: unknown[]): number {
   let left: number = toolLimits.listCharacters
   const end = list.findIndex((one) => {
     left -= JSON.stringify(one).length + 1
@@ -71,7 +71,7 @@ function howManyFit(list: unknown[]): number {
 }
 
 function cutList(result: CutResult['result'], name: string, list: unknown[], notes: string[]): void {
-  const end = howManyFit(list)
+  const end = countFitting(list)
   if (end === list.length) return
   result[name] = list.slice(0, end)
   const odd = result[`${name}_base64`]
@@ -79,5 +79,5 @@ function cutList(result: CutResult['result'], name: string, list: unknown[], not
     const kept = Object.entries(odd).filter(([index]) => Number(index) < end)
     result[`${name}_base64`] = Object.fromEntries(kept)
   }
-  notes.push(`${name} holds ${end} of ${list.length}. Narrow it down by a path or a pattern.`)
+  notes.push(`${name} contains ${end} of ${list.length} items. Use a narrower path or pattern.`)
 }

@@ -1,4 +1,4 @@
-/** Progress messages during a call: clients time out without them. */
+/** Sends progress messages during a call, because clients time out without them. */
 import type { ServerContext } from '@modelcontextprotocol/server'
 import type { Outbox } from './outbox.ts'
 
@@ -15,10 +15,10 @@ export function reportProgress(
   let seconds = from
   const timer = setInterval(() => {
     seconds += everyMs / 1000
-    // A client that does not read gets none: the next one replaces it.
+    // Skipped while the client does not read, because the next message replaces this one.
     if (!outbox.isTaken) return
     const params = { progressToken, progress: seconds, message: `Running for ${seconds} s` }
-    // A client that is gone needs none.
+    // The client may have disconnected.
     void notify({ method: 'notifications/progress', params }).catch(() => {})
   }, everyMs)
   return { [Symbol.dispose]: () => clearInterval(timer) }

@@ -6,7 +6,7 @@ import * as z from 'zod'
 import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { withoutNul } from '../../shared/contract/texts.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
-import { type Described, tellDefault } from '../http/json-schema.ts'
+import { type Described, describeDefault } from '../http/json-schema.ts'
 import { offered } from '../http/offered.ts'
 
 type Json = Record<string, unknown>
@@ -27,16 +27,16 @@ export function describedTools(): DescribedTool[] {
 }
 
 /**
- * The tools with this installation's images, longest TTL and network.
- * @param mostSeconds the longest TTL for this account
+ * The tools with the images, maximum TTL and network of this installation.
+ * @param maxTtl the maximum TTL in seconds for this account
  */
 export function toolsFor(
   { sandbox, driver }: Pick<Settings, 'sandbox' | 'driver'>,
-  mostSeconds: number = sandbox.maxSeconds,
+  maxTtl: number = sandbox.maxSeconds,
 ): DescribedTool[] {
   const hasNetwork = driver === 'kubernetes' && sandbox.egress === 'internet'
-  const network = hasNetwork ? 'It reaches the internet, and no private network.' : 'It has no network.'
-  const facts = offered(sandbox, mostSeconds)
+  const network = hasNetwork ? 'It can reach the internet, but no private networks.' : 'It has no network.'
+  const facts = offered(sandbox, maxTtl)
   return describedTools().map((tool) => {
     const { name, description, annotations, inputSchema } = tool
     if (name === 'exec') {
@@ -78,7 +78,7 @@ function inputOf({ endpoint, without = [], required: always = [], inputs = {}, d
       const description = inputs[name] === undefined ? {} : { description: inputs[name] }
       return [name, { ...schema, ...description, ...(name in defaults ? { default: defaults[name] } : {}) }]
     })
-  const session = { type: 'string', description: 'The id that session_create gave' }
+  const session = { type: 'string', description: 'The id from session_create' }
   return {
     type: 'object',
     properties: { ...(params ? { [sessionInput]: session } : {}), ...Object.fromEntries(kept) },
@@ -116,10 +116,10 @@ function inline(value: unknown, definitions: Record<string, Json>): unknown {
 
 /** Omits keywords that do not help a model. */
 function plainer({ zodSchema, jsonSchema }: Described): void {
-  tellDefault({ zodSchema, jsonSchema })
+  describeDefault({ zodSchema, jsonSchema })
   const described: Json = jsonSchema
   delete described['x-max-bytes']
-  // The pattern takes many characters, and the refusal explains it.
+  // The pattern is long, and an error explains it.
   if (described.pattern === withoutNul) delete described.pattern
   for (const rule of ['allOf', 'oneOf', 'not', 'if', 'then', 'propertyNames']) delete described[rule]
   if (described.maximum === Number.MAX_SAFE_INTEGER) delete described.maximum

@@ -12,10 +12,10 @@ import { resumption, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
-import { stopUnderKey } from '../exec/under-key.ts'
+import { stopUnderKey } from '../exec/exec-by-idempotency-key.ts'
 import { accepts } from '../http/accept.ts'
 import type { ServedRoute } from '../http/route.ts'
-import { hasLeft } from '../http/shutdown.ts'
+import { hasDisconnected } from '../http/shutdown.ts'
 import { cancel, type McpClient, whenCancelled } from './cancellation.ts'
 import type { Outbox } from './outbox.ts'
 import { reportProgress } from './progress.ts'
@@ -31,9 +31,9 @@ export interface McpMessage {
   requestId: string
   log: Logger
   outbox: Outbox
-  /** Aborts when the client leaves, or when the process has to stop. */
+  /** Aborts when the client disconnects, or when the process has to stop. */
   signal: AbortSignal
-  /** Set when the client reconnected for the answer of an earlier call. */
+  /** Set when the client has reconnected for the result of an earlier call. */
   resumed?: { ticket: Ticket; next: number }
 }
 
@@ -41,11 +41,11 @@ const stopMs = 20_000
 
 const instructions = `Sandlot gives you short-lived Linux sandboxes, called sessions. Call session_create once, \
 pass its id as session_id to exec and the file tools, and session_destroy when you are done. Paths are relative \
-to /workspace. A session ends by itself at expires_at, with all its files. An error is JSON with a code, what \
-happened (detail) and what to do next; wait retry_after seconds where it is given.`
+to /workspace. A session ends automatically at expires_at and its files are deleted. An error is JSON with a \
+code, an explanation (detail) and the next step (next); if it contains retry_after, wait that many seconds.`
 
 /**
- * A client of 2026-07-28 says its version in each message; one of an earlier version agrees on it in `initialize`.
+ * Clients of version 2026-07-28 send it in each message; those of earlier versions negotiate it in `initialize`.
  * @returns JSON; an event stream for a tool call
  */
 export async function answerMessage(
@@ -64,7 +64,7 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
   const ticket = resumed?.ticket ?? ticketFor(message, headers)
   const client = { accountId: incoming.account.id, session: headers['mcp-session-id'] }
   const server = makeServer(app, routes, incoming, { client, ticket })
-  // It is a separate request, and may reach another process than the call.
+  // A cancellation is a separate request, which may reach another process than the call.
   server.setNotificationHandler('notifications/cancelled', async ({ params }) => {
     if (params.requestId !== undefined) await cancel(app.context, client, params.requestId)
   })
@@ -73,8 +73,8 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
     ...(ticket && { eventStore: numberEvents(ticket, resumed?.next), retryInterval: resumption.retryMs }),
   })
   await server.connect(transport)
-  // When the process stops, a client that can resume its command continues at another one. Others get an error.
-  const end = () => (ticket?.command || hasLeft(signal)) && void server.close()
+  // When the process stops, a client that can resume reconnects to another process. Others get an error.
+  const end = () => (ticket?.command || hasDisconnected(signal)) && void server.close()
   addAbortListener(signal, end)
   return transport.handleRequest(request, { parsedBody: message })
 }
@@ -104,15 +104,15 @@ const hasCall = (message: unknown) =>
   [message].flat().some((one) => (one as { method?: string }).method === 'tools/call')
 
 function requestFor({ headers, signal }: McpMessage): Request {
-  const left = new AbortController()
-  addAbortListener(signal, () => hasLeft(signal) && left.abort())
+  const disconnected = new AbortController()
+  addAbortListener(signal, () => hasDisconnected(signal) && disconnected.abort())
   const given = Object.entries({ ...headers, accept: acceptFor(headers.accept) }).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value] as [string, string]],
   )
   return new Request('http://localhost/v1/mcp', {
     method: 'POST',
     headers: [...given, ['content-type', 'application/json']],
-    signal: left.signal,
+    signal: disconnected.signal,
   })
 }
 
@@ -158,7 +158,7 @@ function makeServer(
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const ended = new AbortController()
     if (earlier) {
-      // A request that was cancelled gets no answer: its stream just ends.
+      // A cancelled request gets no response; its stream ends.
       void whenCancelled(app.context, earlier.client, mcpReq.id, ended.signal).then((cancelled) => {
         if (!cancelled) return
         void server.close()
@@ -174,8 +174,9 @@ function makeServer(
         : runTool(app, routes, params, call, command)
       return (await result) as never
     } finally {
-      // A client that has hung up may cancel only then.
-      if (command && hasLeft(incoming.signal)) setTimeout(() => ended.abort(), resumption.graceMs).unref()
+      // A client may cancel a call after it has disconnected.
+      if (command && hasDisconnected(incoming.signal))
+        setTimeout(() => ended.abort(), resumption.graceMs).unref()
       else ended.abort()
     }
   })
@@ -185,6 +186,6 @@ function makeServer(
 async function stop(app: App, { account, requestId, log }: McpMessage, command: CommandKey): Promise<void> {
   const asked = { ...command, accountId: account.id, requestId, signal: AbortSignal.timeout(stopMs) }
   await stopUnderKey(app, asked).catch((error) =>
-    log.info({ err: error }, 'a cancelled command was left to its grace'),
+    log.info({ err: error }, 'could not kill a cancelled command, which ends after its grace'),
   )
 }

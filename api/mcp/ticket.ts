@@ -1,6 +1,6 @@
 /**
- * The ids of the events of a tool call. Each says to which call its stream belongs, so any API process can take a stream
- * up that broke, and nothing is kept for that.
+ * The event ids of a tool call. Each contains the data of the call, so that any API process can resume a broken stream
+ * without stored state.
  */
 import type { EventStore } from '@modelcontextprotocol/server'
 import * as z from 'zod'
@@ -15,17 +15,17 @@ export const resumable = '2025-11-25'
 const Name = z.union([z.string(), z.number()])
 
 const Ticket = z.object({
-  /** Of the JSON-RPC request that the stream answers. */
+  /** The id of the JSON-RPC request. */
   requestId: Name,
   progressToken: Name.optional(),
   tool: z.enum(Object.keys(tools) as [ToolName, ...ToolName[]]),
-  /** Of a command: where it runs, and under which Idempotency-Key. */
+  /** For a command, its sandbox and its Idempotency-Key. */
   command: z.object({ sandboxId: Id, key: z.string().max(64) }).optional(),
   /** When the call began: Unix time in milliseconds. */
   at: z.int().min(0),
 })
 
-/** It grants no access: the key of the request decides. */
+/** Grants no access; the API key of the request is checked. */
 export type Ticket = z.infer<typeof Ticket>
 
 export function numberEvents(ticket: Ticket, from = 0): EventStore {
@@ -33,12 +33,12 @@ export function numberEvents(ticket: Ticket, from = 0): EventStore {
   let next = from
   return {
     storeEvent: async () => `${name}.${next++}`,
-    replayEventsAfter: () => Promise.reject(new Error('no events are kept')),
+    replayEventsAfter: () => Promise.reject(new Error('events are not stored')),
   }
 }
 
 /**
- * @returns the call, and the number of the event behind that one
+ * @returns the call and the number of the next event
  * @throws {Problem} `invalid_request`
  */
 export function readEventId(eventId: string): { ticket: Ticket; next: number } {

@@ -4,7 +4,7 @@ import { resumption, type Tool, type ToolName, tools } from '../../shared/contra
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { invalid } from '../errors/invalid.ts'
-import { resultUnderKey } from '../exec/under-key.ts'
+import { resultUnderKey } from '../exec/exec-by-idempotency-key.ts'
 import { asProblem } from '../http/errors.ts'
 import type { Invocation, ServedRoute } from '../http/route.ts'
 import { nextStep } from './advice.ts'
@@ -28,8 +28,8 @@ type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
  * Runs a tool call.
- * @param command of a client that can resume: its command outlives the connection by its grace
- * @returns the route's answer, truncated for a model; a refusal is a result too
+ * @param command set for a client that can resume; the command then outlives the connection by its grace
+ * @returns the route's reply, truncated for a model; an error of the route is a result too
  * @throws {ProtocolError} for an unknown tool
  */
 export async function runTool(
@@ -58,7 +58,7 @@ export async function runTool(
 /** The result of an earlier call whose client reconnected. */
 export const rejoinTool = (app: App, { tool, command }: Ticket, caller: ToolCaller): Promise<ToolResult> =>
   toResult(app, tool, caller, () => {
-    if (!command) throw notKept(tool)
+    if (!command) throw resultLost(tool)
     const { account, requestId, signal } = caller
     return resultUnderKey(app, { ...command, accountId: account.id, requestId, signal })
   })
@@ -85,20 +85,24 @@ async function toResult(
   }
 }
 
-/** Only the output of commands is kept for a client that reconnects. */
-function notKept(name: ToolName): Problem {
+/** Only the output of commands is stored for a client that reconnects. */
+function resultLost(name: ToolName): Problem {
   const next = tools[name].readOnly
     ? 'Make the same call again.'
-    : 'Look whether it was done; if it was not, call again.'
-  return new Problem('unavailable', `The connection broke before the answer to ${name}, which is gone.`, {
-    members: { next },
-  })
+    : 'Check whether the call took effect; if not, call again.'
+  return new Problem(
+    'unavailable',
+    `The connection broke before the result of ${name} was sent, and the result is not stored.`,
+    {
+      members: { next },
+    },
+  )
 }
 
 const unknownTool = (name: string) =>
   new ProtocolError(
     ProtocolErrorCode.InvalidParams,
-    `There is no tool ${name}. tools/list names those there are.`,
+    `Unknown tool ${name}. tools/list returns the available tools.`,
   )
 
 function partsOf(name: ToolName, { endpoint, always, defaults }: Tool, given: Record<string, unknown>) {
@@ -106,7 +110,7 @@ function partsOf(name: ToolName, { endpoint, always, defaults }: Tool, given: Re
   const unknown = Object.keys(given).filter((key) => !Object.hasOwn(inputSchema.properties, key))
   const missing = (inputSchema.required ?? []).filter((key) => given[key] === undefined)
   const wrong = [
-    ...unknown.map((path) => ({ path, message: 'is not known here' })),
+    ...unknown.map((path) => ({ path, message: 'is unknown' })),
     ...missing.map((path) => ({ path, message: 'is required' })),
   ]
   if (wrong.length > 0) throw invalid(...wrong)
@@ -120,10 +124,10 @@ const asInQuery = (value: unknown) => (typeof value === 'boolean' ? String(value
 const mapValues = (record: Record<string, unknown>, map: (value: unknown) => unknown) =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
 
-/** A refusal has no structured content, so that it cannot be mistaken for a result. */
+/** Has no structured content, so that it cannot be mistaken for a result. */
 function refusal(tool: Tool, problem: Problem, requestId: string): ToolResult {
   const { code, status, message, retryAfterSeconds, members } = problem
-  const told = {
+  const described = {
     code,
     status,
     detail: message,
@@ -132,5 +136,5 @@ function refusal(tool: Tool, problem: Problem, requestId: string): ToolResult {
     request_id: requestId,
     ...members,
   }
-  return { content: [{ type: 'text', text: JSON.stringify(told) }], isError: true }
+  return { content: [{ type: 'text', text: JSON.stringify(described) }], isError: true }
 }

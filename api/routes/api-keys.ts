@@ -62,17 +62,17 @@ export const revokeApiKey = route(
   async ({ account, params: { key_id } }, { context: { db, redis } }) => {
     const isRevoked = await revokeKey(db.share(account.id), { id: key_id, accountId: account.id })
     if (!isRevoked) throw unknownKey()
-    // Ends long requests with this key; without it, they end a little later.
+    // Ends long requests with this key, which would otherwise end a few seconds later.
     void notify(redis, 'key', key_id).catch(() => {})
     return undefined
   },
 )
 
-const unknownKey = () => new Problem('not_found', 'There is no such API key.')
+const unknownKey = () => new Problem('not_found', 'The account has no API key with this id.')
 
 /**
- * Deletes keys that are revoked or expired, so that an account never has more rows than it may have keys. Locks the
- * account, so that no two requests pass the bound together.
+ * Deletes revoked and expired keys if needed, so that an account never has more rows than its limit. Locks the account,
+ * so that concurrent requests cannot exceed the limit together.
  * @throws {Problem} `api_key_limit_reached`
  */
 async function makeRoom(db: Queries, accountId: string): Promise<void> {
@@ -82,7 +82,7 @@ async function makeRoom(db: Queries, accountId: string): Promise<void> {
   if ((await countApiKeys(db, accountId)) < limits.apiKeys) return
   throw new Problem(
     'api_key_limit_reached',
-    `An account may have ${limits.apiKeys} API keys. Revoke one that is no longer used; the list says when each was last used.`,
+    `An account may have ${limits.apiKeys} API keys. Revoke an unused one; the list contains the last use of each.`,
     { members: { limit: limits.apiKeys } },
   )
 }

@@ -4,14 +4,14 @@ import { auth, sessions } from '../../shared/contract/auth.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import {
   type AccountOfSession,
+  type AuthenticatedAccount,
   changePassword as changeStoredPassword,
-  endOwnSessions,
   findAccount,
   findAccountByEmail,
   insertAccount,
-  type KnownAccount,
   rememberAddress,
   replacePasswordHash,
+  revokeSessions,
 } from '../../shared/data/accounts.ts'
 import { newAccountId } from '../../shared/data/ids.ts'
 import { suspend } from '../../shared/data/suspend.ts'
@@ -28,7 +28,7 @@ export const signUp = route(auth.signUp, async ({ body: { email, password }, req
   const address = app.clientAddress(request)
   const hash = await app.passwords.hash(password, { group: networkOf(address), isKnown: false, signal })
   const account = await insertAccount(app.context.db, { id: newAccountId(), email, hash, address })
-  if (!account) throw new Problem('email_taken', 'This email address has an account. Log in instead.')
+  if (!account) throw new Problem('email_taken', 'This email address already has an account. Log in instead.')
   return sessionOf(account, app.tokens)
 })
 
@@ -37,7 +37,7 @@ export const logIn = route(auth.logIn, async ({ body: { email, password }, reque
   const account = await findAccountByEmail(db, email)
   const address = app.clientAddress(request)
   const isKnown = account?.login_addresses.includes(address) ?? false
-  // Someone who tries passwords from many addresses slows other new addresses, but not those the owner has used before.
+  // An attacker with many addresses exhausts only the bucket of addresses that are new to the account.
   const owner = JSON.stringify(isKnown ? ['known', email, address] : ['new', email])
   await app.buckets.take('login_account', digest('sha256', owner))
   const waiter = { group: networkOf(address), isKnown, signal }
@@ -71,30 +71,35 @@ export const deleteAccount = route(
     const { context } = app
     const waiter = { group: networkOf(app.clientAddress(request)), isKnown: true, signal }
     const { email } = await findOwner(app, id, body.current_password, waiter)
-    const ended = await suspend(context.db.share(id), id, { forGood: true })
+    const ended = await suspend(context.db.share(id), id, { isDeleted: true })
     await enqueueDestroy(context, ended, { requestId, log })
     return { id, email, sandboxes_ended: ended.length }
   },
 )
 
 export const endSessions = route(sessions.endSessions, async ({ account: { id, generation } }, app) => {
-  if (!(await endOwnSessions(app.context.db.share(id), { id, generation }))) throw sessionEnded()
+  if (!(await revokeSessions(app.context.db.share(id), { id, generation }))) throw sessionEnded()
   return undefined
 })
 
 /**
- * The account of a session whose owner typed the password once more.
- * @throws {Problem} `invalid_credentials`; that of an account that is gone
+ * Returns the account of a session after checking its password.
+ * @throws {Problem} `invalid_credentials`
  */
-async function findOwner(app: App, id: string, password: string, waiter: Waiter): Promise<KnownAccount> {
+async function findOwner(
+  app: App,
+  id: string,
+  password: string,
+  waiter: Waiter,
+): Promise<AuthenticatedAccount> {
   const account = await findAccount(app.context.db, id)
   if (!account) throw gone()
   if (await app.passwords.matches(password, account.password_hash, waiter)) return account
   throw new Problem('invalid_credentials', 'The current password is wrong.')
 }
 
-/** Replaces a hash of another cost. If the queue is full, a later login does it. */
-async function hashAgain(app: App, account: KnownAccount, password: string, waiter: Waiter) {
+/** Replaces a hash whose cost is outdated. If the queue is full, a later login replaces it. */
+async function hashAgain(app: App, account: AuthenticatedAccount, password: string, waiter: Waiter) {
   const hash = await app.passwords.hash(password, waiter).catch(() => undefined)
   if (hash) await replacePasswordHash(app.context.db.share(account.id), account, hash)
 }

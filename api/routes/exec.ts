@@ -1,16 +1,22 @@
 import { exec as contract } from '../../shared/contract/exec.ts'
 import { listExecs as listRows } from '../../shared/data/execs.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import { countRefused, mustBeAllowed } from '../exec/allowlist.ts'
-import { findEnd, preferRow, withoutOutput } from '../exec/ends.ts'
-import { findInRunning, findKnown, marginMs, summarize, unlessForgotten } from '../exec/known.ts'
+import { assertAllowed, countRefused } from '../exec/allowlist.ts'
+import { findExitStatus, preferRow, withoutOutput } from '../exec/exit-status.ts'
+import {
+  loadExec,
+  loadExecInRunningSandbox,
+  marginMs,
+  summarize,
+  unlessForgotten,
+} from '../exec/load-exec.ts'
 import { followOne, runToEvents, runToResult } from '../exec/start.ts'
 import { prefersEvents } from '../http/accept.ts'
 import { takePage } from '../http/page.ts'
 import { answered, JsonReply, route, StreamReply } from '../http/route.ts'
-import { mustUpgrade } from '../http/websocket.ts'
-import { awaitRunning, findOwn } from '../sandboxes/own.ts'
-import { sayLost } from '../worker-client/client.ts'
+import { requireUpgrade } from '../http/websocket.ts'
+import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
+import { reportLost } from '../worker-client/client.ts'
 import { join } from '../worker-client/tunnel.ts'
 
 export const execCommand = route(
@@ -20,7 +26,7 @@ export const execCommand = route(
     const { leftMs } = await awaitRunning(app, { ...sandbox, signal })
     // The request may have waited for its sandbox, and the key or the allowlist may have changed.
     const caller = await account.again()
-    await mustBeAllowed(app, caller, body)
+    await assertAllowed(app, caller, body)
     const key = headers['idempotency-key']
     const isListed = caller.allowlist !== null
     const start = { ...sandbox, requestId, request: body, isListed, key, leftMs, signal }
@@ -38,7 +44,7 @@ export const listExecs = route(
   contract.listExecs,
   async ({ account, params, query: { limit, cursor } }, app) => {
     const { db } = app.context
-    const sandbox = await findOwn(db, account.id, params.id)
+    const sandbox = await loadSandbox(db, account.id, params.id)
     const rows = await listRows(db, { sandboxId: sandbox.id, limit: limit + 1, before: cursor ?? null })
     const { data, next_cursor } = takePage(rows, limit)
     return { data: await Promise.all(data.map((row) => summarize(app, row, sandbox))), next_cursor }
@@ -46,58 +52,66 @@ export const listExecs = route(
 )
 
 export const getExec = route(contract.getExec, async (call, app) => {
-  const { sandbox, row, args, options } = await findKnown(app, call)
-  // A command's output is gone with its sandbox.
+  const { sandbox, row, args, options } = await loadExec(app, call)
+  // The output of a command is deleted with its sandbox.
   const asked = sandbox.destroyed_at
     ? undefined
     : app.workers.call('getExec', { ...args, wait: false }, options)
-  const found = asked && (await unlessForgotten(asked).catch(saySilent('Nothing was changed. Try again.')))
+  const found =
+    asked && (await unlessForgotten(asked).catch(reportUnresponsive('Nothing was changed. Try again.')))
   if (found) return preferRow(found, row)
-  return withoutOutput(await findEnd(app, row, sandbox))
+  return withoutOutput(await findExitStatus(app, row, sandbox))
 })
 
 export const streamExec = route(contract.streamExec, async (call, app) => {
-  const { row, args, options } = await findInRunning(app, call)
+  const { row, args, options } = await loadExecInRunningSandbox(app, call)
   const lastEventId = call.headers['last-event-id']
   return followOne(app, args, { ...options, startedAt: row.started_at, lastEventId })
 })
 
 export const writeExecStdin = route(contract.writeExecStdin, async (call, app) => {
-  const { args, options, leftMs } = await findInRunning(app, call)
+  const { args, options, leftMs } = await loadExecInRunningSandbox(app, call)
   const { offset, eof } = call.query
-  // A command that reads slowly makes the request wait.
+  // The request blocks while the command reads slowly.
   const upload = { ...options, timeoutMs: leftMs + marginMs, upload: call.request }
   const written = app.workers
     .stream('writeStdin', { ...args, offset, eof: eof === 'true' }, upload)
-    .catch(saySilent('Ask where its stdin stands by sending no bytes.'))
+    .catch(reportUnresponsive('Send an empty body to get the current offset of its stdin.'))
   return new StreamReply((await unlessForgotten(written)) ?? refuse('exec_finished', over))
 })
 
 export const readExecOutput = route(contract.readExecOutput, async (call, app) => {
-  const { args, options } = await findInRunning(app, call)
+  const { args, options } = await loadExecInRunningSandbox(app, call)
   const { method, headers } = call.request
-  // Only GET has ranges. Output has no ETag, so what If-Range names is another one.
+  // Only GET supports ranges. Output has no ETag, so If-Range never matches.
   const range = method === 'GET' && headers['if-range'] === undefined ? call.headers.range : undefined
   const read = app.workers
     .stream('readOutput', { ...args, stream: call.query.stream, range }, options)
-    .catch(saySilent('Try again.'))
+    .catch(reportUnresponsive('Try again.'))
   return new StreamReply(
-    (await unlessForgotten(read)) ?? refuse('exec_not_found', 'Its output is no longer kept.'),
+    (await unlessForgotten(read)) ??
+      refuse('exec_not_found', 'The output of this command is no longer retained.'),
   )
 })
 
 export const stopExec = route(contract.stopExec, async (call, app) => {
-  const { row, args, options } = await findInRunning(app, call)
+  const { row, args, options } = await loadExecInRunningSandbox(app, call)
   const stopped = app.workers
     .call('stopExec', { ...args, signal: call.query.signal }, options)
-    .catch(saySilent('Whether it was signalled is not known. Get the command to see whether it runs.'))
+    .catch(
+      reportUnresponsive(
+        'It is unknown whether the signal was delivered. Get the command to check whether it is running.',
+      ),
+    )
   return preferRow((await unlessForgotten(stopped)) ?? refuse('exec_finished', over), row)
 })
 
 export const attachExec = route(contract.attachExec, async (call, app) => {
-  const upgrade = mustUpgrade(call)
-  const { args, options } = await findInRunning(app, call)
-  const opened = app.workers.attach(args, call.request.headers, options).catch(saySilent('Try again.'))
+  const upgrade = requireUpgrade(call)
+  const { args, options } = await loadExecInRunningSandbox(app, call)
+  const opened = app.workers
+    .attach(args, call.request.headers, options)
+    .catch(reportUnresponsive('Try again.'))
   const tunnel = (await unlessForgotten(opened)) ?? refuse('exec_finished', over)
   join(upgrade, tunnel)
   return answered
@@ -105,8 +119,9 @@ export const attachExec = route(contract.attachExec, async (call, app) => {
 
 const over = 'The command has ended, or the worker that ran it was lost.'
 
-function refuse(code: 'exec_finished' | 'exec_not_found', words: string): never {
-  throw new Problem(code, words)
+function refuse(code: 'exec_finished' | 'exec_not_found', detail: string): never {
+  throw new Problem(code, detail)
 }
 
-const saySilent = (words: string) => sayLost(`The command's worker does not answer. ${words}`)
+const reportUnresponsive = (advice: string) =>
+  reportLost(`The worker of this command does not respond. ${advice}`)

@@ -6,13 +6,14 @@ import type { CallName, Calls, InSandbox, StreamCallName, Streams } from '../../
 import type { App } from '../app.ts'
 import { invalid } from '../errors/invalid.ts'
 import { type Call, route, StreamReply } from '../http/route.ts'
-import { awaitRunning } from '../sandboxes/own.ts'
-import { sayLost } from '../worker-client/client.ts'
+import { awaitRunning } from '../sandboxes/load-sandbox.ts'
+import { reportLost } from '../worker-client/client.ts'
 
 const timeoutMs = 60_000
 
-const notRead = 'The worker was lost while it read. Try again.'
-const notWritten = 'The worker was lost while it wrote the file: it is there whole, or as before. Look at it.'
+const notRead = 'The worker was lost while reading. Try again.'
+const notWritten =
+  'The worker was lost while writing the file, which is either complete or unchanged. Read it to check.'
 
 export const viewFile = route(contract.viewFile, (asked, app) => {
   const { start_line: startLine, end_line: endLine, ...file } = asked.query
@@ -64,7 +65,7 @@ function conditionsOf({ request, headers }: Pick<Call<typeof contract.readRawFil
 export const writeRawFile = route(contract.writeRawFile, (asked, app) => {
   const { path, path_base64 = Buffer.from(path!).toString('base64'), mode, overwrite } = asked.query
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = asked.headers
-  // The arguments travel in a header. Base64 keeps every path short.
+  // The arguments are sent in a header, in which base64 keeps every path short.
   const args = {
     ...{ path_base64, mode, overwrite: overwrite !== 'false' },
     ifMatch: readTags(ifMatch, false),
@@ -89,7 +90,7 @@ async function call<N extends CallName>(
 ): Promise<Calls[N]['result']> {
   const { sandbox, signal } = await enter(app, asked)
   const all = { ...args, ...sandbox } as Calls[N]['args']
-  return app.workers.call(name, all, { signal, timeoutMs }).catch(sayLost(lost))
+  return app.workers.call(name, all, { signal, timeoutMs }).catch(reportLost(lost))
 }
 
 async function stream<N extends StreamCallName>(
@@ -101,9 +102,9 @@ async function stream<N extends StreamCallName>(
 ): Promise<StreamReply> {
   const { sandbox, signal, leftMs } = await enter(app, asked)
   const all = { ...args, ...sandbox } as Streams[N]['args']
-  // An upload is answered when it is complete, which may take as long as the sandbox lives.
+  // The reply to an upload follows its last byte, which may take until the sandbox expires.
   const options = upload ? { signal, upload, timeoutMs: leftMs + timeoutMs } : { signal, timeoutMs }
-  return new StreamReply(await app.workers.stream(name, all, options).catch(sayLost(lost)))
+  return new StreamReply(await app.workers.stream(name, all, options).catch(reportLost(lost)))
 }
 
 async function enter(app: App, { account, params, requestId, signal }: FileRequest) {

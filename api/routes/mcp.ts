@@ -5,20 +5,20 @@ import { mcp as contract } from '../../shared/contract/mcp.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { JsonReply, route, type ServedRoute } from '../http/route.ts'
-import { mustBeBounded, withoutNulls } from '../mcp/bounds.ts'
+import { assertShortNames, withoutNulls } from '../mcp/bounds.ts'
 import { Outbox } from '../mcp/outbox.ts'
 import type { McpMessage } from '../mcp/server.ts'
 import { readEventId, resumable } from '../mcp/ticket.ts'
 
 export const callMcp = (routes: ServedRoute[]) =>
   route(contract.callMcp, async ({ body, headers, ...call }, app) => {
-    for (const message of [body].flat()) mustBeBounded(message)
+    for (const message of [body].flat()) assertShortNames(message)
     const messages = Array.isArray(body) ? body.map(withoutNulls) : withoutNulls(body)
     const [, ...more] = [body].flat()
     // The first message is counted with the request itself.
     for (const _ of more) await app.buckets.take(contract.callMcp.bucket, call.account.id)
     const isFirst = [body].flat().some(({ method }) => method === 'initialize')
-    // It names the client and nothing else: request ids are unique only within one client.
+    // Only identifies the client, within which request ids are unique.
     return answer(app, routes, { ...call, message: messages, headers }, (ok) =>
       isFirst && ok ? { 'Mcp-Session-Id': randomUUID() } : {},
     )
@@ -30,7 +30,7 @@ export const resumeMcp = (routes: ServedRoute[]) =>
     if (eventId === undefined || request.method !== 'GET') {
       throw new Problem(
         'method_not_allowed',
-        'There is no stream but that of a tool call, by Last-Event-ID.',
+        'GET only resumes the stream of a tool call. Send Last-Event-ID.',
         {
           members: { allow: ['POST', 'OPTIONS'] },
         },
@@ -39,9 +39,9 @@ export const resumeMcp = (routes: ServedRoute[]) =>
     const resumed = readEventId(eventId)
     const { requestId: id, progressToken, tool: name } = resumed.ticket
     const meta = progressToken === undefined ? {} : { _meta: { progressToken } }
-    // Answered as the call itself would be, only that it was made before.
+    // The message of the earlier call, without its arguments.
     const message = { jsonrpc: '2.0', id, method: 'tools/call', params: { name, ...meta } }
-    mustBeBounded(message)
+    assertShortNames(message)
     const accept = 'application/json, text/event-stream'
     const asSent = { accept, 'mcp-protocol-version': resumable, ...ofSession }
     return answer(app, routes, { ...call, message, headers: asSent, resumed })
@@ -56,7 +56,7 @@ async function answer(
   // Loaded at the first request, so that the start of the process does not wait for the SDK.
   const { answerMessage } = await import('../mcp/server.ts')
   const outbox = new Outbox()
-  const held = app.context.ledger.openStream(incoming.account.id, 'streams')
+  const held = app.context.memoryBudget.openStream(incoming.account.id, 'streams')
   try {
     const response = await answerMessage(app, routes, { ...incoming, outbox })
     const body = bodyOf(response, outbox)
@@ -76,6 +76,6 @@ async function answer(
 function bodyOf({ body, headers }: Response, outbox: Outbox) {
   if (!body) return ''
   const isStream = headers.get('content-type')?.startsWith('text/event-stream')
-  // The headers go with the first bytes, and the first event may take long.
+  // Headers are sent with the first bytes, and the first event may take long.
   return Readable.from(outbox.send(body, isStream ? ':\n\n' : ''))
 }

@@ -18,7 +18,7 @@ export const getDocs = route(contract.getDocs, async (_, { context }) =>
 const document = (bytes: Buffer, type: string) =>
   new JsonReply(bytes as never, { headers: { 'content-type': type } })
 
-/** All answers share the same bytes, so an unread answer to an unauthenticated request takes no memory. */
+/** All responses share the same bytes, so unread responses to unauthenticated requests take no memory. */
 function encodeOnce(make: (settings: Settings) => string): (settings: Settings) => Buffer {
   const made = new WeakMap<Settings, Buffer>()
   return (settings) => {

@@ -1,12 +1,12 @@
 import { ports as contract } from '../../shared/contract/ports.ts'
 import { answered, route } from '../http/route.ts'
-import { mustUpgrade } from '../http/websocket.ts'
-import { awaitRunning } from '../sandboxes/own.ts'
-import { sayLost } from '../worker-client/client.ts'
+import { requireUpgrade } from '../http/websocket.ts'
+import { awaitRunning } from '../sandboxes/load-sandbox.ts'
+import { reportLost } from '../worker-client/client.ts'
 import { join } from '../worker-client/tunnel.ts'
 
 export const connectPort = route(contract.connectPort, async (call, app) => {
-  const upgrade = mustUpgrade(call)
+  const upgrade = requireUpgrade(call)
   const { account, params, requestId, signal } = call
   const own = { accountId: account.id, sandboxId: params.id }
   await awaitRunning(app, { ...own, signal })
@@ -14,7 +14,7 @@ export const connectPort = route(contract.connectPort, async (call, app) => {
   await account.again()
   const tunnel = await app.workers
     .connectPort({ ...own, requestId, port: params.port }, call.request.headers, signal)
-    .catch(sayLost('The worker does not answer. Try again.'))
+    .catch(reportLost('The worker does not respond. Try again.'))
   join(upgrade, tunnel)
   return answered
 })

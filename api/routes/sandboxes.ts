@@ -1,19 +1,19 @@
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
-import { endSandbox } from '../../shared/data/sandbox-writes.ts'
-import { listOwnSandboxes, type ShownSandbox } from '../../shared/data/sandboxes.ts'
+import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
+import { listSandboxesOfAccount, type ShownSandbox } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
-import { mayBeKept } from '../exec/allowlist.ts'
+import { assertStorable } from '../exec/allowlist.ts'
 import { takePage } from '../http/page.ts'
 import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
-import { awaitRunning, awaitSettled, findOwn, present } from '../sandboxes/own.ts'
-import { sayLost } from '../worker-client/client.ts'
+import { awaitRunning, awaitSettled, loadSandbox, present } from '../sandboxes/load-sandbox.ts'
+import { reportLost } from '../worker-client/client.ts'
 
 export const createSandbox = route(
   contract.createSandbox,
@@ -27,11 +27,11 @@ export const createSandbox = route(
 
     const wait = { accountId: account.id, sandboxId, signal }
     if (prefersAsync(headers.prefer)) {
-      return answerCreated(await awaitSettled(app, { ...wait, mostMs: 0 }), {
+      return answerCreated(await awaitSettled(app, { ...wait, maxMs: 0 }), {
         'Preference-Applied': 'respond-async',
       })
     }
-    return answerCreated(await awaitSettled(app, { ...wait, mostMs: limits.createWaitMs }))
+    return answerCreated(await awaitSettled(app, { ...wait, maxMs: limits.createWaitMs }))
   },
 )
 
@@ -39,13 +39,13 @@ export const listSandboxes = route(
   contract.listSandboxes,
   async ({ account, query: { state, limit, cursor } }, app) => {
     const page = { state, limit: limit + 1, before: cursor ?? null }
-    const found = await listOwnSandboxes(app.context.db, account.id, page)
+    const found = await listSandboxesOfAccount(app.context.db, account.id, page)
     return takePage(found.map(present), limit)
   },
 )
 
 export const getSandbox = route(contract.getSandbox, async ({ account, params }, app) =>
-  present(await findOwn(app.context.db, account.id, params.id)),
+  present(await loadSandbox(app.context.db, account.id, params.id)),
 )
 
 const resetMs = 60_000
@@ -57,8 +57,8 @@ export const resetSandbox = route(
     await awaitRunning(app, { ...own, signal })
     const options = { signal, timeoutMs: resetMs }
     const reset = app.workers.call('resetSandbox', { ...own, requestId }, options)
-    await reset.catch(sayLost('The worker was lost during the reset. Send it again.'))
-    return present(await findOwn(app.context.db, account.id, id))
+    await reset.catch(reportLost('The worker was lost during the reset. Repeat the request.'))
+    return present(await loadSandbox(app.context.db, account.id, id))
   },
 )
 
@@ -66,17 +66,17 @@ export const destroySandbox = route(
   contract.destroySandbox,
   async ({ account, params: { id }, requestId, log }, app) => {
     const { db } = app.context
-    const sandbox = await findOwn(db, account.id, id)
-    const ended = !sandbox.destroyed_at && (await endSandbox(db.share(account.id), id, 'requested'))
+    const sandbox = await loadSandbox(db, account.id, id)
+    const ended = !sandbox.destroyed_at && (await markDestroyed(db.share(account.id), id, 'requested'))
     if (ended) await enqueueDestroy(app.context, [id], { requestId, log })
-    return present(await findOwn(db, account.id, id))
+    return present(await loadSandbox(db, account.id, id))
   },
 )
 
 async function admitNew(app: App, account: Caller, body: CreateRequest, key: string | undefined) {
-  mayBeKept(account, 'sandbox', body.env)
+  assertStorable(account, 'sandbox', body.env)
   const order = readOrder(app.context.settings, body, account.overrides.sandboxSeconds)
-  await app.workers.mustBeThere()
+  await app.workers.assertAvailable()
   const admission = await admit(app.context, account.id, order, key)
   countClaim(app, order.image, admission.pod)
   return admission
@@ -91,7 +91,7 @@ function countClaim({ context: { metrics, settings } }: App, image: string, pod:
 const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
-/** 201 when the sandbox runs, 202 while it starts, an error if it has ended. */
+/** 201 if the sandbox is ready, 202 while it starts, an error if it has been destroyed. */
 function answerCreated(row: ShownSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'

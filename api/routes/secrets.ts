@@ -17,23 +17,23 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import { gone } from '../errors/credentials.ts'
 import { invalid } from '../errors/invalid.ts'
-import { mayBeKept } from '../exec/allowlist.ts'
+import { assertStorable } from '../exec/allowlist.ts'
 import { takePage } from '../http/page.ts'
 import { route } from '../http/route.ts'
-import { findOwn } from '../sandboxes/own.ts'
+import { loadSandbox } from '../sandboxes/load-sandbox.ts'
 
 export const createSecret = route(
   contract.createSecret,
   async ({ account, body: { name, value, sandbox_id = null } }, { context: { db, sealer } }) => {
-    mayBeKept(account, 'secret', { [name]: value })
+    assertStorable(account, 'secret', { [name]: value })
     const id = newSecretId()
     const bytes = Buffer.byteLength(value) + name.length + 2
     const sealed = sealer.seal(value, secretSealContext(id))
     return await db.share(account.id).transaction(async (db) => {
       if (!(await lockAccount(db, account.id))) throw gone()
-      if (sandbox_id) await mustBeActive(db, account.id, sandbox_id)
+      if (sandbox_id) await assertActive(db, account.id, sandbox_id)
       await removeSecret(db, { accountId: account.id, name, sandboxId: sandbox_id })
-      await mustHaveRoom(db, account.id, bytes)
+      await assertRoom(db, account.id, bytes)
       const secret = { id, account_id: account.id, sandbox_id, name, sealed_value: sealed, bytes }
       return present(await insertSecret(db, secret))
     })
@@ -43,7 +43,7 @@ export const createSecret = route(
 export const listSecrets = route(
   contract.listSecrets,
   async ({ account, query: { limit, cursor: before = null, sandbox_id = null } }, { context: { db } }) => {
-    if (sandbox_id) await findOwn(db, account.id, sandbox_id)
+    if (sandbox_id) await loadSandbox(db, account.id, sandbox_id)
     const rows = await listRows(db, {
       accountId: account.id,
       sandboxId: sandbox_id,
@@ -58,12 +58,12 @@ export const deleteSecret = route(
   contract.deleteSecret,
   async ({ account, params: { name }, query: { sandbox_id = null } }, { context: { db } }) => {
     const removed = await db.share(account.id).transaction(async (db) => {
-      // While another request replaces its value, the former row is gone already and the next not yet to be seen.
+      // Without the lock, a concurrent replacement could have deleted the old row and not yet committed the new one.
       if (!(await lockAccount(db, account.id))) throw gone()
       return await removeSecret(db, { accountId: account.id, name, sandboxId: sandbox_id })
     })
     if (removed) return undefined
-    throw new Problem('not_found', 'There is no such secret.')
+    throw new Problem('not_found', 'No secret has this name.')
   },
 )
 
@@ -74,17 +74,17 @@ const present = (row: ShownSecret): Secret => ({
 })
 
 /** Locks an active sandbox, so that its destruction also removes the secret. */
-async function mustBeActive(db: Queries, accountId: string, id: string): Promise<void> {
-  if (!(await lockActive(db, { id, accountId }))) refuseDestroyed(await findOwn(db, accountId, id))
+async function assertActive(db: Queries, accountId: string, id: string): Promise<void> {
+  if (!(await lockActive(db, { id, accountId }))) refuseDestroyed(await loadSandbox(db, accountId, id))
 }
 
-async function mustHaveRoom(db: Queries, accountId: string, bytes: number): Promise<void> {
+async function assertRoom(db: Queries, accountId: string, bytes: number): Promise<void> {
   const used = await measureSecrets(db, accountId)
   const message =
     used.bytes + bytes > limits.secretsBytes
-      ? `is too long: the account's secrets may have ${limits.secretsBytes} bytes together, and ${used.bytes} are used`
+      ? `is too long: the secrets of an account may have ${limits.secretsBytes} bytes together, of which ${used.bytes} are used`
       : used.count >= limits.secrets
-        ? `is one too many: an account may have ${limits.secrets} secrets`
+        ? `exceeds the limit of ${limits.secrets} secrets per account`
         : undefined
   if (message) throw invalid({ path: 'value', message })
 }

@@ -1,6 +1,6 @@
 /**
  * Admission: checks the quotas of an account and inserts the sandbox's row in one transaction. It locks the account's
- * row, so no two requests can both take the last place in a quota. Its statements are separate, because each must see
+ * row, so that concurrent requests cannot exceed a quota together. The statements are separate, because each must see
  * the state after the lock.
  */
 import type * as z from 'zod'
@@ -9,7 +9,7 @@ import { lockAccount } from '../../shared/data/accounts.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { findIdempotencyKey, rememberIdempotencyKey } from '../../shared/data/idempotency-keys.ts'
 import { newSandboxId, newSandboxIdLike, podName } from '../../shared/data/ids.ts'
-import { endExpired, insertSandbox } from '../../shared/data/sandbox-writes.ts'
+import { expireSandboxes, insertSandbox } from '../../shared/data/sandbox-writes.ts'
 import { envSealContext, findActive } from '../../shared/data/sandboxes.ts'
 import { readUsage, toHours } from '../../shared/data/usage.ts'
 import { claimWarmPod } from '../../shared/data/warm-pods.ts'
@@ -38,27 +38,23 @@ type Order = ReturnType<typeof readOrder>
 
 /**
  * Fills in the defaults. `seconds` is the sandbox's TTL.
- * @param mostSeconds the longest TTL for this account
+ * @param maxTtl the maximum TTL in seconds for this account
  * @throws {Problem} `invalid_request` for an image or a TTL that this installation does not offer
  */
-export function readOrder(
-  { sandbox }: Settings,
-  body: CreateRequest,
-  mostSeconds: number = sandbox.maxSeconds,
-) {
+export function readOrder({ sandbox }: Settings, body: CreateRequest, maxTtl: number = sandbox.maxSeconds) {
   const image = body.image ?? sandbox.image
   if (!sandbox.images.includes(image)) {
     throw invalid({ path: 'image', message: `must be one of ${sandbox.images.join(', ')}` })
   }
-  const seconds = body.ttl_seconds ?? mostSeconds
-  if (seconds > mostSeconds) {
-    throw invalid({ path: 'ttl_seconds', message: `must be at most ${mostSeconds}` })
+  const seconds = body.ttl_seconds ?? maxTtl
+  if (seconds > maxTtl) {
+    throw invalid({ path: 'ttl_seconds', message: `must be at most ${maxTtl}` })
   }
   return { body, image, seconds }
 }
 
 /**
- * Admits one sandbox, or refuses it without leaving a trace.
+ * Admits one sandbox. A refusal changes nothing.
  * @throws {Problem} `account_suspended`, `idempotency_conflict`,
  *   `concurrent_sandbox_limit_reached` or `monthly_usage_limit_reached`
  */
@@ -75,7 +71,7 @@ export async function admit(
 
     const active = await findActive(transaction, accountId)
     const isAnyPast = active.some(({ seconds_left }) => seconds_left <= 0)
-    const expired = isAnyPast ? await endExpired(transaction, accountId) : []
+    const expired = isAnyPast ? await expireSandboxes(transaction, accountId) : []
     checkConcurrent(
       active.filter(({ id }) => !expired.includes(id)),
       account.concurrentLimit,
@@ -101,7 +97,7 @@ export async function admit(
       podSince: warm?.born_at ?? null,
     })
     if (idempotencyKey) {
-      const hash = hashOfRequest(body, settings.callsKeys)
+      const hash = hashOfRequest(body, settings.rpcKeys)
       await rememberIdempotencyKey(transaction, {
         accountId,
         key: idempotencyKey,
@@ -131,7 +127,7 @@ async function lockQuotas(db: Queries, accountId: string, { quotas }: Settings) 
 }
 
 /**
- * The sandbox that this key and body made before, whatever limits hold now.
+ * Returns the sandbox of an earlier request with this key and body, regardless of the current limits.
  * @throws {Problem} `idempotency_conflict`
  */
 export async function findReplay(
@@ -143,7 +139,7 @@ export async function findReplay(
   if (key === undefined) return undefined
   const row = await findIdempotencyKey(db, { accountId, key })
   if (!row) return undefined
-  if (isHashOf(row.request_hash, body, settings.callsKeys)) {
+  if (isHashOf(row.request_hash, body, settings.rpcKeys)) {
     return { sandboxId: row.sandbox_id, replayed: true, lifeMs: 0, expired: [] }
   }
   throw new Problem(
@@ -158,7 +154,7 @@ function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: nu
     'concurrent_sandbox_limit_reached',
     `${rows.length} of ${limit} sandboxes are active. Destroy one, or wait until one expires.`,
     {
-      // With a limit of 0 no wait helps, so this is simply a day.
+      // With a limit of 0, waiting does not help. A day is an arbitrary value.
       retryAfterSeconds: rows[0]?.seconds_left ?? 86_400,
       members: {
         limit,
@@ -175,7 +171,7 @@ function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: nu
 }
 
 /**
- * Refuses when the month's hours are used up. Sandboxes that run at that moment may exceed them.
+ * Refuses if the hours of the month are used up. Running sandboxes may exceed them.
  * @returns the time of the check
  */
 async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {

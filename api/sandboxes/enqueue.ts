@@ -1,6 +1,6 @@
 /**
- * Adds jobs for workers after a row has changed. If the queue is unavailable, that is logged and no request fails: the
- * reconciler finds the row a little later.
+ * Adds jobs for workers after a row has changed. If the queue is unavailable, this is logged and the request succeeds,
+ * because the reconciler finds the row later.
  */
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -42,6 +42,6 @@ export async function enqueueDestroy(context: Context, ids: string[], of: Of): P
 async function allOf({ log }: Of, enqueuing: Promise<void>[]) {
   for (const result of await Promise.allSettled(enqueuing)) {
     if (result.status === 'rejected')
-      log.warn({ err: result.reason }, 'a job could not be enqueued; the sweep will act')
+      log.warn({ err: result.reason }, 'could not enqueue a job; the reconciler will do its work')
   }
 }

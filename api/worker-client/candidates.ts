@@ -3,19 +3,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { noWorker } from '../../shared/data/execs.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import { stoodStill } from '../../shared/platform/standstill.ts'
+import { wasStalled } from '../../shared/platform/event-loop-stall.ts'
 import {
   findEntries,
   inOrderFor,
   type ListedWorker,
   listWorkers,
   takesCalls,
-} from '../../shared/rpc/directory.ts'
+} from '../../shared/rpc/worker-registry.ts'
 import type { WorkerHealth } from './health.ts'
 
-const directoryMs = 500
-const lookEveryMs = 250
-/** How long a missing worker is remembered. By then, its commands are marked as lost. */
+const registryMs = 500
+const rereadMs = 250
+/** How long a missing worker is remembered, which is long enough for its commands to be marked as lost. */
 const rememberMs = 10 * 60_000
 
 export class Candidates {
@@ -31,21 +31,21 @@ export class Candidates {
 
   constructor(context: Context, health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>) {
     this.listNow = () => listWorkers(context)
-    this.list = cacheFor(directoryMs, this.listNow)
+    this.list = cacheFor(registryMs, this.listNow)
     this.lastEntry = async (workerId) => (await findEntries(context, [workerId]))[0]
     this.health = health
-    this.goneMs = context.settings.silence.missing
+    this.goneMs = context.settings.livenessTimeouts.missing
   }
 
-  /** Returns the cached list if it is acceptable, else a new one. */
-  async listed(willDo: (workers: ListedWorker[]) => boolean): Promise<ListedWorker[]> {
+  /** Returns the cached list if it is acceptable, otherwise a new one. */
+  async listed(isAcceptable: (workers: ListedWorker[]) => boolean): Promise<ListedWorker[]> {
     const remembered = await this.list()
-    return willDo(remembered) ? remembered : await this.listNow()
+    return isAcceptable(remembered) ? remembered : await this.listNow()
   }
 
   /**
-   * The workers to try, in order. The remembered list may be older than the death of one, or the start of another.
-   * @param workerId the one that must take the call; else any may, the sandbox's slot owner first
+   * Yields the workers to try, in order. Reads a new list after the cached one, which may be outdated.
+   * @param workerId the worker that must take the call; by default any, the sandbox's slot owner first
    */
   async *of(sandboxId: string, workerId: string | undefined): AsyncGenerator<ListedWorker> {
     const asked = new Set<string>()
@@ -65,8 +65,8 @@ export class Candidates {
   }
 
   /**
-   * Asks a worker that is not listed, which may be cut off from Redis, and waits for it: after Redis was emptied no
-   * worker is listed for a second.
+   * Checks a worker that is not registered, because it may have lost only Redis, and waits for its registration: after
+   * Redis was emptied, no worker is registered for a second.
    */
   private async listAwaited(workerId: string | undefined): Promise<ListedWorker[]> {
     if (workerId === undefined || workerId === noWorker || this.health.isSilent(workerId)) return []
@@ -82,11 +82,11 @@ export class Candidates {
     const from = performance.now()
     const last = await this.lastEntry(workerId).catch(() => undefined)
     if (last && (await this.health.isAlive(last))) return [last]
-    for (; performance.now() - from < this.goneMs; await sleep(lookEveryMs)) {
+    for (; performance.now() - from < this.goneMs; await sleep(rereadMs)) {
       const list = await this.listNow().catch(() => [])
       if (list.some(({ id }) => id === workerId)) return list
     }
     // A wait with an event-loop stall does not count.
-    return stoodStill(from) ? await this.waitFor(workerId) : []
+    return wasStalled(from) ? await this.waitFor(workerId) : []
   }
 }

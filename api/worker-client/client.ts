@@ -8,10 +8,10 @@ import type { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { errors } from '../../shared/contract/errors.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import type { Ledger } from '../../shared/platform/ledger.ts'
+import { whenSilentFor } from '../../shared/platform/event-loop-stall.ts'
 import type { Logger } from '../../shared/platform/log.ts'
+import type { MemoryBudget } from '../../shared/platform/memory-budget.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
-import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import {
   accountHeader,
   argsHeader,
@@ -22,26 +22,26 @@ import {
   callPath,
   execElsewhere,
   type InSandbox,
+  livenessTimeoutHeader,
   type OneExec,
   type OnePort,
   portPath,
   problemHeader,
   type StreamCallName,
   type Streams,
-  silenceHeader,
   streamPath,
 } from '../../shared/rpc/calls.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
-import { type ListedWorker, takesCalls } from '../../shared/rpc/directory.ts'
+import { type ListedWorker, takesCalls } from '../../shared/rpc/worker-registry.ts'
 import { Candidates } from './candidates.ts'
-import { CallLost, type HandedOver, type HandOver, handOver, sayLost } from './hand-over.ts'
+import { CallLost, type HandedOver, type HandOver, handOver, reportLost } from './hand-over.ts'
 import { bytesOver, WorkerHealth } from './health.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
-export { CallLost, sayLost }
+export { CallLost, reportLost }
 
 export interface CallOptions {
-  /** Aborts when the client leaves. */
+  /** Aborts when the client disconnects. */
   signal: AbortSignal
   /** Milliseconds from the hand-over to the answer. A later answer counts as lost. */
   timeoutMs: number
@@ -63,7 +63,7 @@ export interface StreamAnswer {
 /** The worker that must take the call is gone. */
 export class WorkerGone extends Error {
   override name = 'WorkerGone'
-  override message = 'the worker is not there'
+  override message = 'the worker is gone'
 }
 
 /** The worker that has, or had, the command of an Idempotency-Key. */
@@ -73,7 +73,7 @@ export class ExecOnAnotherWorker extends Error {
   readonly workerId: string
 
   constructor({ exec_id, worker_id }: Record<string, unknown>) {
-    super('the command is with another worker')
+    super('the command runs on another worker')
     this.execId = String(exec_id)
     this.workerId = String(worker_id)
   }
@@ -86,7 +86,7 @@ const bodyMs = 10_000
 
 export class Workers {
   private readonly log: Logger
-  private readonly ledger: Ledger
+  private readonly memoryBudget: MemoryBudget
   private readonly health: WorkerHealth
   private readonly candidates: Candidates
   private readonly agent = openCallAgent({ keepAlive: true })
@@ -94,26 +94,29 @@ export class Workers {
 
   constructor(context: Context) {
     this.log = context.log
-    this.ledger = context.ledger
-    this.health = new WorkerHealth(context.log, context.settings.silence)
+    this.memoryBudget = context.memoryBudget
+    this.health = new WorkerHealth(context.log, context.settings.livenessTimeouts)
     this.candidates = new Candidates(context, this.health)
   }
 
   /** @throws {Problem} `unavailable` when no worker can create sandboxes */
-  async mustBeThere(): Promise<void> {
-    const canMake = (worker: ListedWorker) => takesCalls(worker) && worker.driverProblem === null
-    const workers = (await this.candidates.listed((listed) => listed.some(canMake))).filter(takesCalls)
-    if (workers.length === 0) throw unavailable('No worker is running, so no sandbox can be made.')
-    if (workers.some(canMake)) return
+  async assertAvailable(): Promise<void> {
+    const canCreate = (worker: ListedWorker) => takesCalls(worker) && worker.driverProblem === null
+    const workers = (await this.candidates.listed((listed) => listed.some(canCreate))).filter(takesCalls)
+    if (workers.length === 0)
+      throw unavailable('No worker is running, so no sandbox can be created. Try again later.')
+    if (workers.some(canCreate)) return
     if (workers.some(({ isSetUp }) => isSetUp === false)) {
       throw unavailable(
-        'What runs the sandboxes is not set up as it must be, so none is made: the log of the workers says what differs, and what to do.',
+        'The sandbox backend is not configured as required, so no sandbox is created. The log of the workers contains the reason and the fix.',
       )
     }
-    throw unavailable('No worker reaches what runs the sandboxes right now: their log says why.')
+    throw unavailable(
+      'No worker can reach the sandbox backend at the moment. The log of the workers contains the reason.',
+    )
   }
 
-  async isThere(workerId: string): Promise<boolean> {
+  async isAlive(workerId: string): Promise<boolean> {
     for await (const _ of this.candidates.of('', workerId)) return true
     return false
   }
@@ -142,8 +145,8 @@ export class Workers {
     args: Streams[N]['args'],
     { workerId, upload, ...options }: StreamOptions,
   ): Promise<StreamAnswer> {
-    const target = { ...options, ...(upload ? encodeBeside(upload, args) : encodeArgs(args)) }
-    const held = this.ledger.openStream(args.accountId, upload ? 'uploads' : 'streams')
+    const target = { ...options, ...(upload ? encodeWithBody(upload, args) : encodeArgs(args)) }
+    const held = this.memoryBudget.openStream(args.accountId, upload ? 'uploads' : 'streams')
     try {
       const response = await this.ask(streamPath(name), args.sandboxId, target, workerId)
       response.once('close', () => held.free())
@@ -176,11 +179,11 @@ export class Workers {
         return await this.openSocket(worker, portPath, args, { headers, signal })
       } catch (error) {
         if (!(error instanceof CallLost)) throw error
-        // The client has sent nothing yet, so another worker can take it.
+        // The client has sent no bytes yet, so the call can go to another worker.
         lost = error
       }
     }
-    throw lost ?? nobodyTakes()
+    throw lost ?? noneAvailable()
   }
 
   close(): void {
@@ -209,29 +212,29 @@ export class Workers {
   }
 
   private async ask(path: string, sandboxId: string, asked: WorkerRequest, id?: string) {
-    let isThere = false
+    let isAlive = false
     for await (const worker of this.candidates.of(sandboxId, id)) {
-      isThere = true
+      isAlive = true
       const response = await this.offer(worker, path, asked)
       if (response) return response
     }
-    throw id === undefined || isThere ? nobodyTakes() : new WorkerGone()
+    throw id === undefined || isAlive ? noneAvailable() : new WorkerGone()
   }
 
   /** Returns undefined when the call was not handed over. */
   private async offer(worker: ListedWorker, path: string, asked: WorkerRequest) {
-    const { answer, handOver: handOverMs, longer } = this.health.silence
+    const { answer, handOver: handOverMs, longer } = this.health.livenessTimeouts
     const target: Omit<HandOver, 'agent'> = {
       ...asked,
-      headers: { ...asked.headers, [silenceHeader]: String(answer) },
+      headers: { ...asked.headers, [livenessTimeoutHeader]: String(answer) },
       handOverMs,
       timeoutMs: asked.timeoutMs + longer,
       url: new URL(path, worker.url),
       callee: worker,
-      watch: (onSilence, bytesMoved) => this.health.follow(worker, onSilence, bytesMoved),
+      watch: (onTimeout, bytesMoved) => this.health.follow(worker, onTimeout, bytesMoved),
     }
     const first: HandedOver = await handOver({ ...target, agent: this.agent })
-    // A kept connection may have been closed, which does not mean that the worker is dead.
+    // A kept connection may have been closed while idle, which does not mean that the worker is dead.
     const sent = 'stale' in first ? await handOver({ ...target, agent: this.freshAgent }) : first
     if ('response' in sent) return sent.response
     const why = 'notTaken' in sent ? sent.notTaken : undefined
@@ -245,28 +248,29 @@ function encodeArgs(args: InSandbox): Pick<HandOver, 'headers' | 'body'> {
   return { headers, body: Buffer.from(JSON.stringify(args)) }
 }
 
-function encodeBeside(body: Readable, args: InSandbox): Pick<HandOver, 'headers' | 'body'> {
+function encodeWithBody(body: Readable, args: InSandbox): Pick<HandOver, 'headers' | 'body'> {
   const json = Buffer.from(JSON.stringify(args))
   return { headers: { [argsHeader]: json.toString('base64url'), [accountHeader]: args.accountId }, body }
 }
 
-const nobodyTakes = () => unavailable('No worker takes calls right now. Nothing was done.')
+const noneAvailable = () =>
+  unavailable('No worker accepts calls at the moment. The request had no effect; try again.')
 
 async function readReply(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
-  const heard = whenSilentFor(bodyMs, () => response.destroy(new Error('the answer stopped in its middle')))
+  const received = whenSilentFor(bodyMs, () => response.destroy(new Error('the response is incomplete')))
   try {
     return await json(response)
   } catch (error) {
     signal.throwIfAborted()
     throw new CallLost('a worker was lost during a call', { cause: error })
   } finally {
-    heard()
+    received()
   }
 }
 
 function errorOf({ code, detail, members, retryAfterSeconds }: CallProblem): Error {
   if (code === execElsewhere) return new ExecOnAnotherWorker(members)
-  if (!Object.hasOwn(errors, code)) return new Error(`a worker answered with the unknown code ${code}`)
+  if (!Object.hasOwn(errors, code)) return new Error(`a worker returned the unknown error code ${code}`)
   return new Problem(code as keyof typeof errors, detail, {
     members,
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),

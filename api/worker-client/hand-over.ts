@@ -5,8 +5,8 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
 import type { Readable } from 'node:stream'
+import { whenSilentFor } from '../../shared/platform/event-loop-stall.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
-import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import { type Callee, provenTo } from '../../shared/rpc/channel.ts'
 import { bytesOver } from './health.ts'
 
@@ -18,17 +18,17 @@ export interface HandOver {
   /** Bytes, or a client's own body, streamed. */
   body: Buffer | Readable
   agent: Agent
-  /** Aborting it ends the call and its answer: the client left. */
+  /** Aborts the call and its response when the client disconnects. */
   signal: AbortSignal
-  /** Milliseconds that the worker has to say that it is there. */
+  /** Milliseconds in which the worker must accept the call. */
   handOverMs: number
   /** Milliseconds from the hand-over to the head of the answer. A later answer counts as lost. */
   timeoutMs: number
-  /** Watches the worker from the hand-over to the end of the answer. @returns what stops the watch */
-  watch(onSilence: () => void, bytesMoved: () => number): () => void
+  /** Watches the worker from the hand-over to the end of the answer. @returns a function that stops the watch */
+  watch(onTimeout: () => void, bytesMoved: () => number): () => void
 }
 
-/** The answer's head, its body yet to be read; or why the worker did not take it. */
+/** The response, of which only the head was read, or the reason why the worker did not accept the call. */
 export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
 
 /** The call was handed over and no answer arrived, so its effect is unknown. */
@@ -36,9 +36,9 @@ export class CallLost extends Error {
   override name = 'CallLost'
 }
 
-/** Rethrows an error of a call. A lost worker becomes `unavailable` with these words. */
-export const sayLost = (words: string) => (error: unknown) => {
-  throw error instanceof CallLost ? unavailable(words, error) : error
+/** Rethrows an error of a call. {@link CallLost} becomes `unavailable` with this detail. */
+export const reportLost = (detail: string) => (error: unknown) => {
+  throw error instanceof CallLost ? unavailable(detail, error) : error
 }
 
 /** A worker refuses the account because it holds too much memory. */
@@ -50,7 +50,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   signal.throwIfAborted()
   const { promise, resolve, reject } = Promise.withResolvers<HandedOver>()
   let handedOver = false
-  let silent = false
+  let timedOut = false
   let answer: IncomingMessage | undefined
   let unwatch = () => {}
   let stopSending = () => {}
@@ -67,19 +67,19 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     if (!isStreamed(body)) return
     stopSending()
     body.resume()
-    // A connection whose body was broken off can carry no other request.
+    // A connection with an incomplete body cannot carry another request.
     if (!request.writableEnded) request.destroy()
   }
   const giveUpAfter = (ms: number) =>
     whenSilentFor(ms, () => {
-      silent = true
-      request.destroy(new Error(`no word from the worker within ${ms} ms`))
+      timedOut = true
+      request.destroy(new Error(`no response from the worker within ${ms} ms`))
     })
   let stopWaiting = giveUpAfter(target.handOverMs)
   request.on('continue', () => {
     stopWaiting()
     handedOver = true
-    const giveUp = () => (answer ?? request).destroy(new Error('the worker went silent'))
+    const giveUp = () => (answer ?? request).destroy(new Error('the worker stopped responding'))
     unwatch = target.watch(giveUp, () => bytesOver(request.socket))
     stopWaiting = giveUpAfter(timeoutMs)
     if (isStreamed(body)) stopSending = sendJoined(body, request)
@@ -87,12 +87,12 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   })
   request.on('response', (response: IncomingMessage) => {
     stopWaiting()
-    // The worker answered without asking for the body: it is stopping, or does not know us.
+    // A response without `100 Continue`: the worker is stopping, or does not accept our key.
     if (!handedOver && response.statusCode !== refusedStatus) {
-      return request.destroy(new Error(`answered ${response.statusCode} instead of taking it`))
+      return request.destroy(new Error(`refused with ${response.statusCode}`))
     }
     answer = response
-    // An answer before the end of a client's body leaves the rest unread.
+    // The worker may have responded without reading the rest of the body.
     response.on('end', () => (handedOver ? dropRest() : request.destroy()))
     resolve({ response })
   })
@@ -100,14 +100,14 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   request.on('close', () => {
     stopWaiting()
     unwatch()
-    // Otherwise the call goes to the next worker, so its body must stay unread.
+    // A call that was not handed over goes to the next worker, which needs the unread body.
     if (handedOver) dropRest()
     reject(new Error('the connection was closed'))
   })
   return promise.catch((error: Error) => {
     signal.throwIfAborted()
     if (handedOver) throw new CallLost('a worker was lost during a call', { cause: error })
-    return request.reusedSocket && !silent ? { stale: true } : { notTaken: error }
+    return request.reusedSocket && !timedOut ? { stale: true } : { notTaken: error }
   })
 }
 

@@ -4,38 +4,38 @@
  */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { wasStalled } from '../../shared/platform/event-loop-stall.ts'
+import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
 import type { Logger } from '../../shared/platform/log.ts'
-import type { Silence } from '../../shared/platform/silence.ts'
-import { stoodStill } from '../../shared/platform/standstill.ts'
-import { askWhetherAlive } from '../../shared/rpc/alive.ts'
+import { checkLiveness } from '../../shared/rpc/alive.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
-import type { ListedWorker } from '../../shared/rpc/directory.ts'
+import type { ListedWorker } from '../../shared/rpc/worker-registry.ts'
 
-const askEveryMs = 1_000
-/** How often a silent worker is checked without a call. Until then, nothing is sent to it. */
-const lastQuestions = 60
+const checkEveryMs = 1_000
+/** Checks of an unresponsive worker after its last call. During these, no call is sent to it. */
+const maxIdleChecks = 60
 
 export class WorkerHealth {
   readonly agent = openCallAgent({ keepAlive: true })
   private readonly watched = new Map<string, Watch>()
   readonly log: Logger
-  readonly silence: Silence
+  readonly livenessTimeouts: LivenessTimeouts
 
-  constructor(log: Logger, silence: Silence) {
+  constructor(log: Logger, livenessTimeouts: LivenessTimeouts) {
     this.log = log
-    this.silence = silence
+    this.livenessTimeouts = livenessTimeouts
   }
 
   /**
    * Watches a worker during a call.
-   * @param onSilence called at most once, when the worker no longer answers
+   * @param onTimeout called at most once, when the worker no longer answers
    * @param bytesMoved over the call's connection so far
    * @returns a function that stops watching
    */
-  follow(worker: ListedWorker, onSilence: () => void, bytesMoved: () => number): () => void {
+  follow(worker: ListedWorker, onTimeout: () => void, bytesMoved: () => number): () => void {
     const watch = this.watched.get(worker.id) ?? new Watch(worker, this)
     this.watched.set(worker.id, watch)
-    return watch.add(onSilence, bytesMoved)
+    return watch.add(onTimeout, bytesMoved)
   }
 
   /** Called by a watch that ends. */
@@ -49,7 +49,7 @@ export class WorkerHealth {
   }
 
   async isAlive(worker: ListedWorker): Promise<boolean> {
-    return (await askWhetherAlive(worker, this.agent, this.silence.answer)) === 'alive'
+    return (await checkLiveness(worker, this.agent, this.livenessTimeouts.answer)) === 'alive'
   }
 
   close(): void {
@@ -69,16 +69,16 @@ class Watch {
   private readonly worker: ListedWorker
   private readonly health: WorkerHealth
   private timer: NodeJS.Timeout | undefined
-  private questionsLeft = lastQuestions
+  private checksLeft = maxIdleChecks
 
   constructor(worker: ListedWorker, health: WorkerHealth) {
     this.worker = worker
     this.health = health
-    this.askLater()
+    this.scheduleCheck()
   }
 
-  add(onSilence: () => void, bytesMoved: () => number): () => void {
-    const call = () => onSilence()
+  add(onTimeout: () => void, bytesMoved: () => number): () => void {
+    const call = () => onTimeout()
     this.calls.set(call, bytesMoved)
     return () => this.calls.delete(call)
   }
@@ -89,26 +89,26 @@ class Watch {
     this.health.forget(this.worker.id)
   }
 
-  private askLater(): void {
-    this.timer = setTimeout(() => void this.ask(), askEveryMs)
+  private scheduleCheck(): void {
+    this.timer = setTimeout(() => void this.check(), checkEveryMs)
     this.timer.unref()
   }
 
-  private async ask(): Promise<void> {
-    const isWanted = this.calls.size > 0 || (this.isSilent && this.questionsLeft-- > 0)
-    if (!isWanted) return this.stop()
+  private async check(): Promise<void> {
+    const isNeeded = this.calls.size > 0 || (this.isSilent && this.checksLeft-- > 0)
+    if (!isNeeded) return this.stop()
     const askedAt = performance.now()
-    const { answer: answerMs, last } = this.health.silence
+    const { answer: answerMs, last } = this.health.livenessTimeouts
     const before = sleep(answerMs - last, undefined, { ref: false }).then(() => this.bytesOfCalls())
     // A refused or broken connection fails the calls without this.
-    const answer = await askWhetherAlive(this.worker, this.health.agent, answerMs)
+    const answer = await checkLiveness(this.worker, this.health.agent, answerMs)
     const isSilent = answer === 'silent' && !this.hasMovedSince(await before)
     // A wait with an event-loop stall does not count.
-    if (isSilent && stoodStill(askedAt)) return this.askLater()
+    if (isSilent && wasStalled(askedAt)) return this.scheduleCheck()
     this.isSilent = isSilent
-    if (isSilent) this.tellAll()
-    else this.questionsLeft = lastQuestions
-    this.askLater()
+    if (isSilent) this.notifyCalls()
+    else this.checksLeft = maxIdleChecks
+    this.scheduleCheck()
   }
 
   private bytesOfCalls(): [call: () => void, bytes: number][] {
@@ -119,11 +119,11 @@ class Watch {
     return before.some(([call, bytes]) => (this.calls.get(call)?.() ?? 0) > bytes)
   }
 
-  private tellAll(): void {
+  private notifyCalls(): void {
     if (this.calls.size > 0)
       this.health.log.warn(
         { worker: this.worker.id, calls: this.calls.size },
-        'a worker went silent: its calls are lost',
+        'a worker stopped responding, so its calls are lost',
       )
     for (const call of this.calls.keys()) call()
     this.calls.clear()

@@ -1,4 +1,4 @@
-/** A WebSocket between a client and a worker. The API passes its bytes on without parsing the frames. */
+/** A WebSocket between a client and a worker. The API copies its bytes without parsing frames. */
 import { addAbortListener } from 'node:events'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -11,7 +11,7 @@ export interface TunnelOptions {
   callee: Callee
   agent: Agent
   own: Record<string, string>
-  /** The client's headers, of which those of the handshake are sent. */
+  /** The client's headers, of which only those of the handshake are forwarded. */
   headers: IncomingHttpHeaders
   signal: AbortSignal
 }
@@ -26,7 +26,7 @@ export interface Tunnel {
 
 /** Milliseconds that a worker may take to answer. */
 const openMs = 10_000
-/** Milliseconds in which bytes may reach one side after the other has closed. */
+/** Milliseconds for sending the remaining bytes to one side after the other has closed. */
 const lingerMs = 5_000
 
 /** @throws {CallLost} when there is no answer */
@@ -39,7 +39,7 @@ export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { ref
     headers: { ...Object.fromEntries(handshake), ...own, connection: 'Upgrade', upgrade: 'websocket' },
   })
   using _leaving = addAbortListener(signal, () => request.destroy())
-  const timer = setTimeout(() => request.destroy(new Error('no word from the worker')), openMs)
+  const timer = setTimeout(() => request.destroy(new Error('no response from the worker')), openMs)
   try {
     return await new Promise((resolve, reject) => {
       request.on('upgrade', (response, socket, head) => {
@@ -59,7 +59,7 @@ export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { ref
   }
 }
 
-/** Sends the worker's answer to the client, then passes bytes both ways. */
+/** Sends the worker's response to the client, then copies bytes in both directions. */
 export function join(
   client: { socket: Duplex; head: Buffer; headers: Record<string, string> },
   worker: Tunnel,
@@ -74,7 +74,7 @@ export function join(
   for (const [from, to] of pairs) {
     if ('setNoDelay' in from && typeof from.setNoDelay === 'function') from.setNoDelay(true)
     from.on('error', () => from.destroy())
-    // A socket that has closed already, as a client's may while the worker answers, emits nothing any more.
+    // A client may have closed its socket while the worker was responding. A closed socket emits no further events.
     if (from.destroyed) closeSoon(to)
     else from.on('close', () => closeSoon(to))
     from.pipe(to)

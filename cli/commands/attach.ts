@@ -9,10 +9,10 @@ export const define = defineCommand<{ detachKeys: string }>({
     addDetachKeys(
       addSessionOption(command)
         .usage('[options] [EXEC_ID]')
-        .argument('[exec-id]', 'the command; by default the only one that runs with a terminal'),
+        .argument('[exec-id]', 'the command; by default the only running command with a terminal'),
     ),
   notes: `
-Ctrl-P Ctrl-Q leaves the command running and says how to go back to it. The exit code is the command's own.`,
+Ctrl-P Ctrl-Q detaches, and prints the command that attaches again. The exit code is that of the command.`,
   examples: ['sandlot attach exec_01kx…', 'sandlot attach --session build exec_01kx…'],
   fields: execFields,
   handle: async ({ args, options, session, api, output, exitWith }) => {

@@ -1,4 +1,4 @@
-/** Commands of other tools, with the equivalent here. */
+/** Commands that users of other tools type, with their equivalents. */
 export const commandSynonyms: Record<string, string> = {
   sessions: 'session ls',
   sandboxes: 'session ls',

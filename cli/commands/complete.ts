@@ -15,18 +15,18 @@ interface Options {
 
 export const define: Define = (command, _exitWith, describeProgram) => {
   command
-    .argument('[word...]', 'behind --: the words after the program, the last one up to the cursor')
+    .argument('[word...]', 'after --: the words after the program name, the last one up to the cursor')
     .option('--line <text>', "bash's COMP_LINE up to the cursor, instead of words")
     .option('--breaks <letters>', 'COMP_WORDBREAKS', '')
     .option('--type <number>', 'COMP_TYPE', '')
     .action(async () => {
       const text = await answer(command, describeProgram())
-      // A late request must not block the prompt.
+      // A pending request must not block the prompt.
       process.stdout.write(text, () => process.exit())
     })
 }
 
-/** One candidate per line, and a last line for the script; empty after a failure. */
+/** Returns one candidate per line and a last line for the script, or nothing after a failure. */
 async function answer(command: Command, commands: CommandTree): Promise<string> {
   const { line, breaks, type } = command.opts<Options>()
   try {
@@ -56,7 +56,7 @@ const describe = ({ value, description }: Candidate): string =>
 
 function write({ candidates, files }: Completion, lines: string[]): string {
   const [only] = candidates
-  const goesOn = candidates.length === 1 && /[/:]$/.test(only?.value ?? '')
-  const directive = (goesOn ? directives.noSpace : 0) + (files ? 0 : directives.noFiles)
+  const isPrefix = candidates.length === 1 && /[/:]$/.test(only?.value ?? '')
+  const directive = (isPrefix ? directives.noSpace : 0) + (files ? 0 : directives.noFiles)
   return [...lines, `:${directive}`].map((text) => `${text}\n`).join('')
 }

@@ -9,7 +9,7 @@ import type { Skipped } from '../files/skipped.ts'
 import { sendFile } from '../files/upload.ts'
 
 interface Copied {
-  /** undefined for stdout. */
+  /** Undefined for stdout. */
   target?: string
   bytes: number
   skipped?: Skipped
@@ -17,24 +17,27 @@ interface Copied {
 
 export const define = defineCommand({
   declare: (command) =>
-    addSessionOption(command, 'the session of :PATH, by id or name; by default the only active one')
-      .argument('<source>', 'a path of this machine, or SESSION:PATH')
-      .argument('<target>', 'the same; one of the two is in a session')
-      .option('-r, --recursive', 'copy folders too, as always'),
+    addSessionOption(
+      command,
+      'the session of :PATH, by id or name; by default the current one, or the only active one',
+    )
+      .argument('<source>', 'a local path, or SESSION:PATH')
+      .argument('<target>', 'the same; exactly one of the two is in a session')
+      .option('-r, --recursive', 'accepted and ignored: folders are always copied'),
   notes: `
-SESSION is an id or a name; without one, :PATH is in the session that is meant when none is named. PATH is
-relative to /workspace, or absolute. A local path with a colon in its first name needs a ./ before it.
+SESSION is an id or a name. Without it, :PATH refers to the default session. PATH is relative to /workspace, or
+absolute. Write ./ before a local path whose first component contains a colon.
 
-Copies as \`cp -rp\` does: into the target if that is a folder, else in its place. DIR/. means all entries of
-DIR. The local path - is stdin, or stdout, where a folder goes as a tar archive. Modes, times and links of a folder stay,
-and so does the mode of a file.
+Copies like \`cp -rp\`: into the target if that is a folder, otherwise to the target path. DIR/. means all entries of
+DIR. The local path - is stdin or stdout; a folder is written to stdout as a tar archive. Modes, times and links in a
+folder are preserved, and so is the mode of a single file.
 
-A file replaces another one when it is complete, also in a folder, so an interrupted copy leaves no partial files. A
-pipe or a device as the target is written into. Pipes, sockets and devices in a folder, and entries that cannot be read
-or written, are skipped and named; the exit code is then 9.
+Each file is replaced only when its copy is complete, so an interrupted copy leaves no partial files. A target that is a
+pipe or a device is written to directly. Pipes, sockets and devices in a folder, and entries that cannot be read or
+written, are skipped and listed on stderr; the exit code is then 9.
 
-Folders are copied with the sandbox's own sh and tar. On this machine nothing is written outside the target, and no link
-is made that leads out of it.`,
+Folders are copied with the sandbox's sh and tar. On this machine, nothing is written outside the target, and no link is
+created that points outside it.`,
   examples: [
     'sandlot cp src builder:',
     'sandlot cp sbx_01kx…:build/report.pdf .',
@@ -67,10 +70,10 @@ async function copy(invocation: Invocation<object>, source: string, target: stri
   }
   // A file name with a colon is read as SESSION:PATH.
   const local = [source, target].find((path) => readPlace(path)?.session)
-  throw new CliError('usage', 'One of the two must be on this machine, and the other in a session.', {
+  throw new CliError('usage', 'One of the two paths must be local, and the other in a session.', {
     hint:
       local === undefined
-        ? 'Write SESSION:PATH for the one in the session, or :PATH for one in the only active session.'
+        ? 'Write SESSION:PATH for the path in the session, or :PATH for the default session.'
         : localHint(local),
   })
 }
@@ -87,8 +90,7 @@ function readPlace(text: string): Place | undefined {
   return session === undefined ? undefined : { session, path: path || '.' }
 }
 
-const localHint = (path: string): string =>
-  `For the file ${JSON.stringify(path)} of this machine write ./${path}`
+const localHint = (path: string): string => `For the local file ${JSON.stringify(path)}, write ./${path}`
 
 async function open({ api, output, session }: Invocation<object>, place: Place): Promise<RemotePath> {
   const id = await session(place.session || undefined).catch((error) => {

@@ -4,7 +4,7 @@ import type { Reply } from '../core/api.ts'
 import { type Checks, startChecks } from '../core/checks.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
-import { blankKey, destinationOf, placeOfKey } from '../core/saved-keys.ts'
+import { destinationOf, maskKey, placeOfKey } from '../core/saved-keys.ts'
 import type { Settings } from '../core/settings.ts'
 import { version } from '../core/version.ts'
 
@@ -12,20 +12,20 @@ interface Options {
   create: boolean
 }
 
-/** Smaller differences do not matter. */
+/** A smaller clock difference is not reported. */
 const skewMs = 30_000
 
 export const define = defineCommand<Options>({
-  declare: (command) => command.option('--no-create', 'create no session: check everything else'),
+  declare: (command) => command.option('--no-create', 'skip the checks that create a session'),
   notes: `
-Checks the settings, the connection, the key and the clock. Then it creates a session, runs a command, writes and
-reads a file, and destroys the session in any case. Exits with 0, or with the code of the first check that failed.`,
+Checks the settings, the connection, the key and the clock. Then it creates a session, runs a command in it, writes and
+reads a file, and always destroys the session. Exits with 0, or with the code of the first check that failed.`,
   examples: ['sandlot doctor', 'sandlot doctor --no-create --json'],
   fields: ['name', 'ok', 'detail', 'ms', 'next'],
   list: 'checks',
   handle: async (invocation) => {
     const { options, api, output, exitWith } = invocation
-    // Lines are printed immediately; JSON at the end.
+    // Text is printed after each check, JSON at the end.
     const checks = startChecks((text) => output.json || output.result(undefined, `${text}\n`))
     const reached = await checkService(invocation, checks)
     if (reached && options.create) {
@@ -38,7 +38,7 @@ reads a file, and destroys the session in any case. Exits with 0, or with the co
   },
 })
 
-/** @returns whether the service accepts our requests */
+/** @returns whether the service accepts this client's requests */
 async function checkService(invocation: Invocation<Options>, checks: Checks): Promise<boolean> {
   if (!(await checkSettings(invocation, checks))) return false
   const { settings, api } = invocation
@@ -73,7 +73,7 @@ async function describeFile(settings: Settings): Promise<string> {
       hint: shellLine('chmod', '600', file),
     })
   }
-  return existsSync(file) ? location : `there is no ${file}`
+  return existsSync(file) ? location : `${file} does not exist`
 }
 
 /** The key in use first, then keys for other addresses. */
@@ -82,12 +82,12 @@ async function describeKeys(settings: Settings): Promise<string> {
   await settings.apiKey(address)
   const { value, source } = (await settings.findKey(address))!
   const { file } = settings
-  // Another check reports a broken file.
+  // The settings check reports a broken file.
   const others = (await settings.savedKeys().catch(() => [])).filter(
     (key) => placeOfKey(key, file) !== source,
   )
   const lines = others.map((key) => `${destinationOf(key, file)}`)
-  return [`${blankKey(value)}, from ${source}, goes to ${address}`, ...lines].join('\n')
+  return [`${maskKey(value)} (${source}) is sent to ${address}`, ...lines].join('\n')
 }
 
 async function checkKey({ api }: Invocation<Options>, { check }: Checks): Promise<boolean> {
@@ -109,12 +109,12 @@ async function checkKey({ api }: Invocation<Options>, { check }: Checks): Promis
 }
 
 function describeSkew(date: string | undefined, now: number): string {
-  // On average the header leaves out half a second.
+  // The header has whole seconds, so on average it is half a second behind.
   const ahead = now - (Date.parse(date ?? '') + 500)
-  if (Number.isNaN(ahead)) return 'the service does not tell its time'
-  if (Math.abs(ahead) <= skewMs) return "this machine's and the service's agree"
+  if (Number.isNaN(ahead)) return 'the service sends no Date header'
+  if (Math.abs(ahead) <= skewMs) return 'this machine and the service agree'
   const words = `${Math.round(Math.abs(ahead) / 1000)} s ${ahead > 0 ? 'ahead of' : 'behind'}`
   throw new CliError('failed', `This machine's clock is ${words} the service's.`, {
-    hint: 'Set the clock, best with NTP: until then the times that you see are wrong.',
+    hint: 'Synchronize the clock, preferably with NTP. Until then, displayed times are wrong.',
   })
 }

@@ -22,7 +22,7 @@ interface Options {
   timeout?: string
   grace?: string
   reveal?: boolean
-  /** undefined: depends on whether stdin is a pipe or a file */
+  /** By default, stdin is sent if it is a pipe or a file. */
   stdin?: boolean
   tty?: boolean
   background?: boolean
@@ -30,9 +30,9 @@ interface Options {
 }
 
 /** Programs that are interactive without arguments. */
-const talking = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
+const interactivePrograms = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** Input that is available immediately travels with the request. */
+/** Input that reaches EOF within these limits is sent in the request, not streamed. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -45,37 +45,37 @@ export const define = defineCommand<Options>({
       .argument('[command...]')
       .passThroughOptions()
       .option('-c, --shell <script>', 'run a script with /bin/sh -c instead of a command')
-      .option('--cwd <path>', 'the directory to run in, relative to /workspace or absolute')
-      .option('--env <name=value>', 'a variable; may be given several times', collect)
+      .option('--cwd <path>', 'the working directory, relative to /workspace or absolute')
+      .option('--env <name=value>', 'an environment variable; may be repeated', collect)
       .option(
         '--timeout <duration>',
-        'when to end it, such as 30s or 10m; by default with the session, after 60s with --json',
+        'the time limit, such as 30s or 10m; by default until the session ends, 60s with --json',
       )
       .option(
         '--grace <duration>',
-        'how long it goes on when this client is lost; by default 10s, 2s with --json',
+        'how long it keeps running after this client disconnects; by default 10s, 2s with --json',
       )
-      .option('--reveal', 'show secrets in its output, not [secret NAME]')
-      .option('-i, --stdin', 'send stdin; the default when something is piped in')
-      .option('-n, --no-stdin', 'send no stdin, so that a `while read` loop keeps it')
-      .option('-t, --tty', 'give it a terminal, for shells and editors: exec -it -- bash')
-      .option('-d, --background', 'print its id and leave it running')
+      .option('--reveal', 'show secrets in its output instead of [secret NAME]')
+      .option('-i, --stdin', 'send stdin; the default if stdin is a pipe or a file')
+      .option('-n, --no-stdin', 'do not read stdin, for example in a `while read` loop')
+      .option('-t, --tty', 'allocate a terminal, for shells and editors: exec -it -- bash')
+      .option('-d, --background', 'print its id and keep it running in the background')
     addDetachKeys(command, 'with -t: ')
   },
   notes: `
-Options after the command are the command's own. Output and stdin pass byte for byte, as they come. When the
-connection breaks, the client connects again and goes on where it broke. Ctrl-C interrupts the command; a
-second Ctrl-C leaves it. At a terminal, stdin is sent only with -i. A pipe or a file is read until EOF, as with
-ssh: use -n in a \`while read\` loop and in a script that a shell reads from stdin.
+Options after the command belong to the command. Output and stdin are streamed byte for byte. If the connection
+breaks, the client reconnects and resumes at the same byte. Ctrl-C interrupts the command; a second Ctrl-C exits the
+client. At a terminal, stdin is sent only with -i. A pipe or a file is read until EOF, as with ssh: use -n in a
+\`while read\` loop and in a script that a shell reads from stdin.
 
-With -t, Ctrl-P Ctrl-Q leaves the command running and says how to go back to it. A shell that has no prompt of
-its own shows the name of its session.
+With -t, Ctrl-P Ctrl-Q detaches, and prints the command that attaches again. A shell without its own prompt shows the
+name of its session.
 
-Every word behind the options is the command, whatever its name. \`sandlot ps\` lists the commands of a session,
-\`logs\` prints what one has printed, \`kill\` signals one, and \`attach\` goes back to its terminal.
+Every word after the options belongs to the command. \`sandlot ps\` lists the commands of a session, \`logs\` prints
+the output of one, \`kill\` signals one, and \`attach\` connects to the terminal of one.
 
-Exit codes: the command's own; 124 it timed out; 125 the client or the service failed, or the usage was
-wrong; 126 and 127 it could not be run; 128+n signal n ended it; 130 interrupted.`,
+Exit codes: that of the command; 124 timeout; 125 the client or the service failed, or the usage was wrong; 126 and 127
+the command could not be run; 128+n terminated by signal n; 130 interrupted.`,
   examples: [
     'sandlot exec -- ls -la',
     "sandlot exec -c 'cd src && make' --timeout 10m",
@@ -100,7 +100,7 @@ async function suggestSession({ args, api, output }: Invocation<Options>): Promi
   const active = await listActive(api).catch(() => [])
   if (!active.some(({ id, name }) => first === name || first === id)) return
   const line = shellLine('sandlot', 'exec', '--session', first, ...command)
-  output.note(`There is a session ${JSON.stringify(first)}: ${line}`)
+  output.note(`To run it in the session ${JSON.stringify(first)}: ${line}`)
 }
 
 /** @returns the exit code */
@@ -108,7 +108,7 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   const { args, options, settings, session, api, output } = invocation
   if (options.tty) requireTerminalOptions(options)
   const request = readRequest(args, options)
-  // Report wrong settings before waiting for stdin.
+  // Report invalid settings before waiting for stdin.
   await settings.apiKey(await settings.baseUrl())
   const remote = createRemote(api, await session())
   if (options.tty) return await useTerminal(invocation, remote, request)
@@ -117,7 +117,7 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   const code = await runWithoutTerminal(invocation, remote, request, input)
   if (input && options.stdin === undefined) {
     const advice =
-      'Use -n to leave it to the shell, as in a `while read` loop, or -i to send it without this note.'
+      'Use -n to leave stdin to the shell, as in a `while read` loop, or -i to send it without this note.'
     noteSharedStdin(input, advice, output.note)
   }
   return code
@@ -145,20 +145,22 @@ async function runWithoutTerminal(
 /** @throws {CliError} `usage` */
 function requireTerminalOptions({ background, detachKeys }: Options): void {
   if (background) {
-    throw new CliError('usage', '-t keeps this terminal until the command ends, and --background does not.', {
-      hint: 'Give one of them.',
+    throw new CliError('usage', '-t and --background are mutually exclusive.', {
+      hint: 'Use only one of them.',
     })
   }
-  requireTerminal('-t', 'Leave -t out: what is piped in is sent to the command anyway.')
-  // Report wrong keys before the command starts.
+  requireTerminal('-t', 'Omit -t: piped input is sent to the command without it.')
+  // Report invalid keys before the command starts.
   readDetachKeys(detachKeys)
 }
 
-/** Without -it, docker and kubectl give no terminal either, and the shell exits silently. */
-function noteNoTerminal(args: string[], say: (text: string) => void): void {
+/** Without -it, a shell reads EOF and exits silently, as with docker and kubectl. */
+function noteNoTerminal(args: string[], note: (text: string) => void): void {
   const [program = '', ...more] = args
-  if (more.length > 0 || !talking.test(program) || !process.stdin.isTTY) return
-  say(`${program} gets no input here; \`sandlot exec -it -- ${shellWord(program)}\` gives it this terminal.`)
+  if (more.length > 0 || !interactivePrograms.test(program) || !process.stdin.isTTY) return
+  note(
+    `${program} runs without input; \`sandlot exec -it -- ${shellWord(program)}\` runs it in this terminal.`,
+  )
 }
 
 function readRequest(args: string[], options: Options): ExecRequest {
@@ -173,7 +175,7 @@ function readCommand(args: string[], script: string | undefined): string | strin
   if (script === undefined && args.length > 0) return args
   if (script !== undefined && script !== '' && args.length === 0) return script
   throw new CliError('usage', 'Give either a command, or a script with -c.', {
-    hint: '`sandlot exec --help` shows how.',
+    hint: 'See `sandlot exec --help`.',
   })
 }
 
@@ -198,13 +200,15 @@ async function leaveRunning(
   const result = await remote.launch(request)
   output.result(result, `${result.id}\n`)
   const line = (...words: string[]) => shellLine('sandlot', ...words, '-s', remote.sessionId, result.id)
-  output.aside(`It goes on. \`${line('logs', '-f')}\` follows it, and \`${line('kill')}\` ends it.`)
+  output.aside(
+    `The command keeps running. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`,
+  )
   if (input) await sendInput(remote, result.id, input, output.note)
   else await remote.endStdin(result.id, 0).catch(() => {})
   return exitCodes.done
 }
 
-/** @returns undefined for input that must be streamed */
+/** @returns undefined if the input must be streamed */
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)

@@ -1,31 +1,31 @@
 import { addSessionOption, defineCommand } from '../core/command.ts'
 import { listen } from '../forward/listen.ts'
 import { readPort } from '../forward/ports.ts'
-import { waitForSessionEnd } from '../forward/wait-for-end.ts'
+import { waitUntilDestroyed } from '../forward/wait-until-destroyed.ts'
 
 export const define = defineCommand({
   declare: (command) =>
     addSessionOption(command)
       .usage('[options] [LOCAL:]PORT…')
-      .argument('<port...>', 'a port of the session, or LOCAL:PORT; with :PORT any free one of this machine'),
+      .argument('<port...>', 'a port of the session, or LOCAL:PORT; :PORT picks a free local port'),
   notes: `
-Connections to LOCAL on 127.0.0.1 go to PORT in the sandbox, whether what listens there does so on its loopback
-interface or on all. All of TCP passes, such as WebSockets and HTTP/2. Without LOCAL it is the same port. The
-order is that of \`kubectl port-forward\` and \`ssh -L\`. Goes on until the session ends, or Ctrl-C.`,
+Forwards TCP connections from LOCAL on 127.0.0.1 to PORT in the sandbox, where the server may listen on the loopback
+interface or on all interfaces. Every protocol over TCP works, such as WebSockets and HTTP/2. LOCAL defaults to PORT.
+The order is that of \`kubectl port-forward\` and \`ssh -L\`. Runs until the session ends, or until Ctrl-C.`,
   examples: ['sandlot forward 3000', 'sandlot forward 8080:3000 :5432 -s builder'],
   fields: ['port', 'local_port'],
   list: 'ports',
   handle: async ({ args, session, api, output }) => {
     const wanted = args.map(readPort)
     const id = await session()
-    let look = () => {}
+    let checkNow = () => {}
     const forwarding = {
       api,
       id,
       note: output.note,
       onFailure(error?: Error) {
         if (error) output.note(`sandlot: ${error.message}`)
-        look()
+        checkNow()
       },
     }
     const ports: Awaited<ReturnType<typeof listen>>[] = []
@@ -35,8 +35,8 @@ order is that of \`kubectl port-forward\` and \`ssh -L\`. Goes on until the sess
         { ports: ports.map(({ local, remote }) => ({ port: remote, local_port: local })) },
         ports.map(({ local, remote }) => `127.0.0.1:${local} -> ${remote}\n`).join(''),
       )
-      await waitForSessionEnd(api, id, (lookNow) => {
-        look = lookNow
+      await waitUntilDestroyed(api, id, (poll) => {
+        checkNow = poll
       })
     } finally {
       for (const port of ports) port.close()

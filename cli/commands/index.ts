@@ -20,22 +20,22 @@ export interface Branch {
 export const commands: Branch = {
   signup: { summary: 'create an account and save an API key', load: () => import('./signup.ts') },
   login: {
-    summary: 'log in for 15 minutes, and save an API key unless there is one',
+    summary: 'log in for 15 minutes, and save an API key if none is saved',
     load: () => import('./login.ts'),
   },
   logout: { summary: 'forget the login and the saved API key', load: () => import('./logout.ts') },
   session: {
-    summary: 'create, show, list, choose and destroy sandboxes (sessions)',
+    summary: 'create, show, list, select and destroy sandboxes (sessions)',
     commands: {
       create: { summary: 'create a session and print its id', load: () => import('./session/create.ts') },
       get: { summary: 'show a session', load: () => import('./session/get.ts') },
       ls: { summary: 'list sessions', aliases: ['list'], load: () => import('./session/ls.ts') },
       use: {
-        summary: 'make a session the one that commands use',
+        summary: 'set the current session',
         load: () => import('./session/use.ts'),
       },
       reset: {
-        summary: 'end all processes of a session, and keep its files',
+        summary: 'end all processes of a session and keep its files',
         load: () => import('./session/reset.ts'),
       },
       rm: { summary: 'destroy sessions', aliases: ['delete'], load: () => import('./session/rm.ts') },
@@ -45,10 +45,10 @@ export const commands: Branch = {
   rm: { summary: 'destroy sessions, as `session rm` does', load: () => import('./session/rm.ts') },
   exec: { summary: 'run a command in a session', load: () => import('./exec.ts') },
   ps: { summary: 'list the commands of a session, newest first', load: () => import('./ps.ts') },
-  logs: { summary: 'print what a command has printed so far', load: () => import('./logs.ts') },
+  logs: { summary: 'print the output of a command', load: () => import('./logs.ts') },
   kill: { summary: 'send a signal to a command', load: () => import('./kill.ts') },
   attach: {
-    summary: 'go back to a command that was started with -t',
+    summary: 'reconnect to a command that was started with -t',
     load: () => import('./attach.ts'),
   },
   files: {
@@ -63,17 +63,17 @@ export const commands: Branch = {
       ls: { summary: 'list a folder', aliases: ['list'], load: () => import('./files/ls.ts') },
       glob: { summary: 'find paths that match a pattern', load: () => import('./files/glob.ts') },
       grep: { summary: 'find lines that match a pattern', load: () => import('./files/grep.ts') },
-      get: { summary: 'copy a file of any size to this machine', load: () => import('./files/get.ts') },
-      put: { summary: 'copy a file of any size into the session', load: () => import('./files/put.ts') },
+      get: { summary: 'download a file of any size', load: () => import('./files/get.ts') },
+      put: { summary: 'upload a file of any size', load: () => import('./files/put.ts') },
     },
   },
-  cp: { summary: 'copy files and folders into a session, or out of one', load: () => import('./cp.ts') },
+  cp: { summary: 'copy files and folders to or from a session', load: () => import('./cp.ts') },
   forward: {
-    summary: 'reach ports of a session on this machine',
+    summary: 'forward local ports to ports of a session',
     load: () => import('./forward.ts'),
   },
   allowlist: {
-    summary: 'say which commands may run in the sessions of the account',
+    summary: 'manage the commands that may run in the sessions of the account',
     commands: {
       get: { summary: 'print the list', load: () => import('./allowlist/get.ts') },
       set: { summary: 'replace the list', load: () => import('./allowlist/set.ts') },
@@ -82,13 +82,13 @@ export const commands: Branch = {
         load: () => import('./allowlist/clear.ts'),
       },
       check: {
-        summary: 'tell whether a command would be allowed',
+        summary: 'check whether a command would be allowed',
         load: () => import('./allowlist/check.ts'),
       },
     },
   },
   secrets: {
-    summary: 'set environment variables that are kept sealed and blanked out of output',
+    summary: 'manage environment variables that are stored encrypted and redacted from output',
     commands: {
       create: { summary: 'set a secret', load: () => import('./secrets/create.ts') },
       ls: { summary: 'list the names of secrets', aliases: ['list'], load: () => import('./secrets/ls.ts') },
@@ -97,42 +97,43 @@ export const commands: Branch = {
   },
   whoami: { summary: 'show the account, its usage and its limits', load: () => import('./whoami.ts') },
   keys: {
-    summary: 'manage API keys; asks for email and password unless you are logged in',
+    summary: 'manage API keys; asks for email address and password unless you are logged in',
     commands: {
-      create: { summary: 'make another API key and print it', load: () => import('./keys/create.ts') },
+      create: { summary: 'create an API key and print it', load: () => import('./keys/create.ts') },
       ls: { summary: 'list API keys', aliases: ['list'], load: () => import('./keys/ls.ts') },
       rotate: {
-        summary: 'replace an API key; the old one goes on for a while',
+        summary: 'replace an API key; the old one stays valid for a while',
         load: () => import('./keys/rotate.ts'),
       },
       rm: { summary: 'revoke an API key', aliases: ['delete'], load: () => import('./keys/rm.ts') },
     },
   },
   account: {
-    summary: 'change the password, log out everywhere, delete the account; asks for email and password',
+    summary:
+      'change the password, log out everywhere, delete the account; asks for email address and password',
     commands: {
       password: { summary: 'change the password', load: () => import('./account/password.ts') },
       'end-sessions': {
-        summary: 'log out everywhere: end every session token of the account',
+        summary: 'log out everywhere: revoke all session tokens of the account',
         load: () => import('./account/end-sessions.ts'),
       },
       delete: {
-        summary: 'delete the account and all that it has, for good',
+        summary: 'permanently delete the account and all its data',
         load: () => import('./account/delete.ts'),
       },
     },
   },
   openapi: { summary: 'print the description of the HTTP API', load: () => import('./openapi.ts') },
   mcp: {
-    summary: 'give agents the sandboxes as tools (Model Context Protocol)',
+    summary: 'provide sandboxes as tools for agents (Model Context Protocol)',
     commands: {
       serve: { summary: 'run an MCP server on stdin and stdout', load: () => import('./mcp/serve.ts') },
       init: {
-        summary: "write the server into an MCP client's settings",
+        summary: "add the server to an MCP client's settings",
         load: () => import('./mcp/init.ts'),
       },
       doctor: {
-        summary: "try the server that an MCP client's settings name",
+        summary: "test the server in an MCP client's settings",
         load: () => import('./mcp/doctor.ts'),
       },
     },
@@ -155,7 +156,7 @@ export const commands: Branch = {
   },
   version: { summary: 'print the version, as --version does', load: () => import('./version.ts') },
   __complete: {
-    summary: 'what the completion scripts ask',
+    summary: 'called by the completion scripts',
     hidden: true,
     load: () => import('./complete.ts'),
   },

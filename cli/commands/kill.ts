@@ -1,16 +1,14 @@
 import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { addSessionOption, defineCommand } from '../core/command.ts'
 import { CliError } from '../core/errors.ts'
-import { execEndFields } from '../core/shapes.ts'
+import { execOutcomeFields } from '../core/shapes.ts'
 import { readExecId } from '../exec/exec-id.ts'
 import { describeExit } from '../exec/exit-status.ts'
 import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 
-/**
- * How long to wait for the exit status. KILL follows TERM automatically; other signals may not end the command.
- */
+/** How long to wait for the exit status. The service sends KILL after TERM; other signals may not end the command. */
 const waitMs = { ending: 10_000, other: 1_000 }
 /** Doubles with each poll. */
 const pauseMs = 25
@@ -22,11 +20,11 @@ export const define = defineCommand<{ signal: string }>({
       .argument('<exec-id>')
       .option('--signal <name>', 'such as INT, SIGHUP or 9', 'TERM'),
   notes: `
-Signals the whole process group; KILL follows TERM after 2 s. Prints how the command ended, or that it is still
-running. Exits with 3 when there is no such command, and with 5 when it has ended already.
+Signals the whole process group, and sends KILL 2 s after TERM. Prints the exit status of the command, or that it is
+still running. Exits with 3 if the command is not found, and with 5 if it has already ended.
 \`sandlot exec kill\` runs the program kill.`,
   examples: ['sandlot kill exec_01kx…', 'sandlot kill --signal INT exec_01kx…'],
-  fields: execEndFields,
+  fields: execOutcomeFields,
   handle: async ({ args, options, session, api, output }) => {
     const execId = readExecId(args[0]!)
     const signal = readSignal(options.signal)
@@ -43,15 +41,15 @@ function readSignal(text: string): Signal {
 }
 
 /** @throws {CliError} `exec_finished` with the exit status */
-async function stop(remote: Remote, execId: string, signal: Signal): Promise<ExecEnd> {
+async function stop(remote: Remote, execId: string, signal: Signal): Promise<ExecOutcome> {
   try {
-    const told = await remote.signal(execId, signal)
-    if (told.status !== 'running') return told
+    const signaled = await remote.signal(execId, signal)
+    if (signaled.status !== 'running') return signaled
   } catch (error) {
     if (!(error instanceof CliError) || error.code !== 'exec_finished') throw error
     const { message, details } = error
     const ended = await remote.get(execId).catch(() => undefined)
-    const words = ended ? `${execId} has ended already: ${describeExit(ended)}.` : message
+    const words = ended ? `${execId} has already ended: ${describeExit(ended)}.` : message
     throw new CliError(error.code, words, { details })
   }
   const maxMs = signal === 'TERM' || signal === 'KILL' ? waitMs.ending : waitMs.other

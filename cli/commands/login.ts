@@ -4,10 +4,10 @@ import { addCredentialOptions, type CredentialOptions, readCredentials } from '.
 import { describeError, exitCodes } from '../core/errors.ts'
 import { fields } from '../core/output.ts'
 import {
+  describeReplacedKey,
   isSameAccount,
   isSameService,
   keyIn,
-  replacedWords,
   type SavedKey,
   type SavedTable,
 } from '../core/saved-keys.ts'
@@ -18,9 +18,9 @@ import { showTime } from '../core/times.ts'
 export const define = defineCommand<CredentialOptions>({
   declare: (command) => addCredentialOptions(command),
   notes: `
-For 15 minutes \`sandlot keys\` and \`sandlot account\` ask for no password. The login is kept in the settings file and
-is sent to no other address than the one that is saved with it. Saves an API key too, unless one of this account is saved
-already. \`sandlot signup\` makes an account.`,
+For 15 minutes, \`sandlot keys\` and \`sandlot account\` ask for no password. The login is saved in the settings file
+and is sent only to the address that is saved with it. Also creates and saves an API key, unless a valid one of this account
+is already saved. \`sandlot signup\` creates an account.`,
   examples: [
     'sandlot login',
     'sandlot login --profile work --url https://sandlot.work.example',
@@ -47,9 +47,9 @@ already. \`sandlot signup\` makes an account.`,
     if (key !== undefined) {
       const changes = { ...noAccount, ...login, base_url, api_key: key.key }
       await saveWithKey(api, settings, changes, { key, token, story: 'You are logged in' })
-      if (former !== undefined) output.note(replacedWords(former))
+      if (former !== undefined) output.note(describeReplacedKey(former))
     }
-    for (const name of settings.shadowing()) output.note(`${name} is set, and wins over what is saved.`)
+    for (const name of settings.shadowing()) output.note(`${name} is set and overrides the saved value.`)
     output.result(
       {
         account,

@@ -2,21 +2,21 @@ import { shellLine } from '../../shared/contract/shell-words.ts'
 import { createApi } from '../core/api.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
 import { describeError, exitCodes } from '../core/errors.ts'
-import { isSameAccount, keyIn, type SavedKey, wordsOfProfile } from '../core/saved-keys.ts'
+import { describeProfile, isSameAccount, keyIn, type SavedKey } from '../core/saved-keys.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
 
 interface FormerKey {
-  /** null if unknown. */
+  /** Null if unknown. */
   id: string | null
   last_four: string
-  /** Whether the key is still valid; null if unknown. */
+  /** Null if unknown. */
   works: boolean | null
 }
 
 export const define = defineCommand({
   notes: `
-Removes login, API key and current session from the settings file, or from the profile. The address stays. The
-key itself goes on until it is revoked; logout says how.`,
+Removes the login, the API key and the current session from the settings file, or from the profile. The address is
+kept. The key remains valid until it is revoked; logout prints the command.`,
   examples: ['sandlot logout', 'sandlot logout --profile work'],
   fields: ['logged_out', 'api_key', 'file', 'profile'],
   handle: async ({ settings, trace, output }) => {
@@ -26,12 +26,13 @@ key itself goes on until it is revoked; logout says how.`,
     output.aside(
       logged_out ? `Removed from ${settings.location}` : 'Neither a login nor an API key is saved.',
     )
-    if (key) output.note(describe(key, wordsOfProfile(settings.profile).flag))
-    if (settings.shadowing().includes('SANDLOT_API_KEY')) output.note('SANDLOT_API_KEY is set, and goes on.')
+    if (key) output.note(describe(key, describeProfile(settings.profile).flag))
+    if (settings.shadowing().includes('SANDLOT_API_KEY'))
+      output.note('SANDLOT_API_KEY is set and is still used.')
   },
 })
 
-/** Repeats if another key was saved in the meantime, so that the reported key is the removed one. */
+/** Starts over if another key was saved concurrently, so that the reported key is the removed one. */
 async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   for (;;) {
     const saved = await settings.saved()
@@ -47,7 +48,7 @@ async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   }
 }
 
-/** Asks the key's own address. */
+/** Queries the address that the key was saved for. */
 async function lookUp(
   { key: apiKey, address: url }: SavedKey,
   trace: Invocation<object>['trace'],
@@ -64,8 +65,8 @@ async function lookUp(
 
 function describe({ id, last_four, works }: FormerKey, flag: string): string {
   const key = `The API key …${last_four}`
-  if (works === false) return `${key} no longer works.`
+  if (works === false) return `${key} is no longer valid.`
   if (works === null)
-    return `Whether ${key} still works is not known. \`sandlot keys ls${flag}\` tells, and \`sandlot keys rm${flag}\` revokes it.`
-  return `${key} still works where it is known. \`${shellLine('sandlot', 'keys', 'rm', String(id))}${flag}\` revokes it.`
+    return `${key} may still be valid. \`sandlot keys ls${flag}\` lists the keys, and \`sandlot keys rm${flag}\` revokes it.`
+  return `${key} is still valid. \`${shellLine('sandlot', 'keys', 'rm', String(id))}${flag}\` revokes it.`
 }

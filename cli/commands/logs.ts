@@ -1,4 +1,4 @@
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { bytesOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { addSessionOption, type CommonOptions, defineCommand, type Invocation } from '../core/command.ts'
@@ -21,13 +21,14 @@ export const define = defineCommand<Options>({
   declare: (command) =>
     addSessionOption(command)
       .usage('[options] [EXEC_ID]')
-      .argument('[exec-id]', 'the command; by default the only one that runs')
+      .argument('[exec-id]', 'the command; by default the only running one')
       .option('-f, --follow', 'follow the output until the command ends')
-      .option('--raw', 'print control characters at a terminal too'),
+      .option('--raw', 'print control characters unchanged at a terminal'),
   notes: `
-At a terminal it prints text and its colours; --raw also prints what else the output does to a terminal, such as
-moving the cursor. A pipe or a file gets every byte. Exits with 0 once the output is printed, however the command ended. Says on stderr how many bytes are no
-longer kept. --json prints the result so far as one object, or with -f the result at the end.`,
+At a terminal, only text and colors are printed; --raw prints all control sequences, such as cursor movement. A pipe or
+a file receives every byte. Exits with 0 after printing the output, regardless of the exit status of the command. The
+number of bytes that are no longer stored is reported on stderr. --json prints the result so far as one object, or with
+-f the final result.`,
   examples: ['sandlot logs exec_01kx…', 'sandlot logs -f exec_01kx… | less'],
   fields: execFields,
   handle: async (invocation) => {
@@ -48,9 +49,9 @@ longer kept. --json prints the result so far as one object, or with -f the resul
 async function printOutput(
   { options, output }: Invocation<Options & CommonOptions>,
   remote: Remote,
-  { id, status }: Pick<ExecEnd, 'id' | 'status'>,
-): Promise<ExecEnd | undefined> {
-  // A reader that closes early (`| head`) is not a failure.
+  { id, status }: Pick<ExecOutcome, 'id' | 'status'>,
+): Promise<ExecOutcome | undefined> {
+  // EPIPE means that the reader closed the pipe, as in `| head`.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(exitCodes.done)
   })
@@ -69,7 +70,7 @@ async function printOutput(
       if (!output.json && (event.event === 'stdout' || event.event === 'stderr'))
         await replay.print(event.event, bytesOf(event.data))
       offset = offsetOf(event.id)
-      if (end && isBehind(offset, end)) return undefined
+      if (end && hasReached(offset, end)) return undefined
     }
   } catch (error) {
     if (!isGone(error)) throw explainLostConnection(error, retry, remote, id)
@@ -87,7 +88,7 @@ async function printOutput(
   }
 }
 
-/** Adds how long the connection was lost. */
+/** Adds the time since the connection was lost. */
 function explainLostConnection(
   error: unknown,
   { disconnectedMs }: RetryPolicy,
@@ -97,10 +98,10 @@ function explainLostConnection(
   if (!(error instanceof CliError) || error.code !== 'network' || disconnectedMs === 0) return error
   return addStory(
     error,
-    `The connection was away for ${showSeconds(disconnectedMs / 1000)}.`,
-    `The command may go on; \`${shellLine('sandlot', 'logs', '-f', '-s', sessionId, execId)}\` follows it again.`,
+    `The connection was lost for ${showSeconds(disconnectedMs / 1000)}.`,
+    `The command may still be running; \`${shellLine('sandlot', 'logs', '-f', '-s', sessionId, execId)}\` follows it again.`,
   )
 }
 
-const isBehind = (offset: OutputOffset, end: OutputOffset): boolean =>
+const hasReached = (offset: OutputOffset, end: OutputOffset): boolean =>
   offset.stdout >= end.stdout && offset.stderr >= end.stderr

@@ -13,10 +13,10 @@ import { marked } from '../files/tar-commands.ts'
 export const define = defineCommand<PageOptions & { running?: boolean }>({
   declare: (command) =>
     addPageOptions(
-      addSessionOption(command).option('-r, --running', 'only those that run, of all pages at once'),
+      addSessionOption(command).option('-r, --running', 'list only running commands, of all pages'),
     ),
   notes: `
-At a terminal the commands by which \`sandlot cp\` copies folders are marked. \`sandlot ls\` lists the sessions, and
+At a terminal, commands that \`sandlot cp\` runs to copy folders are marked. \`sandlot ls\` lists the sessions, and
 \`sandlot exec ps\` runs the program ps.`,
   examples: ['sandlot ps', 'sandlot ps --running --session build', 'sandlot ps --json=id,status,command'],
   fields: execSummaryFields,

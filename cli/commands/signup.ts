@@ -2,7 +2,7 @@ import { shellWord } from '../../shared/contract/shell-words.ts'
 import { defineCommand } from '../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readNewCredentials } from '../core/credentials.ts'
 import { fields } from '../core/output.ts'
-import { keyIn, replacedWords, type SavedKey } from '../core/saved-keys.ts'
+import { describeReplacedKey, keyIn, type SavedKey } from '../core/saved-keys.ts'
 import type { Settings } from '../core/settings.ts'
 import { signUp } from '../core/sign-up.ts'
 
@@ -10,12 +10,12 @@ export const define = defineCommand<CredentialOptions>({
   declare: (command) =>
     addCredentialOptions(command).option(
       '--password <password>',
-      'the password; it shows up in process lists and shell histories',
+      'the password; visible in process lists and shell histories',
     ),
   notes: `
-Creates the account, logs in, creates an API key, and saves the base address and the key. It asks for what no
-option gives, and does not show the password. When a step fails, run it again: with the same password it
-goes on where it stopped.`,
+Creates the account, logs in, creates an API key, and saves the base address and the key. Prompts for values that no
+option provides, and does not echo the password. If a step fails, run the command again with the same password to
+continue.`,
   examples: [
     'sandlot signup --url https://sandlot.example',
     'sandlot signup --profile work --url https://sandlot.work.example',
@@ -32,10 +32,10 @@ goes on where it stopped.`,
 
     const { account, made, key } = await signUp(api, settings, base_url, credentials)
     if (!made)
-      output.note(`${account.email} has an account already; its password is right, so it gets another key.`)
+      output.note(`${account.email} already has an account with this password; a new key was created for it.`)
 
-    if (former !== undefined) output.note(`${replacedWords(former)}\n${loginHint(former)}`)
-    for (const name of settings.shadowing()) output.note(`${name} is set, and wins over what is saved.`)
+    if (former !== undefined) output.note(`${describeReplacedKey(former)}\n${loginHint(former)}`)
+    for (const name of settings.shadowing()) output.note(`${name} is set and overrides the saved value.`)
     const { key: _, ...shown } = key
     output.result(
       { account, account_existed: !made, api_key: shown, base_url, file: settings.file },
@@ -51,14 +51,14 @@ goes on where it stopped.`,
 
 function loginHint({ address }: SavedKey): string {
   const url = address === undefined ? '' : ` --url ${shellWord(address)}`
-  return `\`sandlot login${url}\` with its account goes back to it; --profile NAME keeps both accounts.`
+  return `To switch back to its account, run \`sandlot login${url}\`. Use --profile NAME to keep both accounts.`
 }
 
-/** A command line that works for this user. npx finds the client of a clone, but a shell does not. */
+/** Returns a command line that works for this user: npx finds the client in a clone, but a shell does not. */
 function nextStep(settings: Settings): string {
   const next = `Next: ${settings.ownCall()} session create`
   return settings.isOnPath()
     ? next
     : `${next}
-\`npm install -g ./cli\` in the clone puts sandlot on the PATH.`
+\`npm install -g ./cli\` in the clone adds sandlot to the PATH.`
 }

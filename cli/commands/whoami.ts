@@ -8,8 +8,11 @@ import { showTime } from '../core/times.ts'
 export const define = defineCommand<{ usage?: boolean; month?: string }>({
   declare: (command) =>
     command
-      .option('--usage', "each sandbox's seconds in the month, and their sum")
-      .option('--month <month>', 'with --usage: another month, such as 2026-11 (UTC)'),
+      .option('--usage', 'show the seconds of each sandbox in the month, and their sum')
+      .option(
+        '--month <month>',
+        'with --usage: the month, such as 2026-11 (UTC); by default the current one',
+      ),
   examples: [
     'sandlot whoami',
     'sandlot whoami --json=usage,concurrent',
@@ -42,13 +45,13 @@ export const define = defineCommand<{ usage?: boolean; month?: string }>({
       `${usage.sandbox_hours.toFixed(2)}/${usage.limit} sandbox-hours this month`,
       `${concurrent.active}/${concurrent.limit} concurrent sandboxes`,
       // Older services do not send it.
-      ...(api_key?.scope === 'run' ? ['this key is for running alone (scope run)'] : []),
+      ...(api_key?.scope === 'run' ? ['this key has the scope run'] : []),
     ]
     output.result(account, `${lines.join('\n')}\n`)
   },
 })
 
-/** Reads all pages as of the first. */
+/** Reads all pages. Their cursors carry the time of the first page, so the rows add up to the total. */
 async function readUsage(api: Api, month: string | undefined) {
   const data: SandboxUsage[] = []
   for (let cursor: string | undefined; ; ) {

@@ -1,4 +1,4 @@
-/** Bash passes the line as text; this file handles its quoting. */
+/** Parses and quotes command lines, which bash passes to completion as plain text. */
 import type { Candidate } from './candidates.ts'
 
 export interface Cursor {
@@ -6,7 +6,7 @@ export interface Cursor {
   words: string[]
   /** The current word up to the cursor, unquoted. */
   current: string
-  /** The open quote at the cursor. */
+  /** The quote that is open at the cursor. */
   quote: '"' | "'" | ''
   /** Length of the prefix that bash keeps: it completes after the last unquoted `=` or `:`. */
   kept: number
@@ -47,7 +47,7 @@ const isEscape = (quote: string, next: string | undefined): boolean =>
   quote === '' || (quote === '"' && next !== undefined && '"$`\\'.includes(next))
 
 /**
- * Quotes words for insertion. If bash only lists them, adds descriptions.
+ * Quotes words for insertion. If bash lists them instead, adds descriptions.
  * @param type COMP_TYPE
  */
 export function writeWords(candidates: Candidate[], { quote, kept }: Cursor, type: string): string[] {

@@ -1,4 +1,4 @@
-/** Completes from the declared commands. */
+/** Finds completions in the declarations of commands. */
 import type { Argument, Command, Option } from 'commander'
 import { type CommandTree, fieldsOf } from '../core/command.ts'
 import { topics } from '../core/topics.ts'
@@ -14,19 +14,19 @@ export interface Completion {
   files: boolean
 }
 
-/** Values known only to the service or the settings file. */
+/** Values that come from the service or the settings file. */
 export interface Sources {
-  /** Names if they are unambiguous, otherwise ids; both for a non-empty word. */
+  /** Returns unambiguous names, and ids of sessions without one; for a non-empty word, the names and all ids. */
   sessions(typed: string): Promise<Candidate[]>
-  /** Paths in the folder of `typed`, relative to /workspace or --cwd. */
+  /** Returns paths in the folder of `typed`, relative to /workspace or --cwd. */
   paths(typed: string): Promise<Candidate[]>
   profiles(): Promise<Candidate[]>
-  /** Command ids of the session. */
+  /** Returns the command ids of the session. */
   commands(): Promise<Candidate[]>
 }
 
 /**
- * @param words before the current one, without the program
+ * @param words before the current word, without the program name
  * @param current the current word up to the cursor
  * @param open creates sources for the options on the line
  */
@@ -48,11 +48,11 @@ interface TypedLine {
   /** Option values by attribute name. */
   options: Record<string, string>
   seen: Set<Option>
-  /** The option that needs a value. */
+  /** The last option, if the next word is its value. */
   pending: Option | undefined
-  /** Whether all further words are operands. */
+  /** Whether all following words are operands. */
   ended: boolean
-  /** After `help`, which accepts only names of commands. */
+  /** Whether the line starts with `help`, which accepts only names of commands. */
   helping: boolean
 }
 
@@ -122,18 +122,18 @@ async function findCandidates(line: TypedLine, current: string, open: () => Sour
   if (pending !== undefined) return await values(line, pending, current, open)
   if (!ended && !helping && current.startsWith('-')) {
     const [, flag, value] = withValue.exec(current) ?? []
-    if (flag === undefined) return known(optionsOf(line))
-    if (flag === '--json') return prefix('--json=', known(partsOf(line, value!)))
+    if (flag === undefined) return noFiles(optionsOf(line))
+    if (flag === '--json') return prefix('--json=', noFiles(fieldsFor(line, value!)))
     const option = command.options.find(({ long }) => long === flag)
-    return option === undefined ? known([]) : prefix(`${flag}=`, await values(line, option, value!, open))
+    return option === undefined ? noFiles([]) : prefix(`${flag}=`, await values(line, option, value!, open))
   }
-  if (operands.length === 0 && !ended && command.commands.length > 0) return known(subcommands(line))
+  if (operands.length === 0 && !ended && command.commands.length > 0) return noFiles(subcommands(line))
   const argument = command.registeredArguments[operands.length] ?? command.registeredArguments.at(-1)
   const isLast = operands.length < command.registeredArguments.length || argument?.variadic
-  return argument !== undefined && isLast ? await values(line, argument, current, open) : known([])
+  return argument !== undefined && isLast ? await values(line, argument, current, open) : noFiles([])
 }
 
-function partsOf({ command, seen }: TypedLine, typed: string): Candidate[] {
+function fieldsFor({ command, seen }: TypedLine, typed: string): Candidate[] {
   const before = typed.slice(0, typed.lastIndexOf(',') + 1)
   const given = Object.fromEntries([...seen].map((option) => [option.attributeName(), true]))
   return fieldsOf(command, given)
@@ -141,27 +141,27 @@ function partsOf({ command, seen }: TypedLine, typed: string): Candidate[] {
     .map((field) => ({ value: `${before}${field}` }))
 }
 
-const known = (candidates: Candidate[]): Completion => ({ candidates, files: false })
+const noFiles = (candidates: Candidate[]): Completion => ({ candidates, files: false })
 
 const prefix = (text: string, { candidates, files }: Completion): Completion => ({
   files,
   candidates: candidates.map(({ value, description }) => ({ value: text + value, description })),
 })
 
-/** Own options first. Omits options that are already given and cannot be repeated. */
+/** Returns options that are unused or repeatable, with the global options last. */
 function optionsOf({ command, seen }: TypedLine): Candidate[] {
   const options = command
     .createHelp()
     .visibleOptions(command)
-    .filter((option) => !seen.has(option) || canComeAgain(option))
+    .filter((option) => !seen.has(option) || isRepeatable(option))
   return [
     ...options.filter(({ helpGroupHeading }) => helpGroupHeading === undefined),
     ...options.filter(({ helpGroupHeading }) => helpGroupHeading !== undefined),
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/** Repeatable options have a parser other than that of choices. */
-const canComeAgain = ({ variadic, parseArg, argChoices }: Option): boolean =>
+/** Repeatable options have a custom parser. Options with choices have the parser that commander adds. */
+const isRepeatable = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 
 function subcommands({ command, helping }: TypedLine): Candidate[] {
@@ -174,7 +174,7 @@ function subcommands({ command, helping }: TypedLine): Candidate[] {
   return [...below.filter(({ value }) => value !== 'help'), ...further]
 }
 
-/** Uses the declared choices, otherwise the name of the value: `<id>`, `<path>`, `<file>` and so on. */
+/** Completes with the declared choices, or depending on the name of the value, such as `<id>` or `<path>`. */
 async function values(
   line: TypedLine,
   wanted: Option | Argument,
@@ -182,30 +182,30 @@ async function values(
   open: () => Sources,
 ): Promise<Completion> {
   const { operands } = line
-  if (wanted.argChoices !== undefined) return known(wanted.argChoices.map((value) => ({ value })))
+  if (wanted.argChoices !== undefined) return noFiles(wanted.argChoices.map((value) => ({ value })))
   switch (nameOf(wanted)) {
     case 'file':
     case 'local':
       return { candidates: [], files: true }
     case 'profile':
-      return known(await open().profiles())
+      return noFiles(await open().profiles())
     case 'id':
-      return known((await open().sessions(current)).filter(({ value }) => !operands.includes(value)))
+      return noFiles((await open().sessions(current)).filter(({ value }) => !operands.includes(value)))
     case 'path':
-      return known(await open().paths(current))
+      return noFiles(await open().paths(current))
     case 'source':
     case 'target':
       return await placesToCopy(line, current, open)
     case 'exec-id':
-      return known(await open().commands())
+      return noFiles(await open().commands())
     case 'command':
       // The program may be anything on the sandbox's PATH.
-      return known(operands.length > 0 || current.includes('/') ? await open().paths(current) : [])
+      return noFiles(operands.length > 0 || current.includes('/') ? await open().paths(current) : [])
   }
-  return known([])
+  return noFiles([])
 }
 
-/** Operands of `cp`: a local path, or a path in the session before the colon. */
+/** Completes an operand of `cp`: a local path, or SESSION:PATH. */
 async function placesToCopy(line: TypedLine, current: string, open: () => Sources): Promise<Completion> {
   const [, session, path] = /^([^/:]*):(.*)$/s.exec(current) ?? []
   if (session === undefined || path === undefined) {
@@ -216,9 +216,9 @@ async function placesToCopy(line: TypedLine, current: string, open: () => Source
     }
   }
   if (session !== '') line.options.session = session
-  return prefix(`${session}:`, known(await open().paths(path)))
+  return prefix(`${session}:`, noFiles(await open().paths(path)))
 }
 
-/** `exec-id` for `<exec-id>`. */
+/** Returns `exec-id` for `<exec-id>`. */
 const nameOf = (wanted: Option | Argument): string =>
   'flags' in wanted ? (/[<[]([^>\].]+)/.exec(wanted.flags)?.[1] ?? '') : wanted.name()

@@ -1,9 +1,9 @@
-/** Completion scripts, which call `sandlot __complete` at every TAB. */
+/** Completion scripts, which call `sandlot __complete` for each TAB. */
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
-/** Cobra's convention: the last line of the reply is `:` and a sum of these. */
+/** As in Cobra, the last line of the reply is `:` and the sum of the directives. */
 export const directives = { noSpace: 2, noFiles: 4 } as const
 
 const bash = String.raw`# bash completion for sandlot: source <(sandlot completion bash)
@@ -37,7 +37,7 @@ _sandlot() {
   for line in "${'$'}{lines[@]}"; do
     value=${'$'}{line%%$'\t'*}
     line="${'$'}{value//:/\\:}:${'$'}{line#"$value"}"
-    # A folder goes on behind its slash.
+    # No space after a folder, because its path may continue.
     if [[ $value == */ ]]; then open+=("${'$'}{line//$'\t'/}"); else plain+=("${'$'}{line//$'\t'/}"); fi
   done
   ((${'$'}#plain)) && _describe -V sandlot plain

@@ -1,4 +1,4 @@
-/** Values from the service or the settings file. Failures give no values. */
+/** Completes with values from the service or the settings file. After a failure there are no values. */
 import { posix } from 'node:path'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -8,10 +8,10 @@ import { selectSession } from '../core/session.ts'
 import { Settings } from '../core/settings.ts'
 import type { Candidate, Sources } from './candidates.ts'
 
-/** The user is waiting at the prompt. */
+/** Short, because the user is waiting at the prompt. */
 const timeoutMs = 2_000
 
-/** @param options of the line, including settings */
+/** @param options on the command line, including settings */
 export function openSources(options: Record<string, string>): Sources {
   const settings = () => new Settings(options)
   const api = () => createApi(settings())
@@ -48,12 +48,12 @@ export function openSources(options: Record<string, string>): Sources {
   }
 }
 
-/** Whether a name identifies its session on a command line. */
+/** Whether the name can be used on a command line and identifies one session. */
 const isHandle = (name: string | null, sessions: Sandbox[]): name is string =>
   name !== null &&
   !/^-|^sbx_/.test(name) &&
   name === oneLine(name) &&
   sessions.filter((each) => each.name === name).length === 1
 
-const attempt = async (ask: () => Promise<Candidate[]>): Promise<Candidate[]> =>
-  (await withTimeout(timeoutMs, ask()).catch(() => undefined)) ?? []
+const attempt = async (load: () => Promise<Candidate[]>): Promise<Candidate[]> =>
+  (await withTimeout(timeoutMs, load()).catch(() => undefined)) ?? []

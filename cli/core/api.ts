@@ -1,4 +1,4 @@
-/** Typed calls of the service's routes. */
+/** Typed requests to the routes of the service. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { input, output, ZodType } from 'zod'
 import type { EndpointName, endpoints } from '../../shared/contract/index.ts'
@@ -22,7 +22,7 @@ import { version } from './version.ts'
 
 type Endpoints = typeof endpoints
 
-/** `{params: …}` where the route has parameters, `{}` where it has none; optional where all of it is. */
+/** `{params: …}` if the route has parameters, otherwise `{}`; optional if all parameters are. */
 type Part<Name extends EndpointName, Key extends 'params' | 'query' | 'body'> =
   Endpoints[Name] extends Record<Key, infer Schema extends ZodType>
     ? Record<never, never> extends input<Schema>
@@ -36,7 +36,7 @@ interface Common {
   token?: string
   headers?: Record<string, string>
   timeoutMs?: number
-  /** Request bytes, read again for each attempt. */
+  /** Request body; iterated again for each attempt. */
   bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 }
 
@@ -51,12 +51,12 @@ export type Reply<Name extends EndpointName> =
 export type Api = ReturnType<typeof createApi>
 
 /** Timeout of ordinary requests, retries included. */
-const answerMs = 30_000
+const requestTimeoutMs = 30_000
 /** Timeout of file searches, which the service ends after 30 s. */
-export const longestSearchMs = 45_000
+export const searchTimeoutMs = 45_000
 /** Delay before reporting that the service has not answered. */
-const silenceMs = 3_000
-/** A longer Retry-After is an error. */
+const slowMs = 3_000
+/** A rate limit with a longer Retry-After is reported as an error. */
 const shortWaitSeconds = 10
 /** Pauses between attempts after a failed connection. */
 const retryMs = [100, 400]
@@ -67,7 +67,7 @@ export interface RequestTrace {
   path: string
   status?: number
   problem?: string
-  /** Until the reply, or the head of a stream, arrived. */
+  /** Time until the reply, or the head of a streamed reply, was received. */
   ms: number
   requestId?: string
 }
@@ -81,7 +81,7 @@ export interface Waiting {
 
 /**
  * @param trace called after each request
- * @param waiting receives notes; without it, rate limits are not waited for
+ * @param waiting receives notes; without it, the client does not wait for rate limits
  */
 export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) => ({
   /** @throws {CliError} with the service's code, or a code of the client */
@@ -91,8 +91,8 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     const isStopping = ({ status }: HttpAnswer) =>
       status === 503 && 'idempotency-key' in call.outgoing.headers
     return await waitShortly(waiting, async () => {
-      const { answer, isRepeat } = await reportingSilence(waiting, call, () =>
-        exchangeAgain(send, call, isStopping),
+      const { answer, isRepeat } = await reportSlowReply(waiting, call, () =>
+        exchangeWithRetries(send, call, isStopping),
       )
       setServiceClock(answer.headers.date)
       if (isRepeat && wasDone(answer, call)) return undefined as Reply<Name>
@@ -108,16 +108,16 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     const call = await prepare(name, request, settings)
     const send = tracing(openExchange, ({ response }) => headOf(response), trace)
     return await waitShortly(waiting, async () => {
-      const { answer: opened } = await reportingSilence(waiting, call, () => exchangeAgain(send, call))
+      const { answer: opened } = await reportSlowReply(waiting, call, () => exchangeWithRetries(send, call))
       const { statusCode: status = 0, headers } = opened.response
       setServiceClock(headers.date)
       if (status >= 200 && status < 300) return opened
       readAnswer({ status, headers, text: await readText(opened.response) }, call)
-      throw new CliError('unexpected_answer', `${call.outgoing.url.origin} answered ${status}.`)
+      throw new CliError('unexpected_answer', `${call.outgoing.url.origin} replied with ${status}.`)
     })
   },
 
-  /** Address, headers and error handling for a WebSocket to a route. */
+  /** Returns address, headers and error handling for a request that the caller sends, such as a WebSocket. */
   async addressOf<Name extends EndpointName>(name: Name, request: Request<Name>) {
     const call = await prepare(name, request, settings)
     const { url, headers, method } = call.outgoing
@@ -141,7 +141,7 @@ interface Call {
 
 async function prepare(name: EndpointName, given: RequestInput, settings: Settings): Promise<Call> {
   const route: Route = routes[name]
-  const { params, query = {}, timeoutMs = answerMs } = given
+  const { params, query = {}, timeoutMs = requestTimeoutMs } = given
   const base = await settings.baseUrl()
   const headers = { ...(await headersFor(route, given, settings, base)), ...given.headers }
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => encodeId(String(params?.[name])))
@@ -163,14 +163,12 @@ function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' 
   if (length <= limits.bodyBytes) {
     return { headers: { 'content-type': 'application/json', 'content-length': String(length) }, body }
   }
-  throw new CliError(
-    'body_too_large',
-    `The request would have ${length} bytes; ${limits.bodyBytes} are allowed.`,
-    { hint: largeHint },
-  )
+  throw new CliError('body_too_large', `The request has ${length} bytes; the limit is ${limits.bodyBytes}.`, {
+    hint: largeHint,
+  })
 }
 
-/** `.` and `..` would change the path: URL parsing resolves them even when percent-encoded. */
+/** Rejects `.` and `..`, which the URL parser resolves even when they are percent-encoded. */
 function encodeId(id: string): string {
   if (id !== '' && id !== '.' && id !== '..') return encodeURIComponent(id)
   throw new CliError('usage', `${JSON.stringify(id)} is not an id.`)
@@ -195,7 +193,7 @@ function isRepeatable({ route: { repeat }, given: { query = {} }, outgoing: { he
   return repeat !== 'no'
 }
 
-/** Whether a repeated delete failed only because the first attempt had succeeded. */
+/** Whether a repeated delete failed because an earlier attempt had succeeded. */
 function wasDone({ status, text }: HttpAnswer, { route }: Call): boolean {
   if (route.repeat !== 'gone' || status !== 404) return false
   const value = parseJson(text)
@@ -203,7 +201,11 @@ function wasDone({ status, text }: HttpAnswer, { route }: Call): boolean {
 }
 
 const unknownOutcome = (error: CliError) =>
-  addStory(error, 'Whether this was done is not known.', 'Look before you try again: it may have been done.')
+  addStory(
+    error,
+    'The outcome of the request is unknown.',
+    'Check the state before you try again: it may have succeeded.',
+  )
 
 interface Head {
   status?: number | undefined
@@ -225,28 +227,28 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
   return async (outgoing) => {
     const { method, url } = outgoing
     const started = performance.now()
-    const say = (answer: Partial<RequestTrace>) =>
+    const report = (answer: Partial<RequestTrace>) =>
       trace({ method, path: url.pathname, ms: performance.now() - started, ...answer })
     try {
       const answer = await send(outgoing)
-      say(describe(answer))
+      report(describe(answer))
       return answer
     } catch (error) {
-      say({ problem: (error as Error).message })
+      report({ problem: (error as Error).message })
       throw error
     }
   }
 }
 
-/** Commands and uploads have longer timeouts and are expected to take long. */
-async function reportingSilence<T>(
+/** Requests with longer timeouts, such as commands and uploads, are expected to take long. */
+async function reportSlowReply<T>(
   waiting: Waiting | undefined,
   { outgoing: { url, timeoutMs } }: Call,
   work: () => Promise<T>,
 ): Promise<T> {
-  if (waiting === undefined || timeoutMs > longestSearchMs) return await work()
-  const words = `${url.origin} has not answered yet; waiting for ${timeoutMs / 1000} s at most.`
-  const timer = setTimeout(() => waiting.aside(words), silenceMs)
+  if (waiting === undefined || timeoutMs > searchTimeoutMs) return await work()
+  const text = `${url.origin} has not replied yet. Waiting up to ${timeoutMs / 1000} s.`
+  const timer = setTimeout(() => waiting.aside(text), slowMs)
   try {
     return await work()
   } finally {
@@ -260,8 +262,9 @@ async function waitShortly<T>(waiting: Waiting | undefined, attempt: () => Promi
       return await attempt()
     } catch (error) {
       const seconds = shortWaitOf(error)
-      if (waiting === undefined || seconds === undefined || waited + seconds > answerMs / 1000) throw error
-      waiting.note(`sandlot: ${(error as CliError).message}\nWaiting, ${seconds} s at most.`)
+      if (waiting === undefined || seconds === undefined || waited + seconds > requestTimeoutMs / 1000)
+        throw error
+      waiting.note(`sandlot: ${(error as CliError).message}\nWaiting up to ${seconds} s.`)
       waited += seconds
       await sleep(seconds * 1000)
     }
@@ -275,24 +278,24 @@ function shortWaitOf(error: unknown): number | undefined {
 }
 
 /**
- * @param mayPass whether to retry after this reply, such as that of a process that is stopping
+ * @param mayPass whether to retry after this reply, such as the 503 of a process that is shutting down
  * @returns the reply, and whether an earlier attempt may have reached the service
  */
-async function exchangeAgain<T>(
+async function exchangeWithRetries<T>(
   send: (outgoing: Exchange) => Promise<T>,
   call: Call,
   mayPass: (answer: T) => boolean = () => false,
 ): Promise<{ answer: T; isRepeat: boolean }> {
   const { outgoing } = call
   const end = performance.now() + outgoing.timeoutMs
-  const left = () => ({ ...outgoing, timeoutMs: Math.max(1, Math.ceil(end - performance.now())) })
+  const remaining = () => ({ ...outgoing, timeoutMs: Math.max(1, Math.ceil(end - performance.now())) })
   let isRepeat = false
   for (let tries = 0; ; tries++) {
     const pause = retryMs[tries]
     // Evaluated after the attempt, which may use up the whole timeout.
     const isLast = () => pause === undefined || performance.now() + pause >= end
     try {
-      const answer = await send(left())
+      const answer = await send(remaining())
       if (!mayPass(answer) || isLast()) return { answer, isRepeat }
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error
@@ -316,19 +319,18 @@ function readAnswer({ status, headers, text: body }: HttpAnswer, { route, given,
 }
 
 export const notSandlot = (origin: string, status: number) =>
-  new CliError('unexpected_answer', `${origin} answered ${status}, but not as Sandlot does.`, {
-    hint: 'Is this the address of the service? `sandlot config show` tells where it comes from.',
+  new CliError('unexpected_answer', `${origin} replied with ${status}, but not like a Sandlot service.`, {
+    hint: 'Check the address: `sandlot config show` shows where it comes from.',
     details: { status },
   })
 
 const redirected = (status: number, location: string | undefined, origin: string) =>
   new CliError(
     'redirected',
-    `${origin} answered with a redirect (${status}) to ${location ?? 'nowhere'}. It is not followed: the credentials would go along.`,
-    { hint: 'If that is the right address, save it: `sandlot config set-url URL`.', details: { status } },
+    `${origin} redirects (${status}) to ${location ?? 'an unknown address'}. Redirects are not followed, because they would forward the credentials.`,
+    { hint: 'If that address is correct, save it with `sandlot config set-url URL`.', details: { status } },
   )
 
-/** Returns the rows of all pages. */
 export async function allPages<T>(
   ask: (page: {
     limit: 100

@@ -1,4 +1,4 @@
-/** Runs the checks of a doctor and reports each result. */
+/** Runs the checks of the doctor commands and reports each result. */
 import { type CliError, describeError, exitCodes } from './errors.ts'
 
 export interface Check {
@@ -11,7 +11,7 @@ export interface Check {
 
 export type Checks = ReturnType<typeof startChecks>
 
-export function startChecks(say: (text: string) => unknown) {
+export function startChecks(report: (text: string) => unknown) {
   const done: Check[] = []
   let failure: CliError | undefined
   return {
@@ -19,25 +19,25 @@ export function startChecks(say: (text: string) => unknown) {
     /** Exit code of the first failed check; 0 if none failed. */
     exitCode: (): number => failure?.exitCode ?? exitCodes.done,
     /**
-     * @param look returns a description of the result, and throws if the check fails
+     * @param run returns a description of the result, and throws if the check fails
      * @returns whether the check passed
      */
-    async check(name: string, look: () => string | Promise<string>): Promise<boolean> {
+    async check(name: string, run: () => string | Promise<string>): Promise<boolean> {
       const started = performance.now()
-      const tell = (ok: boolean, detail: string, next: string | null) => {
+      const finish = (ok: boolean, detail: string, next: string | null) => {
         const check = { name, ok, detail, ms: Math.round(performance.now() - started), next }
         done.push(check)
-        say(describe(check))
+        report(describe(check))
         return ok
       }
       try {
-        return tell(true, await look(), null)
+        return finish(true, await run(), null)
       } catch (error) {
         const problem = describeError(error)
-        // One cause may fail several checks; report it once.
+        // A cause that fails several checks is reported once.
         if (done.some(({ ok, detail }) => !ok && detail === problem.message)) return false
         failure ??= problem
-        return tell(false, problem.message, problem.hint ?? null)
+        return finish(false, problem.message, problem.hint ?? null)
       }
     },
   }

@@ -1,16 +1,16 @@
-/** Shared options of commands, and the adapter from commander to a handler. */
+/** Options that commands share, and the adapter from commander to a handler. */
 import { type Command, Option } from 'commander'
 import { type Api, createApi, type Trace } from './api.ts'
 import { type ColorChoice, colorChoices } from './drawing.ts'
 import { CliError } from './errors.ts'
-import { assertKnownFields, type JsonShape, readFields } from './json-fields.ts'
+import { assertFieldsExist, type JsonShape, readFields } from './json-fields.ts'
 import { createOutput, type Output, type OutputOptions } from './output.ts'
 import { readCount } from './parse.ts'
 import { type Ask, createAsk } from './prompt.ts'
 import { selectSession } from './session.ts'
 import { Settings } from './settings.ts'
 
-/** Exported by each command file. */
+/** Each command file exports such a function as `define`. */
 export type Define = (
   command: Command,
   exitWith: (code: number) => void,
@@ -28,7 +28,7 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
-  /** For requests that do not go through `api`. */
+  /** For requests to other addresses, which need another `Api`. */
   trace: Trace | undefined
   output: Output
   ask: Ask
@@ -53,9 +53,9 @@ export interface CommonOptions {
   session?: string
 }
 
-/** `--json` and `--json=FIELDS`. Commander would take the next word as an optional value. */
+/** `--json` and `--json=FIELDS`. Commander would also accept the next word as the optional value. */
 class JsonOption extends Option {
-  /** Commander passes each word as typed. */
+  /** Commander calls this with each word of the command line. */
   is(word: string): boolean {
     const [, fields] = /^--json=(.*)$/s.exec(word) ?? []
     if (fields === undefined && word !== '--json') return false
@@ -72,21 +72,21 @@ export function addCommonOptions(command: Command): void {
   const options = [
     new JsonOption(
       '--json',
-      'print one JSON object, errors too; --json=FIELD,FIELD.PATH prints only these parts',
+      'print one JSON object, also for errors; --json=FIELD,FIELD.PATH prints only these fields',
     ),
-    new Option('-q, --quiet', 'print no notes on stderr, and only the ids of a list'),
-    new Option('--no-input', 'never ask: fail at once, and say which option to give'),
+    new Option('-q, --quiet', 'print no notes on stderr, and only the ids of lists'),
+    new Option('--no-input', 'never prompt: fail and name the option to use instead'),
     new Option('-y, --yes', 'answer every yes-or-no question with yes'),
-    new Option('--debug', 'show each request with its time and id, and no secrets'),
+    new Option('--debug', 'show each request with its duration and id, without secrets'),
     new Option(
       '--color <when>',
-      'when to use colours; by default the terminal, FORCE_COLOR and NO_COLOR decide',
+      'when to use colors; by default depends on the terminal, FORCE_COLOR and NO_COLOR',
     ).choices(colorChoices),
-    new Option('--profile <name>', 'take the settings of this profile; SANDLOT_PROFILE does the same'),
+    new Option('--profile <name>', 'use the settings of this profile; also SANDLOT_PROFILE'),
     new Option('--url <url>', 'the base address of the service'),
     new Option(
       '--api-key <key>',
-      'the API key; other users of this machine can see it here, but not in SANDLOT_API_KEY',
+      'the API key; other users of this machine can see it, unlike SANDLOT_API_KEY',
     ),
   ]
   for (const option of options) command.addOption(option.helpGroup(globalGroup))
@@ -104,8 +104,8 @@ export interface PageOptions {
 
 export const addPageOptions = (command: Command): Command =>
   command
-    .option('--limit <count>', 'how many to list at most, up to 100', '100')
-    .option('--cursor <cursor>', 'go on where the last page ended')
+    .option('--limit <count>', 'the maximum number of entries, up to 100', '100')
+    .option('--cursor <cursor>', 'continue after the previous page')
 
 /** @throws {CliError} `usage` */
 export const readPage = ({ limit, cursor }: PageOptions) => ({ limit: readCount(limit, '--limit'), cursor })
@@ -123,7 +123,7 @@ interface Declaration<Options> {
   declare?(command: Command): unknown
   notes?: string
   examples: string[]
-  /** Fields of the result, known before the command runs. */
+  /** Fields of the result. `--json=FIELDS` is checked against them before the command runs. */
   fields?: readonly string[] | ((options: Options) => readonly string[])
   /** Name of the result's list; `data` by default. */
   list?: string
@@ -135,12 +135,12 @@ interface Declaration<Options> {
 /** Builds a command from its declaration. */
 export function defineCommand<Options extends object>(declaration: Declaration<Options>): Define {
   const { declare, notes = '', examples: lines, fields, list, makesProfile = false, handle } = declaration
-  const known = (options: Options) => (typeof fields === 'function' ? fields(options) : fields)
+  const fieldNames = (options: Options) => (typeof fields === 'function' ? fields(options) : fields)
   return (command, exitWith, describeProgram) => {
     declare?.(command)
     if (notes !== '') command.addHelpText('after', notes)
     examples.set(command, lines)
-    fieldsFor.set(command, (options) => known(options as Options))
+    fieldsFor.set(command, (options) => fieldNames(options as Options))
     command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}`)
     command.addHelpText('after', () => {
       const names = fieldsOf(command, optionsOf<Options>(command))
@@ -148,7 +148,7 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
     })
     command.action(async () => {
       const options = optionsOf<Options & CommonOptions>(command)
-      const names = known(options)
+      const names = fieldNames(options)
       const output = createOutput(outputOptionsOf(options, names && { fields: names, list }))
       const settings = new Settings(options, process.env, { mayBeNew: makesProfile, warn: output.note })
       const trace = options.debug ? output.trace : undefined
@@ -157,8 +157,8 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
       const session = (typed?: string) => selectSession(settings, api, typed)
       const { args } = command
       try {
-        const own = { command, args, options, settings, api, trace, output, ask, session }
-        await handle({ ...own, exitWith, describeProgram })
+        const context = { command, args, options, settings, api, trace, output, ask, session }
+        await handle({ ...context, exitWith, describeProgram })
       } catch (error) {
         if (!(error instanceof CliError)) throw error
         if (error.details.errors === undefined) throw error
@@ -172,11 +172,11 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
 /** @throws {CliError} `usage` for unknown fields */
 function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape | undefined): OutputOptions {
   const fields = typeof json === 'string' ? readFields(json) : undefined
-  if (fields !== undefined && shape !== undefined) assertKnownFields(fields, shape.fields)
+  if (fields !== undefined && shape !== undefined) assertFieldsExist(fields, shape.fields)
   return { json: json !== undefined, fields, shape, quiet: quiet === true, color }
 }
 
-/** Values after the command's name win over values before it, and both over defaults. */
+/** Values after the command's name override values before it, and both override defaults. */
 export function optionsOf<Options extends object>(command: Command): Options {
   const line = [command.parent?.parent, command.parent, command].filter((each) => each != null)
   const given = line.flatMap((each) =>

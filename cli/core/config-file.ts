@@ -1,8 +1,8 @@
 /**
- * The settings file: TOML, mode 0600 in a 0700 folder, replaced atomically. Unknown entries and comments are
- * kept. A file that does not parse is never changed.
+ * The settings file: TOML, mode 0600 in a folder of mode 0700, replaced atomically. Unknown entries and comments are
+ * preserved. A file that does not parse is never changed.
  */
-// Synchronous, because loading node:fs/promises would slow the start by 8 ms.
+// Synchronous, because loading node:fs/promises takes 8 ms.
 import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -23,13 +23,13 @@ export function readConfig(file: string): Config {
   const text = readText(file)
   const values = tryToParse(text)
   if (!(values instanceof Error)) return { text, values }
-  throw new CliError('settings_broken', `The settings file ${file} is not valid TOML, and was not changed.`, {
-    hint: `${firstLine(values.message)} Fix the file, or move it away.`,
+  throw new CliError('settings_broken', `The settings file ${file} is not valid TOML and was not changed.`, {
+    hint: `${firstLine(values.message)} Fix or remove the file.`,
   })
 }
 
 /**
- * @returns undefined if there is no such profile
+ * @returns undefined if the profile does not exist
  * @throws {CliError} `settings_broken`
  */
 export function readProfile({ values }: Config, name: string, file: string): TomlTable | undefined {
@@ -53,7 +53,7 @@ export type Changes = Record<string, string | undefined>
 
 /**
  * @param decide returns the changes for the current values, or undefined to save nothing
- * @param profile by default the top level of the file
+ * @param profile undefined for the top level of the file
  * @returns the values before the change, or undefined if nothing was saved
  * @throws {CliError} `settings_broken` if the file cannot be parsed or written
  */
@@ -65,9 +65,9 @@ export function saveConfig(
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     chmodSync(dirname(file), 0o700)
-    // Keep symbolic links, which dotfile repositories use.
+    // Symbolic links are kept, because dotfile repositories use them.
     const target = followLinks(file)
-    // Serializes with other clients between reading and writing.
+    // No other client may write between the read and the write.
     using _ = lockFile(target)
     const config = readConfig(file)
     const saved = (profile === undefined ? config.values : readProfile(config, profile, file)) ?? {}
@@ -100,7 +100,7 @@ function readText(file: string): string {
 }
 
 /**
- * Edits single lines to keep comments. If that does not give the wanted values, writes the file again without
+ * Edits single lines to keep comments. If the result does not have the expected values, rewrites the file without
  * comments.
  */
 function change({ text, values }: Config, changes: Changes, profile?: string): string {
@@ -127,8 +127,8 @@ const merge = (table: TomlTable, changes: Changes): TomlTable =>
   )
 
 /**
- * Changes a key of the profile's table or, without a profile, of the lines before the first table. toml-patch
- * would put a new key between a table and the comment above it.
+ * Changes a key of the profile's table or, without a profile, of the lines before the first table. toml-patch is not
+ * used, because it would insert a new key between a table and the comment above it.
  * @param line undefined removes the key
  */
 function changeLine(

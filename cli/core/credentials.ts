@@ -1,6 +1,6 @@
 /**
- * Reads the account's email and password from options, stdin or a hidden prompt. They are never stored; `login`
- * stores a token.
+ * Reads the account's email address and password from options, stdin or a prompt without echo. They are never stored:
+ * `login` stores a token.
  */
 import type { Command } from 'commander'
 import { limits } from '../../shared/contract/limits.ts'
@@ -25,7 +25,7 @@ export interface Credentials {
 }
 
 export const addCredentialOptions = (command: Command, fromStdin = 'read the password from stdin'): Command =>
-  command.option('--email <email>', 'email address of the account').option('--password-stdin', fromStdin)
+  command.option('--email <email>', 'the email address of the account').option('--password-stdin', fromStdin)
 
 /** @throws {CliError} `usage` if something is missing and cannot be asked for */
 export async function readCredentials(asking: Asking): Promise<Credentials> {
@@ -34,36 +34,36 @@ export async function readCredentials(asking: Asking): Promise<Credentials> {
 }
 
 /**
- * Credentials of a new account. Checks the address before asking for the password, which is typed twice.
+ * Reads the credentials of a new account. Checks the address before prompting for the password, which is typed twice.
  * @throws {CliError} `usage`
  */
 export async function readNewCredentials(asking: Asking): Promise<Credentials> {
   warnOfPassword(asking)
   const { options } = asking
   const email = await readEmail(asking)
-  const wrong = looksLikeEmail(email)
-  if (wrong !== true) throw new CliError('usage', wrong)
+  const valid = validateEmail(email)
+  if (valid !== true) throw new CliError('usage', valid)
   const isTyped = options.password === undefined && !options.passwordStdin
   return { email, password: isTyped ? await askTwice(asking, 'Password') : await readPassword(asking) }
 }
 
-/** A rough check; the service validates addresses. */
-const looksLikeEmail = (text: string): true | string =>
+/** A rough check that catches typing errors; the service validates the address. */
+const validateEmail = (text: string): true | string =>
   /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/.test(text.trim()) || `${JSON.stringify(text)} is not an email address.`
 
 function warnOfPassword({ options, output }: Asking): void {
   if (options.password !== undefined && options.passwordStdin) {
-    throw new CliError('usage', '--password and --password-stdin do not go together.')
+    throw new CliError('usage', '--password and --password-stdin are mutually exclusive.')
   }
   if (options.password !== undefined) {
     output.note(
-      'Warning: --password shows up in the process list and the shell history; --password-stdin does not.',
+      'Warning: --password is visible in the process list and the shell history. Use --password-stdin instead.',
     )
   }
 }
 
 export const readEmail = async ({ options, ask }: Asking): Promise<string> =>
-  options.email ?? (await ask.text('Email', both, looksLikeEmail))
+  options.email ?? (await ask.text('Email', both, validateEmail))
 
 /**
  * Reads the current and the new password. The new one is typed twice, or is the second line of stdin.
@@ -75,27 +75,27 @@ export async function readNewPassword(asking: Asking): Promise<{ password: strin
   if (options.passwordStdin) {
     const [current = '', newPassword = '', ...more] = password.split(/\r?\n/)
     if (current !== '' && newPassword !== '' && more.length === 0) return { password: current, newPassword }
-    throw new CliError('usage', 'stdin must hold two lines: the password, then the new one.')
+    throw new CliError('usage', 'stdin must contain two lines: the current password, then the new one.')
   }
   return { password, newPassword: await askTwice(asking, 'New password') }
 }
 
-/** Repeats instead of failing, so that the user never types a password into the shell. */
-async function askTwice({ ask, output }: Asking, what: string): Promise<string> {
+/** Asks again after a mismatch: if the command failed, the user might type the password into the shell. */
+async function askTwice({ ask, output }: Asking, label: string): Promise<string> {
   for (;;) {
-    const password = await ask.hidden(what, both, isLongEnough)
-    if ((await ask.hidden(`${what}, again`, both)) === password) return password
-    output.note('The two differ. Once more, please.')
+    const password = await ask.hidden(label, both, isLongEnough)
+    if ((await ask.hidden(`${label}, again`, both)) === password) return password
+    output.note('The passwords do not match. Try again.')
   }
 }
 
-const { least } = limits.passwordCharacters
+const { min: least } = limits.passwordCharacters
 const isLongEnough = (password: string): true | string =>
   password.length >= least || `It must have at least ${least} characters.`
 
 type Token = Reply<'logIn'>['token']
 
-/** Returns the token that `sandlot login` saved, or a new one for this run. */
+/** Returns the token that `sandlot login` saved, or a new one that is not saved. */
 export async function logIn(invocation: Invocation<CredentialOptions>): Promise<Token> {
   await invocation.settings.baseUrl()
   const kept = await keptToken(invocation)
@@ -117,7 +117,7 @@ export async function keptToken({
     return token
   } catch (error) {
     if (describeError(error).exitCode !== exitCodes.credentials) throw error
-    // A password change elsewhere invalidates it.
+    // A password change on another machine revokes the token.
     await settings.forgetLogin(token)
     return undefined
   }
@@ -127,9 +127,9 @@ async function readPassword({ options, ask, output }: Asking): Promise<string> {
   if (options.password !== undefined) return options.password
   if (!options.passwordStdin) return ask.hidden('Password', both)
   if (process.stdin.isTTY)
-    throw new CliError('usage', '--password-stdin reads from a pipe, and stdin is a terminal.')
-  // The pipe added the last newline.
+    throw new CliError('usage', '--password-stdin reads a pipe, but stdin is a terminal.')
+  // Programs such as echo add a newline.
   const password = decodeUtf8(await readInput(output.note))?.replace(/\r?\n$/, '')
-  if (password === undefined || password === '') throw new CliError('usage', 'stdin holds no password.')
+  if (password === undefined || password === '') throw new CliError('usage', 'stdin contains no password.')
   return password
 }

@@ -1,17 +1,16 @@
-/** Describes why sessions end. */
 import type { DestroyReason, Sandbox } from '../../shared/contract/sandboxes.ts'
 
 const reasons: Record<DestroyReason, string> = {
   requested: 'it was destroyed on request',
-  expired: 'its time was up',
+  expired: 'its TTL has expired',
   start_failed: 'it could not be started',
   suspended: 'the account was suspended',
-  pod_failed: 'its machine failed',
+  pod_failed: 'its pod failed',
 }
 
 /** Unknown reasons are returned unchanged. */
 export const describeDestroyReason = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
-  reason === null ? 'no reason is known' : (reasons[reason] ?? reason)
+  reason === null ? 'the reason is unknown' : (reasons[reason] ?? reason)
 
 /** @returns undefined if the command did not end with its session */
 export const destroyReasonOf = ({

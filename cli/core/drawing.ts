@@ -1,9 +1,9 @@
-/** Terminal features: colors, progress lines, the picker. */
+/** Decides whether colors, progress lines and the picker are available. */
 
 export const colorChoices = ['auto', 'always', 'never'] as const
 export type ColorChoice = (typeof colorChoices)[number]
 
-/** --color wins over FORCE_COLOR, FORCE_COLOR over NO_COLOR. */
+/** --color overrides FORCE_COLOR, which overrides NO_COLOR. */
 export function wantsColor(stream: NodeJS.WriteStream, choice: ColorChoice = 'auto'): boolean {
   if (choice !== 'auto') return choice === 'always'
   const { FORCE_COLOR: force = '', NO_COLOR: no = '', TERM: terminal } = process.env
@@ -15,7 +15,6 @@ export function wantsColor(stream: NodeJS.WriteStream, choice: ColorChoice = 'au
 export const canAnimate = (): boolean =>
   process.stderr.isTTY === true && process.env.TERM !== 'dumb' && (process.env.CI ?? '') === ''
 
-/** Whether the picker can run. */
 export const canDraw = (): boolean =>
   process.stdin.isTTY === true && process.stdout.isTTY === true && process.env.TERM !== 'dumb'
 

@@ -28,7 +28,7 @@ interface Change {
 /** Prints the change as a diff. @throws {CliError} as {@link changeByHand} */
 export async function editByHand({ output, ...editing }: RemoteFile & { output: Output }): Promise<void> {
   if (!process.stdin.isTTY || output.json) {
-    throw new CliError('usage', 'An editor needs a terminal. Give --old and --new.')
+    throw new CliError('usage', 'An editor needs a terminal. Use --old and --new instead.')
   }
   const change = await changeByHand(editing)
   if (!change) return output.note('Nothing was changed.')
@@ -39,7 +39,7 @@ export async function editByHand({ output, ...editing }: RemoteFile & { output: 
 /**
  * Opens the file in the user's editor and uploads the result.
  * @returns undefined if nothing changed
- * @throws {CliError} also if the file changed in the session in the meantime
+ * @throws {CliError} also if the file in the session changed during the edit
  */
 export async function changeByHand({ api, id, path, settings }: RemoteFile): Promise<Change | undefined> {
   const before = await download(api, id, path)
@@ -49,7 +49,7 @@ export async function changeByHand({ api, id, path, settings }: RemoteFile): Pro
   try {
     writeFileSync(file, before, { mode: 0o600 })
     const code = await run(['/bin/sh', '-c', `${settings.editor()} "$1"`, 'sh', file])
-    if (code !== 0) throw new CliError('failed', `The editor ended with ${code}; nothing was written.`)
+    if (code !== 0) throw new CliError('failed', `The editor exited with ${code}. Nothing was written.`)
     const after = readFileSync(file)
     if (after.equals(before)) return undefined
     try {
@@ -57,7 +57,7 @@ export async function changeByHand({ api, id, path, settings }: RemoteFile): Pro
     } catch (error) {
       keep = true
       throw error instanceof CliError
-        ? addStory(error, 'The file was not written.', `What you wrote is in ${file}.`)
+        ? addStory(error, 'The file was not written.', `Your version is saved in ${file}.`)
         : error
     }
     return { before, after }
@@ -70,7 +70,10 @@ async function download(api: Api, id: string, path: string): Promise<Buffer> {
   const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path } })
   if (Number(response.headers['content-length']) > limits.editBytes) {
     response.destroy()
-    throw new CliError('failed', `${path} is too large to edit; files get and files put take any size.`)
+    throw new CliError(
+      'failed',
+      `${path} is too large to edit. Use \`sandlot files get\` and \`sandlot files put\`.`,
+    )
   }
   return await buffer(response).catch((error) => Promise.reject(fail(error)))
 }

@@ -17,8 +17,8 @@ export const exitCodes = {
   interrupted: 130,
 } as const
 
-/** Codes that only the client uses. */
-const ownCodes = {
+/** Codes of the client, in addition to those of the API. */
+const clientCodes = {
   usage: exitCodes.usage,
   address_refused: exitCodes.usage,
   settings_broken: exitCodes.usage,
@@ -38,7 +38,7 @@ const ownCodes = {
   failed: exitCodes.failed,
 } as const
 
-/** Exit codes by HTTP status, also for codes that this version does not know. */
+/** Exit codes by HTTP status, also for error codes that this version does not know. */
 const statusCodes: Record<number, number> = {
   400: exitCodes.usage,
   401: exitCodes.credentials,
@@ -50,16 +50,16 @@ const statusCodes: Record<number, number> = {
   429: exitCodes.rateLimit,
 }
 
-/** Codes whose exit code differs from that of their status. */
+/** Error codes whose exit code differs from that of their status. */
 const exceptions: Partial<Record<ErrorCode, number>> = {
   command_not_allowed: exitCodes.failed,
   permission_denied: exitCodes.failed,
   read_only: exitCodes.failed,
-  no_space: exitCodes.failed,
+  disk_full: exitCodes.failed,
   sandbox_exhausted: exitCodes.failed,
   host_not_allowed: exitCodes.usage,
   body_too_large: exitCodes.usage,
-  body_too_slow: exitCodes.service,
+  request_timeout: exitCodes.service,
   api_key_limit_reached: exitCodes.quota,
   concurrent_sandbox_limit_reached: exitCodes.quota,
   monthly_usage_limit_reached: exitCodes.quota,
@@ -73,7 +73,7 @@ interface Extras {
   exitCode?: number | undefined
 }
 
-/** A failure to report to the user. `code` is one of the API's or of `ownCodes`. */
+/** A failure to report to the user. `code` is a code of the API or of the client. */
 export class CliError extends Error {
   override name = 'CliError'
   readonly code: string
@@ -81,7 +81,7 @@ export class CliError extends Error {
   readonly hint: string | undefined
   readonly details: Record<string, unknown>
 
-  constructor(code: keyof typeof ownCodes | (string & {}), message: string, extras: Extras = {}) {
+  constructor(code: keyof typeof clientCodes | (string & {}), message: string, extras: Extras = {}) {
     super(message)
     this.code = code
     this.exitCode = extras.exitCode ?? exitCodeFor(code, Number(extras.details?.status))
@@ -96,14 +96,17 @@ export class CliError extends Error {
   }
 }
 
-export const largeHint = '`sandlot files put` and `sandlot cp` carry files of any size.'
+export const largeHint = 'Use `sandlot files put` or `sandlot cp` for files of any size.'
 
 export function describeError(error: unknown): CliError {
   if (error instanceof CliError) return error
-  return new CliError('failed', `The client itself failed: ${error instanceof Error ? error.message : error}`)
+  return new CliError(
+    'failed',
+    `The client failed unexpectedly: ${error instanceof Error ? error.message : error}`,
+  )
 }
 
-/** Returns a copy whose message begins with `story`. */
+/** Returns a copy whose message starts with `story`. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
   addHint(error, hint, `${story} ${error.message}`)
 
@@ -111,10 +114,10 @@ export const addStory = (error: CliError, story: string, hint: string): CliError
 export const addHint = (error: CliError, hint: string, message = error.message): CliError =>
   error.with({ message, hint: error.hint === undefined ? hint : `${hint}\n${error.hint}` })
 
-function exitCodeFor(code: string, answered: number): number {
-  if (Object.hasOwn(ownCodes, code)) return ownCodes[code as keyof typeof ownCodes]
+function exitCodeFor(code: string, replyStatus: number): number {
+  if (Object.hasOwn(clientCodes, code)) return clientCodes[code as keyof typeof clientCodes]
   const isKnown = Object.hasOwn(errors, code)
-  const status = isKnown ? errors[code as ErrorCode].status : answered
+  const status = isKnown ? errors[code as ErrorCode].status : replyStatus
   const exception = isKnown ? exceptions[code as ErrorCode] : undefined
   return exception ?? statusCodes[status] ?? (status >= 500 ? exitCodes.service : exitCodes.failed)
 }

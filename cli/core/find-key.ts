@@ -3,7 +3,7 @@ import { type Api, allPages } from './api.ts'
 import { CliError, describeError, exitCodes } from './errors.ts'
 import type { Settings } from './settings.ts'
 
-/** @returns undefined if no key is configured, or if it no longer works */
+/** @returns undefined if no key is configured, or if the key is no longer valid */
 export async function findCurrentKeyId(settings: Settings, api: Api): Promise<string | undefined> {
   if ((await settings.findKey(await settings.baseUrl())) === undefined) return undefined
   try {
@@ -15,7 +15,7 @@ export async function findCurrentKeyId(settings: Settings, api: Api): Promise<st
   }
 }
 
-/** Resolves a name to a key id. Words that begin with `key_` are ids and are not looked up. */
+/** Resolves a name to a key id. Text that starts with `key_` is an id and is not looked up. */
 export async function findKeyId(typed: string, api: Api, token: string): Promise<string> {
   if (typed.startsWith('key_')) return typed
   const keys = await allPages((query) => api.call('listApiKeys', { query, token }))
@@ -32,7 +32,7 @@ export async function findKeyId(typed: string, api: Api, token: string): Promise
     'several_keys',
     [`Several API keys have the name ${JSON.stringify(typed)}:`, ...lines].join('\n'),
     {
-      hint: 'Give the id of one of them.',
+      hint: 'Use the id of one of them.',
     },
   )
 }

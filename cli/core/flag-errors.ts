@@ -1,13 +1,13 @@
-/** Rewrites the service's field errors in terms of the command line's options. */
+/** Rewrites field errors of the service in terms of command-line options. */
 import type { Command } from 'commander'
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
 
-/** Fields whose option has another name, apart from units. */
+/** Fields whose option name differs in more than the unit. */
 const otherNames: Record<string, string> = { expires_at: 'ttl', start_line: 'lines', end_line: 'lines' }
 const unit = /_(ms|seconds)$/
-/** Longer values are not repeated. */
+/** Longer values are omitted from the message. */
 const shownCharacters = 60
 
 /** @returns a copy that names options and arguments instead of fields */
@@ -29,10 +29,10 @@ function describe(path: string, message: string, command: Command): string {
   const { flag, value } = place
   const isShown = typeof value === 'string' && value.length <= shownCharacters && field !== 'password'
   const words = [flag, ...below, ...(isShown ? [shellWord(value)] : [])].join(' ')
-  const says = unit.test(field)
+  const predicate = unit.test(field)
     ? message.replace(/\d+$/, (number) => showSpan(field, Number(number)))
     : message
-  return /^must /.test(says) ? `${words} ${says}` : `${words}: ${says}`
+  return /^must /.test(predicate) ? `${words} ${predicate}` : `${words}: ${predicate}`
 }
 
 function findPlace(name: string, command: Command): { flag: string; value: unknown } | undefined {

@@ -1,12 +1,12 @@
-/** Formats `--help`: a command's own options in full, and the common ones by name. */
+/** Formats `--help`. */
 import { type Command, Help, type Option } from 'commander'
 import { globalGroup } from './command.ts'
 
 const isGlobal = ({ helpGroupHeading }: Option): boolean => helpGroupHeading === globalGroup
 
 /**
- * Commander's format, with the common options at the end: described for the program, only named for its
- * commands.
+ * Uses commander's format, with the common options at the end: described in the help of the program, and only listed
+ * in the help of its commands.
  */
 export function formatHelp(command: Command, helper: Help): string {
   const isProgram = command.parent === null
@@ -16,7 +16,7 @@ export function formatHelp(command: Command, helper: Help): string {
     visibleOptions: () => options.filter((option) => !last.includes(option)),
   })
   const text = Help.prototype.formatHelp.call(own, command, own)
-  const end = isProgram ? inWords(command, helper, last) : byName(helper, last)
+  const end = isProgram ? describeOptions(command, helper, last) : listOptions(helper, last)
   return `${text}\n${end}\n`
 }
 
@@ -24,7 +24,7 @@ export function formatHelp(command: Command, helper: Help): string {
 export const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
 
-function inWords(command: Command, helper: Help, options: Option[]): string {
+function describeOptions(command: Command, helper: Help, options: Option[]): string {
   const width = helper.padWidth(command, helper)
   const items = options.map((option) =>
     helper.formatItem(helper.optionTerm(option), width, helper.optionDescription(option), helper),
@@ -32,8 +32,8 @@ function inWords(command: Command, helper: Help, options: Option[]): string {
   return ['Options of every command:', ...items].join('\n')
 }
 
-function byName(helper: Help, options: Option[]): string {
+function listOptions(helper: Help, options: Option[]): string {
   const names = options.map(({ long }) => long).join(' ')
-  const words = `Options of every command, which sandlot --help describes: ${names}`
+  const words = `Options of every command, described in sandlot --help: ${names}`
   return helper.boxWrap(words, helper.helpWidth ?? 80)
 }

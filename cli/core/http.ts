@@ -1,4 +1,4 @@
-/** One HTTP exchange over node:http(s), which loads 8 ms faster than fetch. Redirects are not followed. */
+/** One HTTP exchange with node:http(s), which loads 8 ms faster than fetch. Redirects are not followed. */
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { CliError } from './errors.ts'
 
@@ -6,9 +6,9 @@ export interface Exchange {
   url: URL
   method: string
   headers: Record<string, string>
-  /** Bytes are read again for each attempt. */
+  /** Iterated again for each attempt. */
   body?: string | AsyncIterable<Uint8Array> | Iterable<Uint8Array> | undefined
-  /** For the whole exchange once connected; for a streamed reply, until its head. */
+  /** Covers the whole exchange, or for a streamed reply the time until its head is received. */
   timeoutMs: number
 }
 
@@ -31,13 +31,13 @@ export class ConnectionError extends CliError {
 
 const connectMs = 10_000
 /** Node fires longer timers immediately. */
-const longestTimerMs = 2 ** 31 - 1
+const maxTimerMs = 2 ** 31 - 1
 
 /** @throws {ConnectionError} */
 export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   const { timeoutMs } = exchange
   const { response, fail } = await openExchange(exchange)
-  const timer = setTimeout(() => response.destroy(timeout(timeoutMs)), Math.min(timeoutMs, longestTimerMs))
+  const timer = setTimeout(() => response.destroy(timeout(timeoutMs)), Math.min(timeoutMs, maxTimerMs))
   try {
     return { status: response.statusCode ?? 0, headers: response.headers, text: await readText(response) }
   } catch (error) {
@@ -47,7 +47,7 @@ export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   }
 }
 
-/** Not every command reads a reply. */
+/** Loaded on demand, because some commands read no reply as text. */
 export const readText = async (response: IncomingMessage): Promise<string> =>
   (await import('node:stream/consumers')).text(response)
 
@@ -70,7 +70,7 @@ export async function openExchange({
   let connected = false
   const timers = [
     setTimeout(() => connected || request.destroy(timeout(connectMs)), connectMs),
-    setTimeout(() => request.destroy(timeout(timeoutMs)), Math.min(timeoutMs, longestTimerMs)),
+    setTimeout(() => request.destroy(timeout(timeoutMs)), Math.min(timeoutMs, maxTimerMs)),
   ]
   request.on('socket', (socket) => {
     socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
@@ -88,24 +88,24 @@ export async function openExchange({
   }
 }
 
-/** Loaded on demand: node:http costs 30 ms. */
+/** Loads node:http on demand, because that takes 30 ms. */
 export async function open(url: URL, options: RequestOptions): Promise<ClientRequest> {
-  // Node applies NODE_USE_ENV_PROXY itself.
+  // Node applies NODE_USE_ENV_PROXY to its default agent.
   if (url.protocol === 'https:') return (await import('node:https')).request(url, options)
   const { Agent, request } = await import('node:http')
-  // Never through a proxy: the key would leave this machine in cleartext.
+  // Another agent, because a proxy would receive the key in cleartext.
   return request(url, { ...options, agent: new Agent() })
 }
 
 export const receive = (request: ClientRequest, body: string | undefined): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
-    // Stays attached, because a late error would end the process.
+    // Never removed: an error without a listener would end the process.
     request.on('error', reject)
     request.on('response', resolve)
     request.end(body)
   })
 
-/** The service may reply before the whole body was sent; the rest is then not sent. */
+/** Resolves with a reply that is received before the whole body has been sent. */
 async function upload(
   request: ClientRequest,
   body: Exclude<Exchange['body'], string | undefined>,
@@ -119,23 +119,24 @@ async function upload(
 }
 
 const timeout = (milliseconds: number) =>
-  Object.assign(new Error(`no answer within ${Math.ceil(milliseconds / 1000)} s`), { code: 'ETIMEDOUT' })
+  Object.assign(new Error(`no reply within ${Math.ceil(milliseconds / 1000)} s`), { code: 'ETIMEDOUT' })
 
 export function explain(error: NodeJS.ErrnoException, { origin }: URL, reached: boolean): ConnectionError {
   const { code = '', message } = error
-  const fail = (what: string, hint?: string) => new ConnectionError(what, hint, reached)
-  const check = 'Check the address (`sandlot config show`) and that the service runs.'
-  if (code === 'ECONNREFUSED') return fail(`Nothing listens at ${origin}.`, check)
-  if (code === 'ENOTFOUND') return fail(`The host of ${origin} is not known.`, check)
+  const fail = (text: string, hint?: string) => new ConnectionError(text, hint, reached)
+  const check = 'Check the address (`sandlot config show`), and check that the service is running.'
+  if (code === 'ECONNREFUSED') return fail(`${origin} refused the connection.`, check)
+  if (code === 'ENOTFOUND') return fail(`The host name in ${origin} does not exist.`, check)
   if (code === 'EAI_AGAIN')
-    return fail(`The host of ${origin} could not be looked up.`, 'Check the network connection.')
+    return fail(`The host name in ${origin} could not be resolved.`, 'Check the network connection.')
   if (/CERT|SIGNATURE|SELF_SIGNED/.test(code)) {
     return fail(
       `The certificate of ${origin} is not trusted: ${message}.`,
-      'NODE_EXTRA_CA_CERTS can name a file with more certificate authorities.',
+      'To trust another certificate authority, set NODE_EXTRA_CA_CERTS to a file with its certificate.',
     )
   }
-  if (code === 'EPROTO') return fail(`${origin} does not speak TLS: is it http://?`, check)
-  const what = reached ? 'The connection to' : 'Connecting to'
-  return fail(`${what} ${origin} failed: ${message || code}.`, reached ? undefined : check)
+  if (code === 'EPROTO')
+    return fail(`${origin} does not support TLS. Its address may start with http://.`, check)
+  const action = reached ? 'The connection to' : 'Connecting to'
+  return fail(`${action} ${origin} failed: ${message || code}.`, reached ? undefined : check)
 }

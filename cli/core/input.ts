@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { CliError, largeHint } from './errors.ts'
 
-/** Whether stdin is a pipe, a socket or a file, not a terminal or /dev/null. */
+/** Whether stdin is a pipe, a socket or a file, and not a terminal or /dev/null. */
 export function hasPipedInput(): boolean {
   try {
     const stat = fstatSync(0)
@@ -16,11 +16,11 @@ export function hasPipedInput(): boolean {
 }
 
 /**
- * @param say called once if reading takes long, because an open pipe looks like a hang
+ * @param note called once if reading takes long, because waiting for an open pipe looks like a hang
  * @throws {CliError} `body_too_large` as soon as the limit is exceeded
  */
-export async function readInput(say: (text: string) => void): Promise<Buffer> {
-  const timer = setTimeout(() => say('Waiting for the end of stdin.'), 2000)
+export async function readInput(note: (text: string) => void): Promise<Buffer> {
+  const timer = setTimeout(() => note('Waiting for the end of stdin.'), 2000)
   try {
     return await readWhole(process.stdin, 'stdin')
   } finally {
@@ -42,7 +42,7 @@ export async function readLocalFile(path: string): Promise<Buffer> {
 export const decodeUtf8 = (bytes: Buffer): string | undefined =>
   isUtf8(bytes) ? bytes.toString() : undefined
 
-async function readWhole(stream: Readable, what: string): Promise<Buffer> {
+async function readWhole(stream: Readable, name: string): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of stream) {
@@ -51,7 +51,7 @@ async function readWhole(stream: Readable, what: string): Promise<Buffer> {
     if (size > limits.bodyBytes) {
       throw new CliError(
         'body_too_large',
-        `${what} has more than the ${limits.bodyBytes} bytes that a request may have.`,
+        `${name} exceeds the request limit of ${limits.bodyBytes} bytes.`,
         { hint: largeHint },
       )
     }

@@ -16,26 +16,28 @@ export function readFields(text: string): string[] {
     .filter((field) => field !== '')
   const broken = fields.find((field) => field.split('.').includes(''))
   if (broken !== undefined) {
-    throw new CliError('usage', `--json=${broken} is no path.`, { hint: 'Such as --json=usage.limit.' })
+    throw new CliError('usage', `--json=${broken} is not a valid path.`, {
+      hint: 'Example: --json=usage.limit',
+    })
   }
   if (fields.length > 0) return fields
-  throw new CliError('usage', '--json= names no field.', { hint: 'Such as --json=id,state.' })
+  throw new CliError('usage', '--json= lists no fields.', { hint: 'Example: --json=id,state' })
 }
 
 /** @throws {CliError} `usage` */
-export function assertKnownFields(asked: string[], known: readonly string[]): void {
-  const unknown = asked.filter((path) => !known.includes(path.split('.', 1)[0]!))
+export function assertFieldsExist(asked: string[], existing: readonly string[]): void {
+  const unknown = asked.filter((path) => !existing.includes(path.split('.', 1)[0]!))
   if (unknown.length === 0) return
-  throw new CliError('usage', `This command has no field ${unknown.join(', ')}.`, {
-    hint: `It has ${known.join(', ')}.`,
-    details: { fields: known },
+  throw new CliError('usage', `Unknown field: ${unknown.join(', ')}.`, {
+    hint: `This command has the fields ${existing.join(', ')}.`,
+    details: { fields: existing },
   })
 }
 
 /**
- * Keeps the selected paths in each object of the list and all fields next to the list. A result without a list
- * is selected from directly.
- * @throws {CliError} `usage` for an unknown field of a command that declares none
+ * Selects the paths in each object of the result's list, and keeps all fields outside the list. Without a list, selects
+ * from the result.
+ * @throws {CliError} `usage` for an unknown field, if the command declares no fields
  */
 export function pick(value: unknown, asked: string[], shape: JsonShape | undefined): unknown {
   const object = isObject(value) ? value : {}
@@ -44,7 +46,7 @@ export function pick(value: unknown, asked: string[], shape: JsonShape | undefin
   const wanted = treeOf(asked.map((path) => path.split('.')))
   const picked = (from: unknown) => {
     const member = isObject(from) ? from : {}
-    if (shape === undefined) assertKnownFields(asked, Object.keys(member))
+    if (shape === undefined) assertFieldsExist(asked, Object.keys(member))
     return prune(member, wanted)
   }
   return Array.isArray(rows) ? { ...object, [list]: rows.map(picked) } : picked(object)

@@ -1,20 +1,20 @@
-/** Locks a file by a second file next to it, because Node has no flock. */
+/** Locks a file with a lock file next to it, because Node has no flock. */
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 
 const pauseMs = 10
-/** Clients hold the lock for milliseconds; an older one was left by a crash. */
+/** Clients hold the lock for milliseconds, so an older lock belongs to a process that has crashed. */
 const staleMs = 5_000
 
-/** Blocks until the lock is free. @throws if the file system refuses to create it */
+/** Blocks the thread until the lock is free. @throws the file system's error if it cannot be created */
 export function lockFile(file: string): Disposable {
   const lock = `${file}.lock`
   const own = `${lock}.${crypto.randomUUID()}`
   writeFileSync(own, own, { mode: 0o600 })
   try {
     while (!link(own, lock)) {
-      if (ageOf(lock) > staleMs) takeAway(lock, `${own}.stale`)
+      if (ageOf(lock) > staleMs) removeStale(lock, `${own}.stale`)
       else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs)
-      // The age of the lock counts from its creation.
+      // The link shares the mtime, which must be the time of locking.
       utimesSync(own, new Date(), new Date())
     }
   } finally {
@@ -22,7 +22,7 @@ export function lockFile(file: string): Disposable {
   }
   return {
     [Symbol.dispose]() {
-      // Another process may have taken a stale lock over.
+      // Another process may have replaced this lock as stale.
       if (read(lock) === own) rmSync(lock, { force: true })
     },
   }
@@ -39,8 +39,8 @@ function link(from: string, to: string): boolean {
   }
 }
 
-/** Removes a stale lock, and restores a new one that was renamed by accident. */
-function takeAway(lock: string, aside: string): void {
+/** Removes a stale lock. Restores the lock if another process replaced it before the rename. */
+function removeStale(lock: string, aside: string): void {
   try {
     renameSync(lock, aside)
   } catch {
@@ -50,7 +50,7 @@ function takeAway(lock: string, aside: string): void {
   rmSync(aside, { force: true })
 }
 
-/** In milliseconds; 0 if it does not exist. */
+/** Returns milliseconds, or 0 if the file does not exist. */
 const ageOf = (path: string): number => {
   const made = statSync(path, { throwIfNoEntry: false })?.mtimeMs
   return made === undefined ? 0 : Date.now() - made

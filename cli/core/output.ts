@@ -12,7 +12,7 @@ import { table } from './table.ts'
 export type Output = ReturnType<typeof createOutput>
 
 export interface OutputOptions {
-  /** Print one JSON object, reduced to `fields` if there are any. */
+  /** Print one JSON object, reduced to `fields` if they are set. */
   json?: boolean
   fields?: string[] | undefined
   shape?: JsonShape | undefined
@@ -27,7 +27,7 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
   let progress = noProgress
   const paint = (stream: NodeJS.WriteStream, style: Style, text: string) =>
     wantsColor(stream, color) ? styleText(style, text, { validateStream: false }) : text
-  const say = (text: string) => {
+  const writeNote = (text: string) => {
     progress.clear()
     process.stderr.write(`${text}\n`)
   }
@@ -42,12 +42,12 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
     /** Whether --json prints this field. */
     shows: (field: string): boolean =>
       fields === undefined || fields.some((path) => path.split('.', 1)[0] === field),
-    /** Prints `value` with --json, else `text`, which is made safe for terminals. */
+    /** Prints `value` with --json, otherwise `text`, without control characters at a terminal. */
     result(value: unknown, text: string | Uint8Array): void {
       write(value, process.stdout.isTTY ? printable(Buffer.from(text).toString()) : text)
     },
     table(value: unknown, head: string[], rows: string[][], spare?: string[]): void {
-      // `table` has already made the cells safe.
+      // `table` has already neutralized control characters.
       write(
         value,
         table(head, rows, (text) => paint(process.stdout, 'bold', text), spare),
@@ -57,33 +57,34 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
     list(value: { next_cursor: string | null }, head: string[], rows: string[][], spare?: string[]): void {
       if (quiet) this.result(value, rows.map(([id]) => `${id}\n`).join(''))
       else this.table(value, head, rows, spare)
-      if (value.next_cursor !== null) this.note(`There are more: --cursor ${shellWord(value.next_cursor)}`)
+      if (value.next_cursor !== null)
+        this.note(`The list continues: use --cursor ${shellWord(value.next_cursor)}`)
     },
     /** Prints a note on stderr. */
     note(text: string): void {
-      if (!quiet) say(printable(text))
+      if (!quiet) writeNote(printable(text))
     },
-    /** Prints a note only for a person at a terminal. */
+    /** Prints a note only if stderr is a terminal. */
     aside(text: string): void {
-      if (process.stderr.isTTY && !json && !quiet) say(paint(process.stderr, 'dim', printable(text)))
+      if (process.stderr.isTTY && !json && !quiet) writeNote(paint(process.stderr, 'dim', printable(text)))
     },
-    /** Shows progress on a terminal until disposed. */
+    /** Shows progress at a terminal until it is disposed. */
     progress(text: string): Progress {
       progress = !json && !quiet && canAnimate() ? showProgress(text) : noProgress
       return progress
     },
     trace({ method, path, status, ms, requestId, problem }: RequestTrace): void {
       const parts = [method, path, status ?? problem, `${Math.round(ms)} ms`, requestId ?? '']
-      say(paint(process.stderr, 'dim', printable(`debug: ${parts.join(' ')}`.trimEnd())))
+      writeNote(paint(process.stderr, 'dim', printable(`debug: ${parts.join(' ')}`.trimEnd())))
     },
-    /** Reports a failure on stderr and, with --json, as the only object on stdout. */
+    /** Reports a failure on stderr and, with --json, as an object on stdout. */
     fail(error: CliError, exitCode: number): void {
       const { message, hint, details } = error
       const lines = [`${paint(process.stderr, 'red', 'sandlot:')} ${printable(message)}`]
       if (hint !== undefined) lines.push(printable(hint))
       if (typeof details.request_id === 'string')
         lines.push(paint(process.stderr, 'dim', printable(`(request ${details.request_id})`)))
-      say(lines.join('\n'))
+      writeNote(lines.join('\n'))
       this.failSilently(error, exitCode)
     },
     failSilently(error: CliError, exitCode: number): void {
@@ -96,11 +97,11 @@ const errorValue = ({ code, message, hint, details }: CliError, exitCode: number
   error: { ...details, code, message, hint, exit_code: exitCode },
 })
 
-/** One line for programs, indented for people. */
+/** Returns one line for programs, or indented lines for a terminal. */
 const toJson = (value: unknown): string =>
   process.stdout.isTTY ? `${printableJson(JSON.stringify(value, null, 2))}\n` : `${JSON.stringify(value)}\n`
 
-/** Formats `name  value` lines with aligned values. */
+/** Formats lines of names and aligned values. */
 export function fields(entries: Record<string, string | undefined>): string {
   const lines = Object.entries(entries).filter(([, value]) => value !== undefined)
   const width = Math.max(...lines.map(([name]) => name.length))

@@ -8,9 +8,9 @@ import { pipeline } from 'node:stream/promises'
 import { CliError } from './errors.ts'
 
 /**
- * Waits for the whole text first: a paused pager would block the service.
- * @param text without control characters, because some pagers pass them on
- * @param show hands the terminal to the pager
+ * Receives the whole text first, because a paused pager would block the service.
+ * @param text without control characters, because some pagers print them unchanged
+ * @param show releases the terminal while the pager runs
  */
 export async function showInPager(
   pager: string,
@@ -27,7 +27,7 @@ export async function showInPager(
   }
 }
 
-/** An unlinked file, which disappears with the last process that has it open. */
+/** Creates an unlinked file, which is deleted when the last process closes it. */
 function openPrivateFile() {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-pager-'))
   try {
@@ -39,13 +39,13 @@ function openPrivateFile() {
 }
 
 async function run(pager: string, input: number): Promise<void> {
-  // Lets `less` show colors; the text has no other sequences.
+  // `less` shows colors only with -R.
   const env = { LESS: 'R', ...process.env }
   const child = spawn('/bin/sh', ['-c', pager], { stdio: [input, 'inherit', 'inherit'], env })
   const [code, signal] = await once(child, 'close')
   if (code !== 0)
     throw new CliError(
       'failed',
-      `The pager \`${pager}\` ended with ${code ?? signal}. PAGER names another one.`,
+      `The pager \`${pager}\` exited with ${code ?? signal}. To use another pager, set PAGER.`,
     )
 }

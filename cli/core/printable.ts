@@ -1,36 +1,36 @@
 /** Neutralizes control characters in untrusted text. */
 
 /** Control characters except tab and newline, and bidirectional controls. */
-export const steering =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+export const controlCharacters =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
 
-/** Keeps line breaks; CR LF becomes LF. */
+/** Replaces control characters. Line breaks are kept, and CR LF becomes LF. */
 export const printable = (text: string): string =>
-  text.replace(/\r+(?=\n|$)/g, '').replace(steering, '\ufffd')
+  text.replace(/\r+(?=\n|$)/g, '').replace(controlCharacters, '\ufffd')
 
-/** Keeps text on one line, for programs. */
+/** Replaces tabs and line breaks, for output that programs read. */
 export const unbroken = (text: string): string => text.replace(/[\t\r\n]+/g, ' ')
 
-/** Keeps text on one line, for terminals. */
+/** Returns one line without control characters, for terminals. */
 export const oneLine = (text: string): string => printable(unbroken(text))
 
-/** Returns equivalent JSON. */
+/** Escapes control characters. The result is equivalent JSON. */
 export const printableJson = (json: string): string =>
-  json.replace(steering, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  json.replace(controlCharacters, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** Longer strings, and strings that a line break ends, are shown as text. */
+/** Longer control strings, and those that contain a line break, are shown as text. */
 const maxStringLength = 8192
 const stringStart =
   '(?:\\u001b[\\]PX^_]|[\\u0090\\u0098\\u009d-\\u009f])' +
   `[^\\n\\r\\u0007\\u001b\\u0090\\u0098\\u009c-\\u009f]{0,${maxStringLength}}`
 const parameters = '(?:\\u001b\\[|\\u009b)([0-?]{0,255})([ -/]{0,15}'
-/** Complete strings, sequences with parameters, and short sequences. */
+/** Matches control strings, sequences with parameters, and short sequences. */
 const sequence = new RegExp(
   `${stringStart}(?:\\u0007|\\u001b\\\\|\\u009c)|${parameters}[@-~])|\\u001b[ -/]{0,15}[0-~]`,
   'g',
 )
-/** An incomplete sequence at the end of a text. */
+/** Matches an incomplete sequence at the end of a text. */
 const unfinished = new RegExp(`(?:${stringStart}\\u001b?|${parameters})|\\u001b[ -/]{0,15})$`)
 
 /** Text with the SGR parameters that switch its style on, such as `1` or `38;5;208`. */
@@ -40,12 +40,12 @@ export interface Styled {
 }
 
 /**
- * Splits a printed line by style, like `less -R`. Colors, bold and the like remain; all other sequences, hidden
- * and blinking text are removed.
+ * Splits a line of output by style, like `less -R`. Keeps colors and styles such as bold. Removes all other sequences,
+ * including those for hidden and blinking text.
  */
 export function* styledPieces(line: string): Generator<Styled> {
   for (const { text, style } of splitStyles(line, new Map())) {
-    const shown = text.replace(steering, '')
+    const shown = text.replace(controlCharacters, '')
     if (shown !== '') yield { text: shown, style: [...style.values()] }
   }
 }
@@ -63,13 +63,13 @@ function* splitStyles(text: string, before: Style): Generator<{ text: string; st
 }
 
 /**
- * Cleans a program's output for a terminal, in chunks of any size. Text, tabs, line ends and colors remain. A
- * carriage return ends the line, because overwritten text would be hidden.
+ * Cleans a program's output for a terminal, in chunks of any size. Keeps text, tabs, line ends and colors. A carriage
+ * return ends the line, because a program could otherwise hide text by overwriting it.
  */
 export class OutputCleaner {
   private readonly styles: boolean
   private decoder = new TextDecoder()
-  /** A sequence that may continue in the next chunk. */
+  /** The start of a sequence that may continue in the next chunk. */
   private pending = ''
   private style: Style = new Map()
   private isAfterReturn = false
@@ -99,14 +99,14 @@ export class OutputCleaner {
       const codes = this.styles ? [...piece.style.values()] : []
       const lines = this.endLines(piece.text).split('\n')
       shown += lines
-        .map((line) => line.replace(steering, ''))
+        .map((line) => line.replace(controlCharacters, ''))
         .map((line) => (line === '' ? '' : withStyle({ text: line, style: codes })))
         .join('\n')
     }
     return shown
   }
 
-  /** CR LF is one line end, even across chunks. */
+  /** Treats CR LF as one line end, also across chunks. */
   private endLines(text: string): string {
     if (text === '') return ''
     const rest = this.isAfterReturn ? text.replace(/^\r*\n?/, '') : text
@@ -125,7 +125,7 @@ export function withStyle({ text, style }: Styled): string {
   return `${on}${text}${off.reverse().join('')}`
 }
 
-/** The code that ends a style; bold and dim share one. */
+/** Returns the code that ends a style. Bold and dim share one. */
 function kindOf(code: string): string {
   const number = Number(code.split(';', 1)[0])
   if (number === 1 || number === 2) return '22'

@@ -1,4 +1,4 @@
-/** Turns problem details (RFC 9457) into an error with a hint. */
+/** Converts problem details (RFC 9457) to an error with a hint. */
 import type { Route } from '../../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
@@ -47,15 +47,15 @@ export function problemToError(problem: ProblemReply, exchanged: HttpExchange): 
 function messageFor({ code, detail, errors = [] }: ProblemReply, exchanged: HttpExchange): string {
   const { route, params = {} } = exchanged
   if (code === 'not_found' && route.path.startsWith('/v1/sandboxes/:id'))
-    return `There is no session ${params.id}.`
+    return `The session ${params.id} was not found.`
   if (code === 'not_found' && route.path.startsWith('/v1/api-keys/:key_id'))
-    return `There is no API key ${params.key_id}.`
-  const said = inClientWords(detail)
+    return `The API key ${params.key_id} was not found.`
+  const text = inClientTerms(detail)
   const path = errors.length === 0 ? pathIn(exchanged) : undefined
   // `detail` already includes a single field error.
   const fields = errors.filter(({ message }) => !detail.includes(message))
   return [
-    path === undefined ? said : `${path}: ${said}`,
+    path === undefined ? text : `${path}: ${text}`,
     ...fields.map(({ path, message }) => `  ${path || 'the body'}: ${message}`),
   ].join('\n')
 }
@@ -66,16 +66,16 @@ function pathIn({ route, query, body }: HttpExchange): string | undefined {
   return typeof path === 'string' ? path : undefined
 }
 
-/** Replaces names of request fields by options. */
-const clientWords: [RegExp, string][] = [
-  [/ Send overwrite: true to replace it\./, ''],
-  [/ Send more of what is around it, or replace_all\./, ' Give more of what is around it, or --all.'],
-  [/the one that if_match means/, 'the one that --if-match means'],
-  [/files\/raw takes any size/, '`sandlot files put` takes any size'],
+/** Options of the client that replace names of request fields. */
+const clientTerms: [RegExp, string][] = [
+  [/ [^.]*\boverwrite: true\b[^.]*\./, ''],
+  [/ [^.]*\breplace_all\b[^.]*\./, ' Include more of the surrounding text, or use --all.'],
+  [/\bif_match\b/, '--if-match'],
+  [/\bfiles\/raw\b/, '`sandlot files get` or `sandlot files put`'],
 ]
 
-const inClientWords = (detail: string): string =>
-  clientWords.reduce((text, [theirs, ours]) => text.replace(theirs, ours), detail)
+const inClientTerms = (detail: string): string =>
+  clientTerms.reduce((text, [theirs, ours]) => text.replace(theirs, ours), detail)
 
 function hintFor(problem: ProblemReply, route: Route, seconds: number | undefined): string | undefined {
   const later = seconds === undefined ? 'Try again later.' : `Try again in ${showSeconds(seconds)}.`
@@ -84,11 +84,11 @@ function hintFor(problem: ProblemReply, route: Route, seconds: number | undefine
     case 'invalid_credentials':
     case 'wrong_credential_type':
       if (route.credential !== 'key') return 'Check the email address and the password.'
-      return '`sandlot config show` tells which key was sent; `sandlot login` makes and saves another one.'
+      return '`sandlot config show` shows which key was sent; `sandlot login` creates and saves a new one.'
     case 'scope_not_allowed':
-      return '`sandlot keys create --scope full` makes a key that is allowed to.'
+      return '`sandlot keys create --scope full` creates a key with this permission.'
     case 'api_key_limit_reached':
-      return '`sandlot keys ls` shows when each was last used; `sandlot keys rm` revokes one.'
+      return '`sandlot keys ls` shows when each key was last used; `sandlot keys rm` revokes one.'
     case 'not_found':
       if (route.path.startsWith('/v1/sandboxes/')) return '`sandlot session ls` lists the active sessions.'
       if (route.path.startsWith('/v1/api-keys/')) return '`sandlot keys ls` lists the keys.'
@@ -96,15 +96,15 @@ function hintFor(problem: ProblemReply, route: Route, seconds: number | undefine
     case 'exec_not_found':
       return execIdHint
     case 'sandbox_destroyed':
-      return '`sandlot session create` makes another one.'
+      return '`sandlot session create` creates a new one.'
     case 'sandbox_exhausted':
-      return '`sandlot session reset` ends all its processes and keeps its files; `session rm` destroys it.'
+      return '`sandlot session reset` ends all its processes and keeps its files; `sandlot session rm` destroys it.'
     case 'sandbox_starting':
       return 'Try again in a moment; `sandlot session get` shows whether it is ready.'
     case 'file_exists':
-      return 'Without --no-overwrite it is replaced.'
+      return 'Omit --no-overwrite to replace it.'
     case 'concurrent_sandbox_limit_reached':
-      return `In the way: ${namesOf(problem.sandboxes)}. \`sandlot session rm\` destroys one.`
+      return `Active: ${namesOf(problem.sandboxes)}. \`sandlot session rm\` destroys one.`
     case 'monthly_usage_limit_reached':
       return `\`sandlot whoami\` shows the usage. ${later}`
     case 'unavailable':

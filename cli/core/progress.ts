@@ -1,17 +1,17 @@
-/** A progress line on stderr, removed when the work is done. */
+/** A progress line on stderr, which is removed when the work is done. */
 import { oneLine } from './printable.ts'
 import { cut } from './table.ts'
 
 export interface Progress extends Disposable {
-  say(text: string): void
-  /** Removes the line before other output; the next frame draws it again. */
+  show(text: string): void
+  /** Removes the line before other output; the next frame redraws it. */
   clear(): void
 }
 
-export const noProgress: Progress = { say() {}, clear() {}, [Symbol.dispose]() {} }
+export const noProgress: Progress = { show() {}, clear() {}, [Symbol.dispose]() {} }
 
 /** Shorter work shows no progress. */
-const quietMs = 300
+const delayMs = 300
 const frameMs = 100
 const frames = ['|', '/', '-', '\\']
 
@@ -36,12 +36,12 @@ export function showProgress(first: string): Progress {
     draw()
     timer = setInterval(draw, frameMs)
     timer.unref()
-  }, quietMs)
+  }, delayMs)
   timer.unref()
   process.once('exit', clear)
   return {
-    say(words) {
-      text = words
+    show(next) {
+      text = next
     },
     clear,
     [Symbol.dispose]() {
@@ -60,13 +60,13 @@ export function startTransfer(progress: Progress, name: string, whole?: number) 
     add({ length }: Uint8Array): void {
       transfer.bytes += length
       const seconds = (performance.now() - started) / 1000
-      progress.say(`${name}  ${showTransfer(transfer.bytes, whole, seconds)}`)
+      progress.show(`${name}  ${showTransfer(transfer.bytes, whole, seconds)}`)
     },
   }
   return transfer
 }
 
-/** `[######----]  60%  6.0/10.0 MB  3.1 MB/s`; without `whole`, size and rate. */
+/** Returns `[######----]  60%  6.0/10.0 MB  3.1 MB/s`, or only size and rate if `whole` is unknown. */
 export function showTransfer(done: number, whole: number | undefined, seconds: number): string {
   const rate = seconds > 0 ? `  ${megabytes(done / seconds)} MB/s` : ''
   if (whole === undefined || whole === 0) return `${megabytes(done)} MB${rate}`

@@ -1,21 +1,21 @@
-/** Asks questions on stderr. Without a terminal they fail and name the option to use instead. */
+/** Prompts on stderr. Without a terminal, a prompt fails with an error that names the option to use instead. */
 import { CliError } from './errors.ts'
 import { oneLine } from './printable.ts'
 
 export type Ask = ReturnType<typeof createAsk>
-/** Returns true, or a message to ask again. */
+/** Returns true, or the message to show before asking again. */
 type Check = (answer: string) => true | string
 
 /**
- * Each question names, as `instead`, the option that answers it.
- * @param options whether to ask at all, and whether to answer yes-or-no questions with yes
+ * The parameter `instead` of each prompt is the option that replaces it.
+ * @param options whether to prompt at all, and whether to answer yes-or-no questions with yes
  */
 export function createAsk({ input = true, yes = false }: { input?: boolean; yes?: boolean }) {
   const isPossible = () => input && process.stdin.isTTY === true && process.stderr.isTTY === true
   async function prompts(instead: string) {
     if (isPossible()) return import('./prompts.ts')
-    const why = input ? 'There is no terminal to ask at' : 'Nothing is asked with --no-input'
-    throw new CliError('usage', `${why}: pass ${instead}.`)
+    const reason = input ? 'Prompts need a terminal' : '--no-input disables prompts'
+    throw new CliError('usage', `${reason}: pass ${instead}.`)
   }
   return {
     isPossible,
@@ -25,14 +25,14 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
         input({ message: oneLine(message), required: true, validate: isRight }, context),
       )
     },
-    /** Never echoes, and has no key that enables echo. */
+    /** Prompts without echo, and without a key that enables echo. */
     async hidden(message: string, instead: string, isRight: Check = () => true): Promise<string> {
       const { password } = await prompts(instead)
       const question = { message: oneLine(message), mask: false, toggleMask: false, validate: isRight }
       return untilAnswered((context) => password(question, context))
     },
     /**
-     * @param otherwise message after a no
+     * @param otherwise the error message if the answer is no
      * @throws {CliError} unless the answer is yes
      */
     async confirm(message: string, otherwise: string): Promise<void> {
@@ -52,7 +52,7 @@ interface PromptContext {
 }
 
 async function untilAnswered<T>(prompt: (context: PromptContext) => Promise<T>): Promise<T> {
-  // Ctrl-D closes stdin and leaves the prompt pending; without this the process would exit silently.
+  // After Ctrl-D, stdin is closed and the prompt never settles, so the process would exit silently.
   const ended = new AbortController()
   const end = () => ended.abort()
   process.once('beforeExit', end)

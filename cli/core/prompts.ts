@@ -1,2 +1,2 @@
-/** Separate, so that the bundle contains only these prompts. */
+/** A separate module, so that the bundle contains only these prompts. */
 export { confirm, input, password } from '@inquirer/prompts'

@@ -12,12 +12,12 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** Linux has the same limit. */
+/** The limit of Linux. */
 const maxLinks = 40
 
 /**
- * Returns the file that symbolic links lead to, which need not exist.
- * @throws the file system's error, such as for a link into a missing folder
+ * Resolves symbolic links. The resulting file need not exist.
+ * @throws the file system's error, for example if the folder of a target does not exist
  */
 export function followLinks(file: string): string {
   let path = file
@@ -39,9 +39,9 @@ function targetOf(path: string): string | undefined {
   }
 }
 
-/** @param mode of the new file; the old file's mode and the umask do not apply */
+/** @param mode of the new file, regardless of the old file's mode and the umask */
 export function replaceFile(file: string, text: string, mode: number): void {
-  // Always a new file: a mode given to open() is cut by the umask and ignored for an existing file.
+  // The final mode is set by fchmod, because open() applies the umask.
   const temporary = `${file}.${crypto.randomUUID()}`
   try {
     const descriptor = openSync(temporary, 'wx', 0o600)

@@ -1,6 +1,6 @@
 /**
- * A saved key is sent only to the scheme, host and port that it was saved for, whatever `--url`, SANDLOT_URL or
- * a project's .env says.
+ * A saved key is sent only to the scheme, host and port that it was saved for, even if `--url`, SANDLOT_URL or a
+ * project's .env names another address.
  */
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import { readAddress } from './address.ts'
@@ -10,25 +10,25 @@ import { CliError } from './errors.ts'
 export type SavedTable = Record<string, unknown>
 
 export interface SavedKey {
-  /** undefined for the top level. */
+  /** Undefined for the top level. */
   profile: string | undefined
   key: string
-  /** undefined if no valid address is saved with it. */
+  /** Undefined if no valid address is saved with it. */
   address: string | undefined
 }
 
-/** `api_key_url` is set if `base_url` was changed after the key was saved. */
+/** `api_key_url` is saved when `base_url` changes, and keeps the address of the key. */
 export function keyIn(table: SavedTable, profile?: string): SavedKey | undefined {
   const { api_key, api_key_url, base_url } = table
   if (typeof api_key !== 'string') return undefined
   return { profile, key: api_key, address: readSaved(api_key_url ?? base_url) }
 }
 
-/** Compares origins; aliases of a host are different services. */
+/** Compares origins. Two names of one host are different services. */
 export const isSameService = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && new URL(one).origin === new URL(other).origin
 
-/** Whether two readings of the settings belong to the same account. */
+/** Whether both tables, read at different times, belong to the same account. */
 export const isSameAccount = (one: SavedTable, other: SavedTable): boolean =>
   (['base_url', 'api_key', 'api_key_url'] as const).every((name) => one[name] === other[name])
 
@@ -38,22 +38,22 @@ export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey
     address === undefined ? key.address === undefined : isSameService(key.address, address),
   )
 
-/** `…abcd`; shorter texts are hidden entirely. */
-export const blankKey = (key: string): string => `…${key.length >= 20 ? key.slice(-4) : ''}`
+/** Returns `…abcd`, or only `…` for text that is too short for a key. */
+export const maskKey = (key: string): string => `…${key.length >= 20 ? key.slice(-4) : ''}`
 
 export const placeOfKey = ({ profile }: Pick<SavedKey, 'profile'>, file: string): string =>
   profile === undefined ? file : `${file} [profiles.${profile}]`
 
 export function destinationOf(saved: SavedKey, file: string): string {
   const { key, address } = saved
-  const end = address === undefined ? 'nowhere: no address is saved with it' : `to ${address}`
-  return `${blankKey(key)} (${placeOfKey(saved, file)}) goes ${end}`
+  const destination = address === undefined ? 'not sent: no address is saved with it' : `sent to ${address}`
+  return `${maskKey(key)} (${placeOfKey(saved, file)}) is ${destination}`
 }
 
-export const replacedWords = ({ key, address }: SavedKey): string =>
-  `The API key ${blankKey(key)}${address === undefined ? '' : `, for ${address},`} is replaced here; \`sandlot keys rm\` revokes it if it still works.`
+export const describeReplacedKey = ({ key, address }: SavedKey): string =>
+  `The saved API key ${maskKey(key)}${address === undefined ? '' : ` for ${address}`} was replaced. If it is still valid, \`sandlot keys rm\` revokes it.`
 
-export const wordsOfProfile = (profile: string | undefined) =>
+export const describeProfile = (profile: string | undefined) =>
   profile === undefined
     ? { inProfile: '', flag: '' }
     : { inProfile: ` in the profile ${profile}`, flag: ` --profile ${profile}` }
@@ -67,35 +67,35 @@ interface Missing {
   file: string
 }
 
-/** Explains why no key can be sent there, and which command saves one. */
+/** Returns an error that explains why there is no key for the address, and which command saves one. */
 export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missing): CliError {
   const own = keys.find((key) => key.profile === profile)
-  const { inProfile, flag } = wordsOfProfile(profile)
+  const { inProfile, flag } = describeProfile(profile)
   const fail = (message: string, hint: string) => new CliError('no_api_key', message, { hint })
   const url = shellWord(address)
   const fitting = keysFor(keys, address)
   if (profile === undefined && fitting.length > 1) {
     const names = fitting.map((key) => key.profile).join(', ')
-    return fail(`Several profiles have an API key for ${address}: ${names}.`, 'Say which with --profile.')
+    return fail(`Several profiles have an API key for ${address}: ${names}.`, 'Select one with --profile.')
   }
-  const ways = (options: string, last = 'set SANDLOT_API_KEY') =>
-    `Type \`sandlot login${options}\`, \`sandlot signup${options}\` or \`sandlot config set-key${options}\`, or ${last}.`
+  const suggest = (options: string, last = 'set SANDLOT_API_KEY') =>
+    `Run \`sandlot login${options}\`, \`sandlot signup${options}\` or \`sandlot config set-key${options}\`, or ${last}.`
   if (own === undefined)
-    return fail(`No API key is set${inProfile}.`, ways(isSavedAddress ? flag : ` --url ${url}${flag}`))
+    return fail(`No API key is set${inProfile}.`, suggest(isSavedAddress ? flag : ` --url ${url}${flag}`))
   const place = placeOfKey(own, file)
   if (own.address === undefined) {
     return fail(
-      `The API key in ${place} was saved without an address, so it goes nowhere.`,
-      `If it is one of ${address}, \`sandlot config set-url ${url}${flag}\` says so. Otherwise set SANDLOT_API_KEY.`,
+      `The API key in ${place} was saved without an address, so it is not sent.`,
+      `If it belongs to ${address}, run \`sandlot config set-url ${url}${flag}\`. Otherwise set SANDLOT_API_KEY.`,
     )
   }
   return fail(
-    `No API key is saved for ${address}. The one in ${place} is for ${own.address}, and goes nowhere else.`,
-    ways(isSavedAddress ? flag : ` --url ${url} --profile NAME`),
+    `No API key is saved for ${address}. The key in ${place} is sent only to ${own.address}.`,
+    suggest(isSavedAddress ? flag : ` --url ${url} --profile NAME`),
   )
 }
 
-/** @returns undefined for an address that is not accepted */
+/** @returns undefined for an invalid address */
 export function readSaved(address: unknown): string | undefined {
   try {
     return typeof address === 'string' ? readAddress(address, 'the settings file') : undefined

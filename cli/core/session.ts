@@ -1,4 +1,4 @@
-/** Resolves the session that a command works in. */
+/** Resolves the session of a command. */
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { type Api, allPages } from './api.ts'
 import { CliError } from './errors.ts'
@@ -6,7 +6,7 @@ import { isSameAccount } from './saved-keys.ts'
 import type { FoundSetting, Settings } from './settings.ts'
 
 /**
- * Order: argument, --session, SANDLOT_SESSION, the current session, the only active session.
+ * Precedence: argument, --session, SANDLOT_SESSION, the current session, the only active session.
  * @throws {CliError} `no_session`, `several_sessions`, or as {@link idsOf}
  */
 export async function selectSession(settings: Settings, api: Api, typed?: string): Promise<string> {
@@ -18,32 +18,32 @@ export async function selectSession(settings: Settings, api: Api, typed?: string
   const [only] = data
   if (only === undefined) {
     throw new CliError('no_session', 'There is no active session.', {
-      hint: '`sandlot session create` makes one.',
+      hint: '`sandlot session create` creates one.',
     })
   }
   if (data.length === 1) return only.id
   throw several(
     'Several sessions are active',
     data,
-    'Say which with --session, by name or id. `sandlot session use` makes one the current session.',
+    'Select one with --session, by name or id. `sandlot session use` sets the current session.',
     next_cursor !== null,
   )
 }
 
-/** The setting that chooses the session, if there is one. */
+/** Returns the setting that selects the session, if there is one. */
 export const chosenSession = async (settings: Settings): Promise<FoundSetting | undefined> =>
   (await settings.find('session')) ?? (await settings.currentSession())
 
 /**
- * Makes a session the current one, unless another account was saved in the meantime.
- * @param look requests the session
+ * Saves the current session, unless another account was saved during the request.
+ * @param load requests the session
  * @throws {CliError} `sandbox_destroyed`
  */
-export async function useSession(settings: Settings, look: () => Promise<Sandbox>): Promise<Sandbox> {
+export async function useSession(settings: Settings, load: () => Promise<Sandbox>): Promise<Sandbox> {
   const before = await settings.saved()
-  const sandbox = await look()
+  const sandbox = await load()
   if (sandbox.state !== 'active') {
-    throw new CliError('sandbox_destroyed', `${wordsOf(sandbox)} has ended.`, {
+    throw new CliError('sandbox_destroyed', `${describeSession(sandbox)} has ended.`, {
       hint: '`sandlot session ls` lists the active sessions.',
     })
   }
@@ -51,15 +51,15 @@ export async function useSession(settings: Settings, look: () => Promise<Sandbox
   return sandbox
 }
 
-/** Whether `chosen`, an id or a name, refers to this session. */
+/** Whether `chosen`, an id or a name, identifies this active session. */
 export const isChosen = ({ id, name, state }: Sandbox, chosen: string | undefined): boolean =>
   state === 'active' && chosen !== undefined && (chosen === id || chosen === name)
 
-/** `build (sbx_…)`, or only the id. */
-export const wordsOf = ({ id, name }: Pick<Sandbox, 'id' | 'name'>): string =>
+/** Returns `build (sbx_…)`, or only the id. */
+export const describeSession = ({ id, name }: Pick<Sandbox, 'id' | 'name'>): string =>
   name === null || name === id ? id : `${name} (${id})`
 
-/** False also for a session of another account. */
+/** Also returns false for a session of another account. */
 async function isActive(id: string, api: Api): Promise<boolean> {
   try {
     return (await api.call('getSandbox', { params: { id } })).state === 'active'
@@ -70,7 +70,7 @@ async function isActive(id: string, api: Api): Promise<boolean> {
 }
 
 /**
- * Resolves names to ids. Words that begin with `sbx_` are ids and are not looked up.
+ * Resolves names to ids. Text that starts with `sbx_` is an id and is not looked up.
  * @throws {CliError} `not_found` for an unknown name, `several_sessions` for an ambiguous one
  */
 export async function idsOf(typed: string[], api: Api): Promise<string[]> {
@@ -100,13 +100,13 @@ function findByName(typed: string, active: Sandbox[]): string {
   throw several(
     `Several active sessions have the name ${JSON.stringify(typed)}`,
     [found, ...more],
-    'Give the id of one of them.',
+    'Use the id of one of them.',
   )
 }
 
-function several(words: string, sessions: Sandbox[], hint: string, goesOn = false): CliError {
+function several(title: string, sessions: Sandbox[], hint: string, hasMore = false): CliError {
   const lines = sessions.map(({ id, name }) => `  ${id}${name === null ? '' : `  ${name}`}`)
-  return new CliError('several_sessions', [`${words}:`, ...lines, ...(goesOn ? ['  …'] : [])].join('\n'), {
+  return new CliError('several_sessions', [`${title}:`, ...lines, ...(hasMore ? ['  …'] : [])].join('\n'), {
     hint,
     details: { sessions: sessions.map(({ id, name }) => ({ id, name })) },
   })

@@ -1,16 +1,16 @@
 /**
- * Settings come from the first of: a flag, the profile of --profile, the environment, the file (the profile of
- * SANDLOT_PROFILE, or the top level). Only this file and drawing.ts read the environment. The file is read on
- * demand.
+ * Precedence of settings: flag, profile of --profile, environment, file (the profile of SANDLOT_PROFILE, or the top
+ * level). Only this module and drawing.ts read the environment. The file is read on demand.
  */
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
 import type { Session } from '../../shared/contract/auth.ts'
-import { shellWord } from '../../shared/contract/shell-words.ts'
+import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { readAddress } from './address.ts'
 import { CliError } from './errors.ts'
 import {
+  describeProfile,
   isSameService,
   keysFor,
   noKeyFor,
@@ -18,7 +18,6 @@ import {
   readSaved,
   type SavedKey,
   type SavedTable,
-  wordsOfProfile,
 } from './saved-keys.ts'
 
 export interface Flags {
@@ -28,7 +27,7 @@ export interface Flags {
   profile?: string
 }
 
-/** `source` is `--url`, `SANDLOT_URL`, or the file's path with the profile's name. */
+/** `source` is a flag, a variable, or the path of the file with the name of the profile. */
 export interface FoundSetting {
   value: string
   source: string
@@ -44,7 +43,7 @@ type SavedName = 'base_url' | 'api_key' | 'api_key_url' | 'token' | 'token_expir
 
 type Changes = Partial<Record<SavedName, string | undefined>>
 
-/** Clears everything else of an account, for when another one may be saved. */
+/** Removes everything else that belongs to the previous account. */
 export const noAccount = {
   api_key_url: undefined,
   token: undefined,
@@ -57,17 +56,17 @@ export const savedLogin = ({ token, expires_in }: Session, now = Date.now()) => 
   token_expires_at: new Date(now + expires_in * 1000).toISOString(),
 })
 
-/** Documented variables. */
+/** The variables that `sandlot help settings` describes. */
 export const variables: Record<string, string> = {
   SANDLOT_URL: 'the base address of the service',
   SANDLOT_API_KEY: 'the API key',
-  SANDLOT_SESSION: 'the session that exec and files work in, by id or name',
+  SANDLOT_SESSION: 'the session of exec, files and similar commands, by id or name',
   SANDLOT_PROFILE: 'the profile of the settings file',
-  XDG_CONFIG_HOME: 'the folder that holds sandlot/config.toml; by default ~/.config',
+  XDG_CONFIG_HOME: 'the folder of sandlot/config.toml; by default ~/.config',
   VISUAL: 'the editor of files edit; by default EDITOR, then vi',
   PAGER: 'the pager of the picker; by default less',
-  FORCE_COLOR: 'colours even without a terminal, 0 for none; wins over NO_COLOR',
-  NO_COLOR: 'no colours',
+  FORCE_COLOR: 'use colors even without a terminal, 0 for none; overrides NO_COLOR',
+  NO_COLOR: 'use no colors',
   NODE_USE_ENV_PROXY:
     '1 sends requests through HTTPS_PROXY, except to the hosts in NO_PROXY; needs Node 22.21 or 24.5',
   NODE_EXTRA_CA_CERTS: 'a file with more certificate authorities to trust',
@@ -76,13 +75,13 @@ export const variables: Record<string, string> = {
 interface SettingsOptions {
   /** Whether the profile may be missing, because the command will create it. */
   mayBeNew?: boolean
-  /** Called once if the file is readable by others and contains a key. */
+  /** Called once if the file contains a key or a login and other users can read it. */
   warn?: (text: string) => void
 }
 
 export class Settings {
   readonly file: string
-  /** The `[profiles.NAME]` in use; undefined for the top level of the file. */
+  /** The name of the profile in use; undefined for the top level of the file. */
   readonly profile: string | undefined
   /** Where `save` writes, for messages. */
   readonly location: string
@@ -106,12 +105,12 @@ export class Settings {
   }
 
   find(name: 'url' | 'session'): Promise<FoundSetting | undefined> {
-    return this.look(name, () => this.findInFile(names[name].key))
+    return this.resolve(name, () => this.findInFile(names[name].key))
   }
 
   /** Finds the key for an address. A saved key is found only for its own address. */
   findKey(address: string | undefined): Promise<FoundSetting | undefined> {
-    return this.look('apiKey', () => this.findSavedKey(address))
+    return this.resolve('apiKey', () => this.findSavedKey(address))
   }
 
   async savedKeys(): Promise<SavedKey[]> {
@@ -119,14 +118,14 @@ export class Settings {
     return keysOf(config)
   }
 
-  private async look(
+  private async resolve(
     name: keyof typeof names,
     inFile: () => Promise<FoundSetting | undefined>,
   ): Promise<FoundSetting | undefined> {
     const { flag, variable } = names[name]
     const given = this.flags[name]
     if (given !== undefined) return { value: given, source: flag }
-    // --profile wins over the environment, as flags do.
+    // Like other flags, --profile overrides the environment.
     const named = this.flags.profile === undefined ? undefined : await inFile()
     if (named !== undefined) return named
     const set = this.environment[variable]
@@ -139,24 +138,24 @@ export class Settings {
     return profileNames(config)
   }
 
-  /** The caller reports the result, so this prints no warning. */
+  /** Prints no warning, because the caller reports the result. */
   async isExposed(): Promise<boolean> {
     this.warn = undefined
     const { config, isExposed } = await this.read()
     return isExposed(this.file, config)
   }
 
-  /** @throws {CliError} if it is missing or not accepted */
+  /** @throws {CliError} if it is missing or invalid */
   async baseUrl(): Promise<string> {
     const found = await this.find('url')
     if (found !== undefined) return readAddress(found.value, found.source)
-    const { inProfile, flag } = wordsOfProfile(this.profile)
+    const { inProfile, flag } = describeProfile(this.profile)
     throw new CliError('no_address', `No base address is set${inProfile}.`, {
-      hint: `Type \`sandlot signup --url URL${flag}\`, \`sandlot login --url URL${flag}\` or \`sandlot config set-url URL${flag}\`, or set SANDLOT_URL.`,
+      hint: `Run \`sandlot signup --url URL${flag}\`, \`sandlot login --url URL${flag}\` or \`sandlot config set-url URL${flag}\`, or set SANDLOT_URL.`,
     })
   }
 
-  /** @throws {CliError} if there is no key for the address, or it is not valid in a header */
+  /** @throws {CliError} if there is no key for the address, or the key is not valid in a header */
   async apiKey(address: string): Promise<string> {
     const found = await this.findKey(address)
     if (found !== undefined) return readKey(found.value, found.source)
@@ -166,8 +165,8 @@ export class Settings {
   }
 
   /**
-   * The address to save with a new key. SANDLOT_URL counts only if none is saved, because it may be a
-   * project's.
+   * Returns the address to save with a new key. SANDLOT_URL is used only if no address is saved, because a project may
+   * have set it.
    */
   addressForKey({ base_url }: SavedTable): FoundSetting | undefined {
     if (this.flags.url !== undefined) return { value: this.flags.url, source: names.url.flag }
@@ -177,12 +176,12 @@ export class Settings {
     return set === undefined || set === '' ? undefined : { value: set, source: names.url.variable }
   }
 
-  /** The values where `save` writes. @throws {CliError} `settings_broken` */
+  /** Returns the table that `save` changes. @throws {CliError} `settings_broken` */
   async saved(): Promise<SavedTable> {
     return (await this.readTable()).table ?? {}
   }
 
-  /** The token of `sandlot login` while it is valid and belongs to the address in use. */
+  /** Returns the token of `sandlot login` if it is valid and belongs to the address in use. */
   async token(): Promise<string | undefined> {
     const { base_url, token, token_expires_at } = await this.saved()
     if (typeof base_url !== 'string' || typeof token !== 'string') return undefined
@@ -192,8 +191,8 @@ export class Settings {
   }
 
   /**
-   * The session of `session use`, which may have ended. A broken file counts as none, because flags and
-   * variables may suffice.
+   * Returns the session of `session use`, which may have ended. A broken file is ignored, because flags and variables
+   * may provide all settings.
    */
   async currentSession(): Promise<FoundSetting | undefined> {
     if (!existsSync(this.file)) return undefined
@@ -209,19 +208,18 @@ export class Settings {
   }
 
   /**
-   * Saves values to the profile or the top level; undefined removes one.
-   * @param changes values, or a function of the values saved at that time
+   * Saves values to the profile or the top level; undefined removes a value.
+   * @param changes values, or a function of the values that are saved when the file is locked
    * @returns the values before the change, or undefined if nothing was saved
    */
   async save(
     changes: Changes | ((saved: SavedTable) => Changes | undefined),
   ): Promise<SavedTable | undefined> {
-    // Reading would warn about permissions that saving fixes.
     const { saveConfig } = await this.read()
     return saveConfig(this.file, typeof changes === 'function' ? changes : () => changes, this.profile)
   }
 
-  /** Saves a key with its address; everything saved for another address is removed. */
+  /** Saves a key with its address, and removes everything saved for another address. */
   async saveKey(api_key: string, base_url: string): Promise<void> {
     await this.save((saved) =>
       isSameService(readSaved(saved.base_url), base_url)
@@ -238,7 +236,7 @@ export class Settings {
     return this.environment.PAGER || 'less'
   }
 
-  /** Folders of the user and of other programs' settings. */
+  /** Returns the folders in which MCP clients keep their settings. */
   folders() {
     return {
       home: homedir(),
@@ -254,7 +252,7 @@ export class Settings {
     return { ...this.environment, ...more }
   }
 
-  /** PATH without the folders that npm adds. */
+  /** Returns PATH without the folders that npm adds. */
   searchPath(): string[] {
     const folders = (this.environment.PATH ?? '').split(delimiter)
     return folders.filter((folder) => isAbsolute(folder) && !/[/\\]node_modules[/\\]\.bin$/.test(folder))
@@ -264,20 +262,20 @@ export class Settings {
     return this.searchPath().some((folder) => existsSync(join(folder, 'sandlot')))
   }
 
-  /** How the user can call this client: by name, through npx, or as a script. */
+  /** Returns how the user can call this client: by name, with npx, or as a script. */
   ownCall(): string {
     if (this.isOnPath()) return 'sandlot'
     if (this.environment.npm_command === 'exec') return 'npx sandlot'
     return `node ${shellWord(process.argv[1] ?? 'sandlot')}`
   }
 
-  /** The proxy that Node uses for https:// addresses. */
+  /** Returns the proxy that Node uses for https:// addresses. */
   proxy(): string | undefined {
     const { NODE_USE_ENV_PROXY, https_proxy, HTTPS_PROXY } = this.environment
     return NODE_USE_ENV_PROXY === '1' ? https_proxy || HTTPS_PROXY || undefined : undefined
   }
 
-  /** Variables that override saved settings. */
+  /** Returns the variables that override saved settings. */
   shadowing(): string[] {
     if (this.flags.profile !== undefined) return []
     return [names.url.variable, names.apiKey.variable].filter(
@@ -287,8 +285,8 @@ export class Settings {
 
   private async findInFile(key: 'base_url' | 'api_key' | undefined): Promise<FoundSetting | undefined> {
     if (key === undefined) return undefined
-    const { table, known } = await this.readTable()
-    if (table === undefined && !this.mayBeNew) throw noProfile(this.profile!, this.file, known)
+    const { table, profiles } = await this.readTable()
+    if (table === undefined && !this.mayBeNew) throw noProfile(this.profile!, this.file, profiles)
     const value = table?.[key]
     if (value === undefined) return undefined
     const source = this.location
@@ -296,8 +294,8 @@ export class Settings {
   }
 
   /**
-   * The key of the profile in use. Without a profile, also the key of the only profile that has one for this
-   * address.
+   * Returns the key of the profile in use. Without a profile, falls back to the key of a profile if exactly one key is
+   * saved for the address.
    */
   private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
     await this.findInFile('api_key')
@@ -313,7 +311,9 @@ export class Settings {
     const file = await import('./config-file.ts')
     const config = file.readConfig(this.file)
     if (this.warn && file.isExposed(this.file, config)) {
-      this.warn(`Warning: other users of this machine may read the key in ${this.file}: chmod 600 it.`)
+      this.warn(
+        `Warning: other users of this machine can read ${this.file}. Run ${shellLine('chmod', '600', this.file)}.`,
+      )
       this.warn = undefined
     }
     return { ...file, config }
@@ -323,7 +323,7 @@ export class Settings {
   private async readTable() {
     const { config, readProfile, profileNames } = await this.read()
     const table = this.profile === undefined ? config.values : readProfile(config, this.profile, this.file)
-    return { table, known: profileNames(config) }
+    return { table, profiles: profileNames(config) }
   }
 }
 
@@ -332,7 +332,7 @@ function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | u
   if (name === undefined || /^[\w-]{1,64}$/.test(name)) return name
   throw new CliError(
     'usage',
-    `${JSON.stringify(name)} is not the name of a profile: use letters, digits, - and _.`,
+    `${JSON.stringify(name)} is not a valid profile name: use letters, digits, - and _.`,
   )
 }
 
@@ -345,24 +345,24 @@ function requireText(value: unknown, key: string, source: string): string {
 const isSameAddress = (saved: FoundSetting | undefined, address: string): boolean =>
   saved !== undefined && isSameService(readAddress(saved.value, saved.source), address)
 
-function noProfile(name: string, file: string, known: string[]): CliError {
-  const others = known.length === 0 ? 'There is none yet.' : `There are: ${known.join(', ')}.`
-  return new CliError('no_profile', `There is no profile ${name} in ${file}. ${others}`, {
-    hint: `\`sandlot signup --url URL --profile ${name}\` or \`sandlot config set-url URL --profile ${name}\` makes it.`,
-    details: { profiles: known },
+function noProfile(name: string, file: string, existing: string[]): CliError {
+  const others = existing.length === 0 ? 'It has no profiles.' : `It has the profiles ${existing.join(', ')}.`
+  return new CliError('no_profile', `${file} has no profile ${name}. ${others}`, {
+    hint: `\`sandlot signup --url URL --profile ${name}\` or \`sandlot config set-url URL --profile ${name}\` creates it.`,
+    details: { profiles: existing },
   })
 }
 
-/** @throws {CliError} without showing the key */
+/** Checks that a key is valid in a header. @throws {CliError} without the key in its message */
 export function readKey(text: string, source: string): string {
   if (/^[\x21-\x7e]+$/.test(text)) return text
   throw new CliError(
     'usage',
-    `The API key (${source}) is empty, or holds a space or another character that no key has.`,
+    `The API key (${source}) is empty or contains a character that is not allowed in a key.`,
   )
 }
 
-/** XDG: a relative path is ignored. */
+/** The XDG specification requires that relative paths are ignored. */
 function configHome(environment: NodeJS.ProcessEnv): string {
   const home = environment.XDG_CONFIG_HOME
   return home !== undefined && isAbsolute(home) ? home : join(homedir(), '.config')

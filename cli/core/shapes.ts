@@ -1,8 +1,8 @@
-/** Fields of `--json` results. Types keep them in line with the contract. */
+/** Fields of `--json` results. The compiler checks them against the contract. */
 import type { Account, SandboxUsage } from '../../shared/contract/account.ts'
 import type { Allowlist } from '../../shared/contract/allowlist.ts'
 import type { ApiKey, NewApiKey } from '../../shared/contract/api-keys.ts'
-import type { ExecEnd, ExecResult, ExecSummary } from '../../shared/contract/exec.ts'
+import type { ExecOutcome, ExecResult, ExecSummary } from '../../shared/contract/exec.ts'
 import type { CreatedFile, FileEntry, FileView } from '../../shared/contract/files.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Secret } from '../../shared/contract/secrets.ts'
@@ -41,7 +41,7 @@ const summary = {
   reason: 1,
 } as const
 
-export const execEndFields = fields(summary satisfies All<ExecEnd>)
+export const execOutcomeFields = fields(summary satisfies All<ExecOutcome>)
 export const execFields = fields({ ...summary, stdout: 1, stderr: 1, lossy: 1 } satisfies All<ExecResult>)
 
 export const execSummaryFields = fields({

@@ -1,19 +1,19 @@
-/** Ends the process early, after the registered cleanups. */
+/** Exits early, after running the registered cleanups. */
 
-const duties = new Set<() => Promise<void>>()
-let begun = false
-/** Limit for cleanups that hang. */
+const cleanups = new Set<() => Promise<void>>()
+let isLeaving = false
+/** Time limit for all cleanups. */
 const maxMs = 15_000
 
-export const isShuttingDown = (): boolean => begun
+export const isShuttingDown = (): boolean => isLeaving
 
 /** Further calls do nothing. */
 export async function leave(code: number): Promise<void> {
-  if (begun) return
-  begun = true
-  if (duties.size === 0) process.exit(code)
+  if (isLeaving) return
+  isLeaving = true
+  if (cleanups.size === 0) process.exit(code)
   setTimeout(() => process.exit(code), maxMs)
-  await Promise.allSettled([...duties].map((duty) => duty()))
+  await Promise.allSettled([...cleanups].map((cleanUp) => cleanUp()))
   process.exit(code)
 }
 
@@ -23,15 +23,15 @@ const onSignal = {
 }
 
 /**
- * Runs `duty` before the client exits on a signal or an output error.
+ * Registers a cleanup to run before the client exits on a signal or an output error.
  * @returns a function that unregisters it
  */
-export function onShutdown(duty: () => Promise<void>): () => void {
-  if (duties.size === 0) for (const [signal, handle] of Object.entries(onSignal)) process.on(signal, handle)
-  duties.add(duty)
+export function onShutdown(cleanUp: () => Promise<void>): () => void {
+  if (cleanups.size === 0) for (const [signal, handle] of Object.entries(onSignal)) process.on(signal, handle)
+  cleanups.add(cleanUp)
   return () => {
-    duties.delete(duty)
-    if (duties.size === 0)
+    cleanups.delete(cleanUp)
+    if (cleanups.size === 0)
       for (const [signal, handle] of Object.entries(onSignal)) process.off(signal, handle)
   }
 }

@@ -1,4 +1,3 @@
-/** Sign-up: account, session token, API key, and saving both. */
 import { hostname } from 'node:os'
 import type { Api, Reply } from './api.ts'
 import type { Credentials } from './credentials.ts'
@@ -7,8 +6,8 @@ import { noAccount, type Settings } from './settings.ts'
 
 /**
  * Creates the account, or logs in if it exists. Then creates and saves a key.
- * @returns `made` is false if the account existed
- * @throws {CliError} that says which steps succeeded; calling again continues
+ * @returns `made` is false if the account already existed
+ * @throws {CliError} with the steps that succeeded; another call continues after them
  */
 export async function signUp(api: Api, settings: Settings, base_url: string, credentials: Credentials) {
   const made = await makeAccount(api, credentials)
@@ -19,7 +18,7 @@ export async function signUp(api: Api, settings: Settings, base_url: string, cre
   return { account, made, key }
 }
 
-/** @throws {CliError} after revoking the key, which would otherwise be lost */
+/** Revokes the key if it cannot be saved. @throws {CliError} */
 export async function saveWithKey(
   api: Api,
   settings: Settings,
@@ -41,10 +40,10 @@ export async function saveWithKey(
 export const createKey = (api: Api, token: string): Promise<Reply<'createApiKey'>> =>
   api.call('createApiKey', { body: { name: `sandlot on ${hostname()}`.slice(0, 100) }, token })
 
-const again = 'Try again with the same password: that logs in and goes on.'
-const storyOf = (made: boolean) => (made ? 'The account was made' : 'The account exists')
+const again = 'Try again with the same password to continue.'
+const storyOf = (made: boolean) => (made ? 'The account was created' : 'The account exists')
 
-/** @returns false if the account exists */
+/** @returns false if the account already exists */
 async function makeAccount(api: Api, body: Credentials): Promise<boolean> {
   try {
     await api.call('signUp', { body })
@@ -60,9 +59,9 @@ async function logIn(api: Api, body: Credentials, made: boolean): Promise<Reply<
     return await api.call('logIn', { body })
   } catch (error) {
     const failure = describeError(error)
-    if (made) throw addStory(failure, 'The account was made, but logging in failed.', again)
+    if (made) throw addStory(failure, 'The account was created, but logging in failed.', again)
     if (failure.code !== 'invalid_credentials') throw failure
-    throw new CliError('email_taken', `${body.email} has an account already, and this is not its password.`, {
+    throw new CliError('email_taken', `${body.email} already has an account with another password.`, {
       hint: "Try again with the account's password, or with another email address.",
       details: failure.details,
     })
@@ -73,6 +72,6 @@ async function makeKey(api: Api, token: string, made: boolean): Promise<Reply<'c
   try {
     return await createKey(api, token)
   } catch (error) {
-    throw addStory(describeError(error), `${storyOf(made)}, but making an API key failed.`, again)
+    throw addStory(describeError(error), `${storyOf(made)}, but creating an API key failed.`, again)
   }
 }

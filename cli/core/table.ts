@@ -3,11 +3,11 @@ import { oneLine, unbroken } from './printable.ts'
 
 /** Minimum width of a column. */
 const minCells = 4
-/** Width that a column gets before spare columns are shown. */
+/** Spare columns are shown only if the other columns have this width. */
 const readableCells = 16
 const gap = '  '
 
-/** @param spare titles of columns that a narrow terminal omits, the least important first */
+/** @param spare titles of columns that a narrow terminal omits, in this order */
 export function table(
   head: string[],
   rows: string[][],
@@ -15,7 +15,7 @@ export function table(
   spare: string[] = [],
 ): string {
   if (!process.stdout.isTTY) return rows.map((row) => `${row.map(unbroken).join('\t')}\n`).join('')
-  const most = process.stdout.columns || 80
+  const maxCells = process.stdout.columns || 80
   const clean = rows.map((row) => row.map(oneLine))
   const whole = head.map((title, at) =>
     Math.max(...[title, ...clean.map((row) => row[at] ?? '')].map(cellsOf)),
@@ -23,12 +23,12 @@ export function table(
   const readable = whole.map((cells, at) => (at === 0 ? cells : Math.min(cells, readableCells)))
   let columns = [...head.keys()]
   for (const title of spare) {
-    if (lineCells(columns.map((at) => readable[at]!)) <= most) break
+    if (lineCells(columns.map((at) => readable[at]!)) <= maxCells) break
     columns = columns.filter((at) => head[at] !== title)
   }
   const widths = fitWidths(
     columns.map((at) => whole[at]!),
-    most,
+    maxCells,
   )
   const line = (row: string[]) =>
     columns
@@ -41,11 +41,11 @@ export function table(
 const lineCells = (widths: number[]): number =>
   widths.reduce((cells, width) => cells + width, gap.length * (widths.length - 1))
 
-/** Narrows the widest column first, and the first column, which names the row, last. */
-function fitWidths(widths: number[], most: number): number[] {
+/** Narrows the widest columns first. The first column identifies the row, so it is narrowed last. */
+function fitWidths(widths: number[], maxCells: number): number[] {
   const fitted = [...widths]
   for (const first of [1, 0]) {
-    while (lineCells(fitted) > most) {
+    while (lineCells(fitted) > maxCells) {
       const widest = fitted.indexOf(Math.max(...fitted.slice(first)), first)
       if ((fitted[widest] ?? 0) <= minCells) break
       fitted[widest]! -= 1
@@ -66,9 +66,7 @@ export function cut(text: string, cells: number): string {
 
 const pad = (text: string, cells: number): string => text + ' '.repeat(Math.max(0, cells - cellsOf(text)))
 
-/**
- * Returns the display width. Does not use string-width, which takes longer to load than Node takes to start.
- */
+/** Returns the display width. Does not use string-width, which takes longer to load than Node takes to start. */
 function cellsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let cells = 0

@@ -6,27 +6,27 @@ const steps = [
   [120, 60, 'min'],
 ] as const
 
-/** `90 s`, `5 min`, `3 h`, `12 days`, rounded up. */
+/** Returns `90 s`, `5 min`, `3 h` or `12 days`, rounded up. */
 export function showSeconds(seconds: number): string {
-  const [, unit, name] = steps.find(([least]) => seconds >= least) ?? [0, 1, 's']
+  const [, unit, name] = steps.find(([min]) => seconds >= min) ?? [0, 1, 's']
   return `${Math.ceil(seconds / unit)} ${name}`
 }
 
-/** Smaller changes come from the network, and from the `Date` header, which has whole seconds. */
+/** Smaller changes are caused by network latency, and by the whole seconds of the `Date` header. */
 const minSkewMs = 2_000
 let aheadMs = 0
 
-/** Learns the service's clock from the `Date` header of an answer. */
+/** Sets the service's clock from the `Date` header of a reply. */
 export function setServiceClock(date: string | undefined, now = Date.now()): void {
-  // On average the header leaves out half a second.
+  // The header has whole seconds, so on average it is half a second behind.
   const ahead = Date.parse(date ?? '') + 500 - now
   if (Math.abs(ahead - aheadMs) >= minSkewMs) aheadMs = ahead
 }
 
-/** The time by the service's clock; by this machine's clock until the service has answered. */
+/** Returns the service's time, or this machine's time before the first reply. */
 export const serviceNow = (): number => Date.now() + aheadMs
 
-/** `5 min ago`, `in 3 h`; RFC 3339 for programs. */
+/** Returns `5 min ago` or `in 3 h` at a terminal, otherwise the unchanged RFC 3339 time. */
 export function showTime(time: string, now = serviceNow()): string {
   if (!process.stdout.isTTY) return time
   const seconds = (Date.parse(time) - now) / 1000

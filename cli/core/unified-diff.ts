@@ -1,7 +1,7 @@
-/** Large changes could take minutes to compare. */
+/** Comparing large files could take minutes. */
 const timeoutMs = 5_000
 
-/** Loads its library only when it is called. @returns a unified diff; empty when it would take too long */
+/** Loads the diff library on demand. @returns a unified diff, or an empty string after the timeout */
 export async function unifiedDiff(
   oldName: string,
   newName: string,

@@ -1,4 +1,3 @@
-/** Waits for a quota or a rate limit. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
@@ -8,27 +7,27 @@ interface WaitReporter {
   /** Prints a line. */
   note(text: string): void
   /** Changes the progress line. */
-  say(text: string): void
+  show(text: string): void
 }
 
-/** Longer timers overflow in Node, and an operator may raise the limit. */
-const longestSeconds = 3600
-/** A session may end before its time. */
-const lookMs = 1_000
+/** The attempt is repeated at least once an hour. */
+const maxSeconds = 3600
+/** Interval for checking whether a session has ended before its TTL. */
+const pollMs = 1_000
 
-/** Repeats until no limit applies. @throws {CliError} every other failure */
-export async function waitOut<T>(api: Api, attempt: () => Promise<T>, teller: WaitReporter): Promise<T> {
+/** Repeats an attempt while a quota or a rate limit is exceeded. @throws {CliError} any other failure */
+export async function waitOut<T>(api: Api, attempt: () => Promise<T>, reporter: WaitReporter): Promise<T> {
   for (let before = ''; ; ) {
     try {
       return await attempt()
     } catch (error) {
       if (!(error instanceof CliError) || !isWorthWaiting(error)) throw error
       const seconds = Math.max(1, Number(error.details.retry_after ?? 1))
-      // Another client may have taken the free place; do not repeat the note.
+      // If another client took the free place, the note is not repeated.
       if (before !== error.code)
-        teller.note(`sandlot: ${error.message}\nWaiting, ${showSeconds(seconds)} at most.`)
+        reporter.note(`sandlot: ${error.message}\nWaiting up to ${showSeconds(seconds)}.`)
       before = error.code
-      await waitFor(api, error.code, Math.min(seconds, longestSeconds), teller)
+      await waitFor(api, error.code, Math.min(seconds, maxSeconds), reporter)
     }
   }
 }
@@ -36,18 +35,18 @@ export async function waitOut<T>(api: Api, attempt: () => Promise<T>, teller: Wa
 const isWorthWaiting = ({ code }: CliError): boolean =>
   ['rate_limited', 'concurrent_sandbox_limit_reached', 'monthly_usage_limit_reached'].includes(code)
 
-async function waitFor(api: Api, code: string, seconds: number, { say }: WaitReporter): Promise<void> {
+async function waitFor(api: Api, code: string, seconds: number, { show }: WaitReporter): Promise<void> {
   const end = performance.now() + seconds * 1000
   for (;;) {
     const leftMs = end - performance.now()
     if (leftMs <= 0) return
-    say(`waiting, ${showSeconds(Math.ceil(leftMs / 1000))} at most`)
-    await sleep(Math.min(leftMs, lookMs))
+    show(`waiting up to ${showSeconds(Math.ceil(leftMs / 1000))}`)
+    await sleep(Math.min(leftMs, pollMs))
     if (code === 'concurrent_sandbox_limit_reached' && (await hasRoom(api))) return
   }
 }
 
-/** False if the service cannot be asked. */
+/** Returns false if the service is unavailable. */
 async function hasRoom(api: Api): Promise<boolean> {
   try {
     const { active, limit } = (await api.call('getAccount', {})).concurrent

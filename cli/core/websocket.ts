@@ -4,18 +4,18 @@ import type { WebSocket } from 'ws'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
 
-/** Output is sent in much smaller messages. */
+/** The service sends much smaller messages. */
 const maxPayload = 16 * 1024 * 1024
 
 export type Address = Awaited<ReturnType<Api['addressOf']>>
 
 /**
- * @returns a paused WebSocket: its first bytes may arrive before there is a listener
+ * @returns a paused WebSocket, because its first bytes may arrive before a listener is attached
  * @throws {CliError} `network`, or the service's error
  */
 export async function openWebSocket({ url, headers, refuse, traced }: Address): Promise<WebSocket> {
   const { WebSocket } = await import('ws')
-  // ws does not apply NODE_USE_ENV_PROXY itself. Plain http:// never goes through a proxy.
+  // By default ws uses no agent and ignores NODE_USE_ENV_PROXY. http:// must not use a proxy.
   const agent =
     url.protocol === 'https:'
       ? (await import('node:https')).globalAgent
@@ -24,7 +24,7 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
     headers,
     agent,
     perMessageDeflate: false,
-    // One frame per event-loop turn, so that a flood does not delay keys and signals.
+    // One frame per event-loop turn, so that a flood of output does not delay keystrokes and signals.
     allowSynchronousEvents: false,
     maxPayload,
     maxFragments: 64,
@@ -34,7 +34,7 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
   const { statusCode: status = 0 } = answer
   if (status === 101) return socket
   refuse({ status, headers: answer.headers, text: await text(answer) })
-  throw new CliError('unexpected_answer', `The service answered ${status}.`)
+  throw new CliError('unexpected_answer', `The service replied with ${status}.`)
 }
 
 /** Resolves with the reply to the handshake: 101, or an error response. */

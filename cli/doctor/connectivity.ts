@@ -1,4 +1,4 @@
-/** Checks name, connection and certificate of the service. */
+/** Checks host name, connection and certificate of the service. */
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
@@ -10,7 +10,7 @@ import { explain } from '../core/http.ts'
 const timeoutMs = 10_000
 
 /**
- * @param proxy for https:// it replaces all these steps
+ * @param proxy for https:// addresses; with a proxy, only the proxy setting is checked
  * @returns whether the service can be reached
  */
 export async function checkConnectivity(
@@ -26,16 +26,16 @@ export async function checkConnectivity(
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
   const fail = (error: NodeJS.ErrnoException) => Promise.reject(explain(error, url, false))
 
-  const isKnown =
+  const isResolved =
     isIP(host) !== 0 ||
     (await check('name', async () => {
       const found = await lookup(host, { all: true }).catch(fail)
-      return `${host} is ${found.map(({ address }) => address).join(', ')}`
+      return `${host} resolves to ${found.map(({ address }) => address).join(', ')}`
     }))
-  if (!isKnown) return false
+  if (!isResolved) return false
   const isOpen = await check('connection', async () => {
     using socket = await opened(connect({ host, port, timeout: timeoutMs }), 'connect').catch(fail)
-    return `${socket.remoteAddress} port ${socket.remotePort} answers`
+    return `connected to ${socket.remoteAddress} port ${socket.remotePort}`
   })
   if (!isOpen || url.protocol === 'http:') return isOpen
   return await check('certificate', async () => {
@@ -45,26 +45,26 @@ export async function checkConnectivity(
   })
 }
 
-/** The option exists in the Node versions that support the variable. */
+/** Node versions that support NODE_USE_ENV_PROXY also have the option. */
 function describeProxy({ host }: URL): string {
   if (process.allowedNodeEnvironmentFlags.has('--use-env-proxy'))
     return `${host}, except for the hosts in NO_PROXY`
   throw new CliError(
     'failed',
-    `Node ${process.versions.node} uses no proxy: it does not know NODE_USE_ENV_PROXY.`,
+    `Node ${process.versions.node} uses no proxy, because it does not support NODE_USE_ENV_PROXY.`,
     {
-      hint: 'Take Node 24.5 or later, or 22.21 and later of 22; or unset NODE_USE_ENV_PROXY.',
+      hint: 'Use Node 22.21 or later in version 22, or 24.5 or later. To connect without a proxy, unset NODE_USE_ENV_PROXY.',
     },
   )
 }
 
 async function opened<S extends Socket>(socket: S, event: string): Promise<S & Disposable> {
-  socket.once('timeout', () => socket.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)))
+  socket.once('timeout', () => socket.destroy(new Error(`no reply within ${timeoutMs / 1000} s`)))
   await once(socket, event)
   return Object.assign(socket, { [Symbol.dispose]: () => void socket.destroy() })
 }
 
 function describeCertificate(socket: TLSSocket): string {
   const { issuer, valid_to } = socket.getPeerCertificate()
-  return `${socket.getProtocol()}, from ${issuer?.O ?? issuer?.CN ?? 'nobody known'}, valid to ${valid_to}`
+  return `${socket.getProtocol()}, from ${issuer?.O ?? issuer?.CN ?? 'an unknown issuer'}, valid until ${valid_to}`
 }

@@ -8,7 +8,7 @@ import { addHint, CliError, describeError } from '../core/errors.ts'
 import { onShutdown } from '../core/shutdown.ts'
 import { createRemote } from '../exec/remote.ts'
 
-/** The session expires soon if it cannot be destroyed. */
+/** Short, so that a session that could not be destroyed expires soon. */
 const ttlSeconds = 120
 
 export async function checkSession({ check }: Checks, api: Api): Promise<void> {
@@ -18,32 +18,32 @@ export async function checkSession({ check }: Checks, api: Api): Promise<void> {
     timeoutMs: limits.createWaitMs + 30_000,
   })
   // After an interrupt the session must be destroyed, even if the create has not been answered yet.
-  const lift = onShutdown(async () => {
+  const unregister = onShutdown(async () => {
     const { id } = await creating
     await api.call('destroySandbox', { params: { id } })
   })
   try {
-    let made: Reply<'createSandbox'> | undefined
+    let created: Reply<'createSandbox'> | undefined
     await check('create', async () => {
-      made = await creating
-      return made.id
+      created = await creating
+      return created.id
     })
-    if (made === undefined) return
-    const { id } = made
+    if (created === undefined) return
+    const { id } = created
     try {
       if (await check('exec', () => runTrue(api, id))) await check('files', () => writeAndRead(api, id))
     } finally {
       await check('destroy', () => destroy(api, id))
     }
   } finally {
-    lift()
+    unregister()
   }
 }
 
 async function runTrue(api: Api, id: string): Promise<string> {
   const { status, exit_code } = await createRemote(api, id).run({ command: ['true'] })
   if (exit_code === 0) return 'true ran'
-  throw new CliError('failed', `true did not run as it should: ${status}, exit code ${exit_code}.`)
+  throw new CliError('failed', `true failed: ${status}, exit code ${exit_code}.`)
 }
 
 async function writeAndRead(api: Api, id: string): Promise<string> {
@@ -51,7 +51,7 @@ async function writeAndRead(api: Api, id: string): Promise<string> {
   await api.call('createFile', { params: { id }, body: { path, content } })
   const file = await api.call('viewFile', { params: { id }, query: { path } })
   if (file.content === content) return `${file.path} was written and read`
-  throw new CliError('failed', `${file.path} does not hold what was written to it.`)
+  throw new CliError('failed', `${file.path} does not contain the data that was written to it.`)
 }
 
 async function destroy(api: Api, id: string): Promise<string> {
@@ -61,7 +61,7 @@ async function destroy(api: Api, id: string): Promise<string> {
   } catch (error) {
     throw addHint(
       describeError(error),
-      `\`${shellLine('sandlot', 'session', 'rm', '--yes', id)}\` destroys it; after ${ttlSeconds} s it ends by itself.`,
+      `\`${shellLine('sandlot', 'session', 'rm', '--yes', id)}\` destroys it. Otherwise it expires after ${ttlSeconds} s.`,
     )
   }
 }

@@ -1,6 +1,6 @@
 /** A WebSocket between this terminal and a command's terminal. */
 import type { RawData, WebSocket } from 'ws'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { keepAlive } from '../../shared/contract/keep-alive.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -29,10 +29,10 @@ function otherSize() {
 }
 
 /** State of the command's terminal, across connections. */
-export interface Seen {
+export interface TerminalState {
   shown: ShownOutput
   modes: ScreenModes
-  /** Whether the program was attached before, so that it may believe its screen is shown. */
+  /** Whether the program was attached before, and may therefore not redraw its screen. */
   hasScreen: boolean
 }
 
@@ -42,9 +42,9 @@ export interface Seen {
  */
 export async function useTerminal(
   socket: WebSocket,
-  seen: Seen,
+  seen: TerminalState,
   detachKeys: Buffer,
-): Promise<ExecEnd | 'detached'> {
+): Promise<ExecOutcome | 'detached'> {
   const { promise: detached, resolve } = Promise.withResolvers<'detached'>()
   const restore = takeTerminal(socket, seen, detachKeys, () => resolve('detached'))
   try {
@@ -62,12 +62,12 @@ export const connect = async (remote: Remote, execId: string): Promise<WebSocket
 /** @returns a function that restores the terminal */
 function takeTerminal(
   socket: WebSocket,
-  { modes, hasScreen }: Seen,
+  { modes, hasScreen }: TerminalState,
   detachKeys: Buffer,
   onDetach: () => void,
 ): () => void {
   const { stdin, stdout } = process
-  const say = (message: object) => socket.send(JSON.stringify(message))
+  const send = (message: object) => socket.send(JSON.stringify(message))
   const keys = new DetachKeys(detachKeys, (typed) => {
     for (let at = 0; at < typed.length; at += limits.messageBytes) {
       const message = typed.subarray(at, at + limits.messageBytes)
@@ -78,10 +78,10 @@ function takeTerminal(
   const onKeys = (typed: Buffer) => {
     if (keys.type(typed)) onDetach()
   }
-  const onEnd = () => say({ type: 'eof' })
-  const onResize = () => say({ type: 'resize', ...terminalSize() })
+  const onEnd = () => send({ type: 'eof' })
+  const onResize = () => send({ type: 'resize', ...terminalSize() })
   const leave = (code: number) => () => {
-    say({ type: 'signal', signal: 'HUP' })
+    send({ type: 'signal', signal: 'HUP' })
     restore()
     process.exit(code)
   }
@@ -90,7 +90,7 @@ function takeTerminal(
   const restore = () => {
     clearTimeout(drawing)
     keys.end()
-    if (stdout.isTTY) stdout.write(modes.takenBack)
+    if (stdout.isTTY) stdout.write(modes.resetSequence)
     stdin.off('data', onKeys).off('end', onEnd)
     stdout.off('resize', onResize)
     process.off('exit', restore).off('SIGHUP', onHangUp).off('SIGTERM', onTerminate)
@@ -102,27 +102,27 @@ function takeTerminal(
   stdin.on('data', onKeys).on('end', onEnd)
   stdin.resume()
   stdout.on('resize', onResize)
-  if (stdout.isTTY) stdout.write(modes.givenAgain)
-  if (hasScreen) say({ type: 'resize', ...otherSize() })
+  if (stdout.isTTY) stdout.write(modes.restoreSequence)
+  if (hasScreen) send({ type: 'resize', ...otherSize() })
   // The size may have changed since the command was started.
   if (hasScreen) drawing = setTimeout(onResize, drawMs)
   else onResize()
   return restore
 }
 
-function untilExit(socket: WebSocket, { shown, modes }: Seen): Promise<ExecEnd> {
-  shown.beginAgain()
+function untilExit(socket: WebSocket, { shown, modes }: TerminalState): Promise<ExecOutcome> {
+  shown.restart()
   return new Promise((resolve, reject) => {
     const liveness = keepAlive(socket, pingMs, () => socket.terminate())
     socket.on('message', (data: RawData, isBinary) => {
       if (isBinary) return show(socket, data as Buffer, shown, modes)
       const { type, ...rest } = JSON.parse(String(data))
       if (type === 'gap') shown.skip(rest)
-      if (type === 'exit') resolve(rest as ExecEnd)
+      if (type === 'exit') resolve(rest as ExecOutcome)
     })
     socket.on('close', () => {
       liveness.stop()
-      reject(new CliError('network', 'The connection broke.'))
+      reject(new CliError('network', 'The connection was lost.'))
     })
     socket.resume()
   })
@@ -133,7 +133,7 @@ function show(socket: WebSocket, frame: Buffer, shown: ShownOutput, modes: Scree
   const stream = frame[0] === frameStreams.stderr ? 'stderr' : 'stdout'
   const out = process[stream]
   const fresh = shown.unseen(stream, frame.subarray(1))
-  modes.see(fresh)
+  modes.track(fresh)
   if (out.write(fresh)) return
   socket.pause()
   out.once('drain', () => socket.resume())

@@ -22,12 +22,16 @@ export async function onlyRunning(api: Api, session: string, { withTerminal = fa
   const last = withTerminal ? [] : meant.slice(0, 5)
   const [code, words, shown] =
     only === undefined
-      ? ['exec_not_found', `No command${withTerminal ? ' with a terminal' : ''} runs now.`, last]
-      : ['several_commands', `Several commands${withTerminal ? ' with a terminal' : ''} run:`, running]
+      ? ['exec_not_found', `No command${withTerminal ? ' with a terminal' : ''} is running.`, last]
+      : [
+          'several_commands',
+          `Several commands${withTerminal ? ' with a terminal' : ''} are running:`,
+          running,
+        ]
   const lines = shown.map(({ id, status, command }) => `  ${id}  ${status}  ${command}`)
-  const head = only === undefined && last.length > 0 ? `${words} The last ones:` : words
+  const head = only === undefined && last.length > 0 ? `${words} The most recent ones:` : words
   throw new CliError(code as string, [head, ...lines].join('\n'), {
-    hint: last.length === 0 ? execIdHint : 'Give the id of one.',
+    hint: last.length === 0 ? execIdHint : 'Pass the id of one of them.',
     details: { commands: shown.map(({ id, status }) => ({ id, status })) },
   })
 }

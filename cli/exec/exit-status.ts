@@ -1,12 +1,12 @@
 /** Exit codes and descriptions of exit statuses. */
 import { constants } from 'node:os'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
-import { clientLeft } from '../../shared/contract/exec-events.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
+import { clientDisconnected } from '../../shared/contract/exec-events.ts'
 import { destroyReasonOf } from '../core/destroy-reasons.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
 import type { Output } from '../core/output.ts'
 
-export function noteExitStatus(ended: ExecEnd, note: (text: string) => void): void {
+export function noteExitStatus(ended: ExecOutcome, note: (text: string) => void): void {
   const { status, duration_ms, reason } = ended
   const ofSession = destroyReasonOf(ended)
   if (ofSession !== undefined) {
@@ -19,21 +19,24 @@ export function noteExitStatus(ended: ExecEnd, note: (text: string) => void): vo
   }
   if (status === 'timed_out') note(`sandlot: timed out after ${Math.round(duration_ms)} ms`)
   if (status === 'lost') {
-    note(`sandlot: the command was lost${why}. How it ended, or whether it ran, is not known.`)
+    note(`sandlot: the command was lost${why}. Whether it ran, and its exit status, are unknown.`)
   }
-  const rule = reason === clientLeft ? ' It was away for longer than the grace of the command (--grace).' : ''
+  const rule =
+    reason === clientDisconnected
+      ? ' It was disconnected for longer than the grace of the command (--grace).'
+      : ''
   if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
 }
 
 /** Reports the exit status after the output. @returns the exit code */
-export function finish(ended: ExecEnd, output: Output): number {
+export function finish(ended: ExecOutcome, output: Output): number {
   if (output.json) output.result(ended, '')
   else noteExitStatus(ended, output.note)
   return exitCodeOf(ended)
 }
 
 /** A short description, for lists. */
-export function describeExit(ended: ExecEnd): string {
+export function describeExit(ended: ExecOutcome): string {
   const { status, exit_code, signal, reason } = ended
   const ofSession = destroyReasonOf(ended)
   if (ofSession !== undefined) return `killed with its session (${ofSession})`
@@ -47,7 +50,7 @@ export function describeExit(ended: ExecEnd): string {
 export const isGone = (error: unknown): boolean =>
   error instanceof CliError && error.code === 'sandbox_destroyed'
 
-export function exitCodeOf({ status, exit_code, signal }: ExecEnd): number {
+export function exitCodeOf({ status, exit_code, signal }: ExecOutcome): number {
   if (status === 'timed_out') return exitCodes.execTimedOut
   if (status === 'exited' && exit_code !== null) return exit_code
   const number = constants.signals[signal as NodeJS.Signals] as number | undefined

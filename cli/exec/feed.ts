@@ -6,7 +6,7 @@ import type { Input } from './input.ts'
 import { RetryPolicy, retrying } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
-/** Ends a request without input, because proxies close idle ones. */
+/** Ends a request after this time without input, because proxies close idle requests. */
 const idleMs = 5_000
 
 export interface Stdin {
@@ -54,12 +54,12 @@ class Segment implements AsyncIterable<Buffer> {
   push(chunk: Buffer): void {
     this.chunks.push(chunk)
     this.size += chunk.length
-    this.tell()
+    this.showNotice()
   }
 
   close(): void {
     this.isClosed = true
-    this.tell()
+    this.showNotice()
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
@@ -72,7 +72,7 @@ class Segment implements AsyncIterable<Buffer> {
     }
   }
 
-  private tell(): void {
+  private showNotice(): void {
     this.changed.resolve()
     this.changed = Promise.withResolvers()
   }

@@ -1,6 +1,6 @@
 /** Reads a command's events across broken connections, without gaps or repetitions. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { bytesOf, type ExecEvent, readExecEvents } from '../../shared/contract/exec-events.ts'
 import type { CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
@@ -32,7 +32,7 @@ export async function follow(
   first: OpenExchange | undefined,
   reopen: Reopen,
   follower: Follower,
-): Promise<ExecEnd> {
+): Promise<ExecOutcome> {
   for await (const event of readAll(first, reopen, follower)) {
     if (event.event === 'exit') return event.data
     await hand(event, follower)

@@ -6,7 +6,7 @@ import { terminalSize } from './attachment.ts'
 import type { Remote } from './remote.ts'
 
 /**
- * Shells without a prompt of their own show the session's name.
+ * Makes shells that define no prompt show the session's name.
  * @param findName called only for shells
  * @returns the command's id
  */

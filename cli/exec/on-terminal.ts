@@ -33,6 +33,6 @@ export async function stayAttached(
     return finish(ended, { ...output, note: (text) => note(`\n${text}`) })
   }
   if (output.json) output.result(await remote.get(execId), '')
-  note(`sandlot: detached, and the command goes on. ${attachHint(remote, execId)}.`)
+  note(`sandlot: detached; the command continues. ${attachHint(remote, execId)}.`)
   return exitCodes.done
 }

@@ -50,6 +50,6 @@ export function noteMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (t
 }
 
 export const reconnectNotes = (note: (text: string) => void) => ({
-  onDisconnect: ({ message }: CliError) => note(`sandlot: ${message} Connecting again; Ctrl-C leaves.`),
-  onReconnect: () => note('sandlot: connected again.'),
+  onDisconnect: ({ message }: CliError) => note(`sandlot: ${message} Reconnecting; press Ctrl-C to exit.`),
+  onReconnect: () => note('sandlot: reconnected.'),
 })

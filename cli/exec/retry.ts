@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from '../core/errors.ts'
 
 /**
- * Minimum budget for following and attaching. A service takes up to 20 s (`WORKER_SILENCE_SECONDS`) to notice a
+ * Minimum budget for following and attaching. A service takes up to 20 s (`WORKER_LIVENESS_TIMEOUT_SECONDS`) to notice a
  * lost worker.
  */
 export const retryBudgetMs = 30_000

@@ -5,50 +5,50 @@
 export class ScreenModes {
   /** In the order of switching. */
   private readonly switched = new Map<string, boolean>()
-  private cut = ''
+  private unfinishedSequence = ''
 
-  see(output: Uint8Array): void {
-    const text = this.cut + Buffer.from(output).toString('latin1')
+  track(output: Uint8Array): void {
+    const text = this.unfinishedSequence + Buffer.from(output).toString('latin1')
     for (const { groups } of text.matchAll(switches)) {
       const { modes, way, keypad } = groups!
       for (const mode of modes?.split(';') ?? []) this.set(mode, way === 'h')
       if (keypad !== undefined) this.set(keypadMode, keypad === '=')
     }
-    this.cut = unfinished.exec(text)?.[0] ?? ''
+    this.unfinishedSequence = unfinished.exec(text)?.[0] ?? ''
   }
 
   /** Sequences that reset the terminal for a shell. */
-  get takenBack(): string {
+  get resetSequence(): string {
     const text = this.changed.toReversed().map(([mode, isOn]) => sequenceFor(mode, !isOn))
     return text.length === 0 ? '' : `${text.join('')}\u001b[m`
   }
 
   /** Sequences that set the program's modes again. */
-  get givenAgain(): string {
+  get restoreSequence(): string {
     return this.changed.map(([mode, isOn]) => sequenceFor(mode, isOn)).join('')
   }
 
   private get changed(): [string, boolean][] {
-    return [...this.switched].filter(([mode, isOn]) => isOn !== onFromTheStart.has(mode))
+    return [...this.switched].filter(([mode, isOn]) => isOn !== enabledByDefault.has(mode))
   }
 
   private set(mode: string, isOn: boolean): void {
     this.switched.delete(mode)
-    if (known.has(mode)) this.switched.set(mode, isOn)
+    if (trackedModes.has(mode)) this.switched.set(mode, isOn)
   }
 }
 
 /** Mode numbers of xterm. */
-const onFromTheStart = new Set(['7', '25'])
+const enabledByDefault = new Set(['7', '25'])
 const keypadMode = 'keypad'
-const known = new Set([
-  ...onFromTheStart,
+const trackedModes = new Set([
+  ...enabledByDefault,
   ...['1', '9', '47', '1000', '1002', '1003', '1004', '1005', '1006', '1015', '1047', '1049', '2004'],
   keypadMode,
 ])
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const switches = /\u001b(?:\[\?(?<modes>[\d;]+)(?<way>[hl])|(?<keypad>[=>]))/g
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const unfinished = /\u001b(?:\[(?:\?[\d;]{0,40})?)?$/
 
 function sequenceFor(mode: string, isOn: boolean): string {

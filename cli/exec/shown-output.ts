@@ -3,22 +3,22 @@ import { eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.
 import type { ByteCounts } from './print.ts'
 
 export class ShownOutput {
-  private readonly seen: OutputOffset = { stdout: 0, stderr: 0 }
-  /** Position of the current connection. */
-  private told: OutputOffset = { stdout: 0, stderr: 0 }
+  private readonly shown: OutputOffset = { stdout: 0, stderr: 0 }
+  /** Bytes received on the current connection. */
+  private received: OutputOffset = { stdout: 0, stderr: 0 }
 
-  /** Position to continue from. */
+  /** Event id after the shown output. */
   get eventId(): string {
-    return eventIdOf(this.seen)
+    return eventIdOf(this.shown)
   }
 
-  beginAgain(): void {
-    this.told = { stdout: 0, stderr: 0 }
+  restart(): void {
+    this.received = { stdout: 0, stderr: 0 }
   }
 
   /** Returns the bytes that were not shown before. */
   unseen(stream: keyof OutputOffset, bytes: Buffer): Buffer {
-    const before = this.seen[stream] - this.told[stream]
+    const before = this.shown[stream] - this.received[stream]
     this.advance(stream, bytes.length)
     return bytes.subarray(Math.max(0, before))
   }
@@ -30,7 +30,7 @@ export class ShownOutput {
   }
 
   private advance(stream: keyof OutputOffset, bytes: number): void {
-    this.told[stream] += bytes
-    this.seen[stream] = Math.max(this.seen[stream], this.told[stream])
+    this.received[stream] += bytes
+    this.shown[stream] = Math.max(this.shown[stream], this.received[stream])
   }
 }

@@ -1,5 +1,5 @@
 /** `sandlot exec` without a terminal: streams output and stdin, and forwards signals. */
-import type { ExecEnd, ExecRequest } from '../../shared/contract/exec.ts'
+import type { ExecOutcome, ExecRequest } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { addStory, CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
@@ -34,7 +34,7 @@ export async function runStreaming({
   write,
   note,
   ...options
-}: ExecStreamOptions): Promise<ExecEnd> {
+}: ExecStreamOptions): Promise<ExecOutcome> {
   let execId: string | undefined
   const start = remote.streaming(request)
   const grace = request.grace_ms ?? graceMs
@@ -98,11 +98,11 @@ function explainLostConnection(
   { disconnectedMs, grace }: { disconnectedMs: number; grace: number },
 ): unknown {
   if (!(error instanceof CliError) || error.code !== 'network') return error
-  const [away, limit] = [showSeconds(disconnectedMs / 1000), showSeconds(grace / 1000)]
+  const [duration, limit] = [showSeconds(disconnectedMs / 1000), showSeconds(grace / 1000)]
   return addStory(
     error,
-    `The connection was away for ${away}, longer than the command's grace of ${limit}, and the service ends the command.`,
-    `\`${shellLine('sandlot', 'logs', '-s', sessionId, execId)}\` shows what it printed; \`sandlot exec --grace 5m\` lets a command wait for longer.`,
+    `The client was disconnected for ${duration}, longer than the command's grace of ${limit}, so the service ends the command.`,
+    `\`${shellLine('sandlot', 'logs', '-s', sessionId, execId)}\` shows its output. \`sandlot exec --grace 5m\` sets a longer grace.`,
   )
 }
 
@@ -156,7 +156,7 @@ function takeSignals({ idOf, isUnavailable, remote, note }: SignalOptions) {
     // The service ends the command after its grace.
     if (isUnavailable()) return void shutDown(130)
     if (interrupts > 1) return void leave('TERM', 130)
-    if (process.stderr.isTTY) note('sandlot: interrupting the command; Ctrl-C again leaves it.')
+    if (process.stderr.isTTY) note('sandlot: interrupting the command; press Ctrl-C again to exit.')
     void pass('INT')
   }
   // The exit status is reported as usual. A second SIGTERM, or one that cannot be forwarded, ends the client.

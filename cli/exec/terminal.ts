@@ -1,6 +1,6 @@
 /** `sandlot exec -it` and `attach`: connects this terminal to a command's, across broken connections. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 import { showSeconds } from '../core/times.ts'
@@ -30,7 +30,7 @@ export async function attachTerminal(
   remote: Remote,
   execId: string,
   { note, isNew, detachKeys = readDetachKeys(defaultDetachKeys) }: TerminalOptions,
-): Promise<ExecEnd | 'detached'> {
+): Promise<ExecOutcome | 'detached'> {
   const [shown, modes] = [new ShownOutput(), new ScreenModes()]
   const retry = new RetryPolicy()
   let isBroken = false
@@ -42,7 +42,7 @@ export async function attachTerminal(
       }
       const socket = await connect(remote, execId)
       for (const sign of ['message', 'pong']) socket.on(sign, () => retry.alive())
-      if (isBroken) note('sandlot: attached again.')
+      if (isBroken) note('sandlot: reconnected.')
       return await useTerminal(socket, { shown, modes, hasScreen: isBroken || !isNew }, detachKeys)
     } catch (error) {
       const isFirst = retry.isFresh
@@ -50,7 +50,7 @@ export async function attachTerminal(
       if (pause === undefined) throw withAttachHint(error, retry, remote, execId)
       if (pause > 0 && isFirst)
         note(
-          `sandlot: ${(error as CliError).message} Attaching again; Ctrl-C leaves, and ${attachHint(remote, execId)}.`,
+          `sandlot: ${(error as CliError).message} Reconnecting; press Ctrl-C to exit, and ${attachHint(remote, execId)}.`,
         )
       isBroken = true
       await sleep(pause)
@@ -60,7 +60,7 @@ export async function attachTerminal(
 
 /** Names the session, because several may be active. */
 export const attachHint = ({ sessionId }: Remote, execId: string) =>
-  `\`${shellLine('sandlot', 'attach', '-s', sessionId, execId)}\` goes back to it`
+  `\`${shellLine('sandlot', 'attach', '-s', sessionId, execId)}\` attaches to it again`
 
 function pauseFor(error: unknown, retry: RetryPolicy): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')
@@ -77,7 +77,7 @@ async function showRest(
   execId: string,
   shown: ShownOutput,
   note: (text: string) => void,
-): Promise<ExecEnd> {
+): Promise<ExecOutcome> {
   const open = (lastEventId = shown.eventId) => remote.follow(execId, lastEventId)
   const onGap = (missing: Parameters<typeof noteMissing>[0]) => noteMissing(missing, note)
   try {
@@ -97,7 +97,7 @@ function withAttachHint(
   if (!(error instanceof CliError) || error.code !== 'network') return error
   return new CliError(
     'network',
-    `The connection was away for ${showSeconds(disconnectedMs / 1000)}. ${error.message}`,
-    { hint: `The command goes on; ${attachHint(remote, execId)}.` },
+    `The client was disconnected for ${showSeconds(disconnectedMs / 1000)}. ${error.message}`,
+    { hint: `The command continues; ${attachHint(remote, execId)}.` },
   )
 }

@@ -69,7 +69,7 @@ export async function fetchFolder(from: RemotePath, local: string): Promise<Copi
 
 export async function printFolder(from: RemotePath): Promise<Skipped> {
   if (process.stdout.isTTY)
-    throw new CliError('usage', `${from.path} is a folder, and its archive is nothing for a terminal.`)
+    throw new CliError('usage', `${from.path} is a folder, and its archive is not written to a terminal.`)
   const skipped = new Skipped()
   await downloadArchive(from, (bytes) => print('stdout', bytes), skipped)
   return skipped

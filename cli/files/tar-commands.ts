@@ -6,7 +6,7 @@ const firstLine = '# sandlot cp'
 export const copyExits = { partial: 9, interrupted: 130 }
 
 /**
- * Unpacks an archive from stdin into a temporary folder beside the target, then renames each entry. So files
+ * Unpacks an archive from stdin into a temporary folder next to the target, then renames each entry. So files
  * are never incomplete, and an interrupted copy changes nothing. Runs on busybox and debian.
  * $1 is the target, $2 the name of the temporary folder, $3 whether to set the target's mode. The archive has
  * the folder as `root` and ends with the file `modes`: mode and path of folders that their owner may not write,

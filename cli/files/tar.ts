@@ -1,7 +1,7 @@
 /** Transfers folders through the sandbox's own tar. */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { addStory, CliError } from '../core/errors.ts'
 import { Input } from '../exec/input.ts'
 import { createRemote } from '../exec/remote.ts'
@@ -55,7 +55,10 @@ export async function downloadArchive(
   const isPartial = ended.status === 'exited' && [1, 2].includes(ended.exit_code!) && taken > 0
   if (!isPartial || named.length === 0) assertSuccess(ended, stderr)
   if (taken < ended.stdout_bytes) {
-    throw new CliError('network', 'The connection broke for too long, and a part of the archive is lost.')
+    throw new CliError(
+      'network',
+      'The connection was interrupted for too long, and part of the archive is lost.',
+    )
   }
   for (const line of named) skipped.addLine(line)
 }
@@ -98,14 +101,14 @@ function explainRefusal(error: unknown): never {
   throw addStory(
     error,
     'A folder is copied by sh and tar in the sandbox.',
-    'Files can be copied one by one: that takes no command.',
+    'Files can be copied one by one without a command.',
   )
 }
 
-function assertSuccess({ status, exit_code, signal, reason }: ExecEnd, stderr: string): void {
+function assertSuccess({ status, exit_code, signal, reason }: ExecOutcome, stderr: string): void {
   if (status === 'exited' && exit_code === 0) return
   if (exit_code === 126 || exit_code === 127 || /\btar: (command )?not found/.test(stderr)) {
-    throw new CliError('failed', 'The sandbox has no tar, which copies folders.', {
+    throw new CliError('failed', 'The sandbox has no tar, which is needed to copy folders.', {
       hint: 'Copy files one by one, or create the session with an image that has tar.',
     })
   }

@@ -70,7 +70,7 @@ function openBytes(local: string, isFile: boolean): AsyncIterable<Uint8Array> {
   return {
     async *[Symbol.asyncIterator]() {
       if (begun && !isFile)
-        throw new CliError('network', `The connection broke, and ${nameOf(local)} cannot be read twice.`)
+        throw new CliError('network', `The connection was lost, and ${nameOf(local)} cannot be read twice.`)
       begun = true
       try {
         yield* openSource(local)

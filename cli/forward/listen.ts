@@ -7,7 +7,7 @@ import { CliError, describeError } from '../core/errors.ts'
 import { openWebSocket } from '../core/websocket.ts'
 import type { ForwardedPort } from './ports.ts'
 
-/** Only for this machine. */
+/** Not reachable from other machines. */
 const host = '127.0.0.1'
 
 interface Forwarding {
@@ -15,7 +15,7 @@ interface Forwarding {
   /** Session id. */
   id: string
   note(text: string): void
-  /** A connection failed, perhaps because the session has ended. */
+  /** Called when a connection fails, for example because the session has ended. */
   onFailure(error?: CliError): void
 }
 
@@ -36,7 +36,7 @@ export async function listen({ local, remote }: ForwardedPort, forwarding: Forwa
   try {
     await once(server, 'listening')
   } catch (error) {
-    throw unlistenable({ local, remote }, error as NodeJS.ErrnoException)
+    throw cannotListen({ local, remote }, error as NodeJS.ErrnoException)
   }
   return {
     local: (server.address() as AddressInfo).port,
@@ -69,9 +69,10 @@ async function forward(connection: Socket, port: number, forwarding: Forwarding)
   }
 }
 
-function unlistenable({ local, remote }: ForwardedPort, { code, message }: NodeJS.ErrnoException): CliError {
-  const why = code === 'EADDRINUSE' ? 'it is in use' : code === 'EACCES' ? 'only root may' : message
-  return new CliError('failed', `Port ${local} of this machine cannot be listened on: ${why}.`, {
-    hint: `\`sandlot forward :${remote}\` takes a free one, and LOCAL:${remote} one of your choice.`,
+function cannotListen({ local, remote }: ForwardedPort, { code, message }: NodeJS.ErrnoException): CliError {
+  const reason =
+    code === 'EADDRINUSE' ? 'it is in use' : code === 'EACCES' ? 'that needs root privileges' : message
+  return new CliError('failed', `Cannot listen on the local port ${local}: ${reason}.`, {
+    hint: `\`sandlot forward :${remote}\` picks a free port, and \`sandlot forward LOCAL:${remote}\` uses the port LOCAL.`,
   })
 }

@@ -1,9 +1,8 @@
-/** for any free port. */
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 
 export interface ForwardedPort {
-  /** for any free port. */
+  /** 0 for any free port. */
   local: number
   /** Port of the sandbox. */
   remote: number
@@ -13,10 +12,11 @@ export interface ForwardedPort {
 export function readPort(text: string, _: number, all: string[]): ForwardedPort {
   const [, local, remote] = /^(?:(\d*):)?(\d+)$/.exec(text) ?? []
   const ports = { local: Number(local ?? remote), remote: Number(remote) }
-  if (remote !== undefined && ports.remote >= 1 && ports.remote <= most && ports.local <= most) return ports
+  if (remote !== undefined && ports.remote >= 1 && ports.remote <= maxPort && ports.local <= maxPort)
+    return ports
   throw new CliError(
     'usage',
-    `${JSON.stringify(text)} is not PORT or LOCAL:PORT, with ports from 1 to ${most}.`,
+    `${JSON.stringify(text)} is not PORT or LOCAL:PORT, with ports from 1 to ${maxPort}.`,
     { hint: hintFor(text, all) },
   )
 }
@@ -25,8 +25,8 @@ export function readPort(text: string, _: number, all: string[]): ForwardedPort 
 function hintFor(text: string, all: string[]): string {
   const port = all.find((each) => /^(?:\d*:)?\d+$/.test(each))
   if (port !== undefined && !/[\d:]/.test(text[0]!))
-    return `\`sandlot forward --session ${shellWord(text)} ${port}\` forwards a port of the session ${shellWord(text)}.`
-  return '`sandlot forward 8080:3000` makes port 3000 of the session port 8080 of this machine.'
+    return `\`sandlot forward --session ${shellWord(text)} ${port}\` forwards to a port of the session ${shellWord(text)}.`
+  return '`sandlot forward 8080:3000` forwards the local port 8080 to port 3000 of the session.'
 }
 
-const most = 65_535
+const maxPort = 65_535

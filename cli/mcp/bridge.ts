@@ -1,4 +1,4 @@
-/** `sandlot mcp serve` forwards messages between stdio and the service, which is the only MCP server. */
+/** `sandlot mcp serve` only forwards messages between stdio and the service, which is the MCP server. */
 import type { Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
 import { CliError } from '../core/errors.ts'
@@ -7,7 +7,7 @@ import { failure, linesOf, type Message, requestsIn, statelessVersion } from './
 
 const parseError = -32_700
 
-/** @returns when stdin has ended and every request has a reply */
+/** Resolves when stdin has ended and every request has a reply. */
 export async function bridge(
   connection: Connection,
   input: Readable,
@@ -15,29 +15,29 @@ export async function bridge(
 ): Promise<void> {
   const running = new Map<string | number, Running>()
   const pending = new Set<Promise<void>>()
-  const say = (message: Message) => write(`${JSON.stringify(message)}\n`)
+  const send = (message: Message) => write(`${JSON.stringify(message)}\n`)
 
   async function forward(message: Message | Message[]): Promise<void> {
     const stop = new AbortController()
-    const owed = new Set(requestsIn(message))
+    const unanswered = new Set(requestsIn(message))
     const one = { stop, isStateless: statelessVersion(message) !== undefined, isCancelled: false }
-    for (const id of owed) running.set(id, one)
+    for (const id of unanswered) running.set(id, one)
     try {
       for await (const answer of connection.send(message, stop.signal)) {
         if (answer.method === undefined && answer.id !== undefined && answer.id !== null)
-          owed.delete(answer.id)
-        say(answer)
+          unanswered.delete(answer.id)
+        send(answer)
       }
-      if (!one.isCancelled) sayAll(owed, endedEarly())
+      if (!one.isCancelled) failAll(unanswered, endedEarly())
     } catch (error) {
-      // Cancelled requests get no reply.
-      if (!one.isCancelled) sayAll(owed, error)
+      // MCP allows no reply to a cancelled request.
+      if (!one.isCancelled) failAll(unanswered, error)
     } finally {
       for (const id of requestsIn(message)) running.delete(id)
     }
   }
 
-  /** Since 2026-07-28 closing the connection cancels a call; before, the service needs the message. */
+  /** In protocol 2026-07-28, closing the connection cancels a call; earlier versions need the notification. */
   async function cancel(message: Message): Promise<void> {
     const one = running.get(message.params?.requestId as string)
     if (!one) return
@@ -46,15 +46,15 @@ export async function bridge(
     one.stop.abort()
   }
 
-  const sayAll = (ids: Iterable<string | number>, error: unknown) => {
-    for (const id of ids) say(failure(id, error))
+  const failAll = (ids: Iterable<string | number>, error: unknown) => {
+    for (const id of ids) send(failure(id, error))
   }
 
   for await (const line of linesOf(input)) {
     if (line.trim() === '') continue
     const message = parse(line)
     if (message === undefined) {
-      say(failure(null, new CliError('usage', 'A line on stdin is not a JSON-RPC message.'), parseError))
+      send(failure(null, new CliError('usage', 'A line on stdin is not a JSON-RPC message.'), parseError))
       continue
     }
     const work = isCancellation(message) ? cancel(message) : forward(message)
@@ -74,7 +74,7 @@ const isCancellation = (message: Message | Message[]): message is Message =>
   !Array.isArray(message) && message.method === 'notifications/cancelled'
 
 const endedEarly = () =>
-  new CliError('network', 'The service ended its answer early. Whether it did what was asked is not known.')
+  new CliError('network', 'The service ended its reply early. The outcome of the request is unknown.')
 
 function parse(line: string): Message | Message[] | undefined {
   const value = parseJson(line)

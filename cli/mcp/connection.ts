@@ -20,9 +20,9 @@ export interface Connection {
   send(message: Message | Message[], signal: AbortSignal): AsyncGenerator<Message>
 }
 
-/** The service sends an event every 15 s while a tool runs. */
-const silenceMs = 90_000
-/** Attempts to resume a broken stream without progress. */
+/** Longer than the 15 s between the events that the service sends while a tool runs. */
+const idleTimeoutMs = 90_000
+/** Maximum number of attempts to resume a broken stream without progress. */
 const maxResumes = 5
 const resumeAfterMs = 1_000
 
@@ -56,7 +56,9 @@ export function connect(api: Api): Connection {
     try {
       const response = await traced(async () => {
         const request = await open(url, { method, headers, signal })
-        request.setTimeout(silenceMs, () => request.destroy(new Error(`silent for ${silenceMs / 1000} s`)))
+        request.setTimeout(idleTimeoutMs, () =>
+          request.destroy(new Error(`no data for ${idleTimeoutMs / 1000} s`)),
+        )
         request.on('finish', () => {
           reached = true
         })
@@ -84,7 +86,7 @@ export function connect(api: Api): Connection {
         try {
           for await (const { id, data } of request) {
             if (id !== undefined && id !== lastId) [lastId, resumes] = [id, 0]
-            // Events without data only carry an id to resume from.
+            // An event without data only has an id from which to resume.
             if (!data) continue
             const agreed = data.result?.protocolVersion
             if (typeof agreed === 'string') protocol = agreed
@@ -116,7 +118,7 @@ function statelessHeaders(message: Message | Message[]): Record<string, string> 
   }
 }
 
-/** The protocol encodes other text as base64. */
+/** The protocol requires base64 for text that is not valid in a header. */
 const inHeader = (text: string): string =>
   /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
     ? text
@@ -138,7 +140,7 @@ async function* eventsIn(response: IncomingMessage, url: URL): AsyncGenerator<Se
   const body = await text(response)
   if (status === 202) return
   const value = parseJson(body)
-  // A protocol error that names the request is a reply.
+  // A JSON-RPC error with the id of a request is a reply, regardless of the HTTP status.
   const isAnswer = status === 200 || ((value as Message | undefined)?.error && (value as Message).id != null)
   if (isAnswer && value !== undefined) {
     for (const data of [value].flat() as Message[]) yield { data }

@@ -1,4 +1,4 @@
-/** Tests an entry like its MCP client: start, initialize, list tools, run `true` in a session. */
+/** Tests an entry as its MCP client would use it: start, initialize, list tools, run `true` in a session. */
 import { spawn } from 'node:child_process'
 import { PassThrough, type Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
@@ -16,7 +16,7 @@ export interface Peer extends AsyncDisposable {
   lines: AsyncIterable<string>
 }
 
-const answerMs = 60_000
+const replyTimeoutMs = 60_000
 
 /** @throws {CliError} `failed` if it does not start */
 export async function startPeer(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<Peer> {
@@ -27,7 +27,7 @@ export async function startPeer(command: string, args: string[], env: NodeJS.Pro
       reject(new CliError('failed', `${command} does not start: ${error.message}`)),
     )
   })
-  // Unread input shows as a missing reply.
+  // A server that has exited is reported as a missing reply.
   child.stdin.on('error', () => {})
   const ended = new Promise((resolve) => child.once('exit', resolve))
   return {
@@ -61,7 +61,7 @@ export async function examine(peer: Peer, { check }: Checks): Promise<void> {
   const isServer = await check('initialize', async () => {
     const clientInfo = { name: 'sandlot-doctor', version }
     const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo }
-    return `it speaks MCP ${(await ask('initialize', params)).protocolVersion}`
+    return `protocol version ${(await ask('initialize', params)).protocolVersion}`
   })
   if (!isServer) return
   peer.write(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`)
@@ -84,8 +84,8 @@ async function runTrue(ask: ReturnType<typeof asker>): Promise<string> {
   const session_id = data[0]?.id ?? ((await call('session_create', {})).id as string)
   try {
     const { status, exit_code } = await call('exec', { session_id, command: ['true'] })
-    if (exit_code !== 0) throw new CliError('failed', `true did not run: ${status}`)
-    return `true ran in ${data.length > 0 ? 'the session that is active' : 'a session of its own'}`
+    if (exit_code !== 0) throw new CliError('failed', `true failed: ${status}`)
+    return `true ran in ${data.length > 0 ? 'an active session' : 'a temporary session'}`
   } finally {
     if (data.length === 0) await call('session_destroy', { session_id })
   }
@@ -97,7 +97,7 @@ function asker(peer: Peer) {
   const resultOf = async (id: number, method: string): Promise<Record<string, unknown>> => {
     for (;;) {
       const { value, done } = await lines.next()
-      if (done) throw new CliError('failed', `${method}: it ended without an answer`)
+      if (done) throw new CliError('failed', `${method}: the server exited without a reply`)
       const answer = parse(value, method)
       if (answer.id !== id) continue
       if (answer.error) throw new CliError('failed', `${method}: ${answer.error.message}`)
@@ -107,8 +107,8 @@ function asker(peer: Peer) {
   return async (method: string, params: object) => {
     const id = ++lastId
     peer.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
-    return await withTimeout(answerMs, resultOf(id, method), () => {
-      throw new CliError('failed', `${method}: no answer in 60 s`)
+    return await withTimeout(replyTimeoutMs, resultOf(id, method), () => {
+      throw new CliError('failed', `${method}: no reply within 60 s`)
     })
   }
 }
@@ -117,5 +117,5 @@ function parse(line: string, method: string): Message {
   const message = parseJson(line)
   if (message !== undefined) return message as Message
   const start = line.slice(0, 100)
-  throw new CliError('failed', `${method}: it printed something that is not a message: ${start}`)
+  throw new CliError('failed', `${method}: the server printed a line that is not JSON: ${start}`)
 }

@@ -1,4 +1,4 @@
-/** Edits one server in a JSON file. Comments and other entries are kept. */
+/** Edits the entry of one server in a JSON file. Comments and other entries are preserved. */
 import { isDeepStrictEqual } from 'node:util'
 import { applyEdits, getNodeValue, modify, type Node, type ParseError, parseTree, visit } from 'jsonc-parser'
 import { type EntryPath, Unreadable } from './settings-file.ts'
@@ -6,18 +6,18 @@ import type { ServerEntry } from './targets.ts'
 
 /**
  * @param entry undefined removes the server
- * @param own fields of the entry that we manage; other fields are kept
+ * @param managed fields of the entry that this client manages; other fields are preserved
  * @throws {Unreadable} if the text cannot be parsed or has another structure
  */
 export function editEntry(
   text: string,
   { section, name }: EntryPath,
   entry: ServerEntry | undefined,
-  own: string[],
+  managed: string[],
 ): string {
   const place = [section, name]
   if (entry === undefined || findNode(text, place)?.type !== 'object') return set(text, place, entry)
-  return own.reduce((before, key) => set(before, [...place, key], entry[key]), text)
+  return managed.reduce((before, key) => set(before, [...place, key], entry[key]), text)
 }
 
 /** @throws {Unreadable} */
@@ -37,7 +37,7 @@ function set(text: string, path: string[], value: unknown): string {
   return text === '' ? `${after}\n` : after
 }
 
-/** Removes a member and one comma. `modify` would also remove the comments around it. */
+/** Removes a member and one comma. `modify` would also remove the surrounding comments. */
 function removeMember(text: string, { offset, length, parent }: Node): string {
   const end = offset + length
   const object = parent!
@@ -65,12 +65,11 @@ function findNode(text: string, path: string[]): Node | undefined {
 }
 
 function memberOf(object: Node, key: string): Node | undefined {
-  if (object.type !== 'object')
-    throw new Unreadable(`what should contain ${JSON.stringify(key)} is not an object`)
+  if (object.type !== 'object') throw new Unreadable(`the parent of ${JSON.stringify(key)} is not an object`)
   const [found, another] = object.children!.filter(({ children }) => children![0]!.value === key)
-  if (another) throw new Unreadable(`${JSON.stringify(key)} is in it twice`)
+  if (another) throw new Unreadable(`it contains ${JSON.stringify(key)} twice`)
   return found?.children?.[1]
 }
 
-/** Objects of getNodeValue have no prototype and are never deeply equal to others. */
+/** Copies the objects of getNodeValue: they have no prototype, so isDeepStrictEqual would never match. */
 const readValue = (node: Node | undefined): unknown => node && JSON.parse(JSON.stringify(getNodeValue(node)))

@@ -1,4 +1,4 @@
-/** Edits one server in a TOML file. Other entries, and comments outside of the server's tables, are kept. */
+/** Edits the entry of one server in a TOML file. Other entries, and comments outside its tables, are preserved. */
 import { isDeepStrictEqual } from 'node:util'
 import { parse, patch, stringify } from '@decimalturn/toml-patch'
 import { type EntryPath, Unreadable } from './settings-file.ts'
@@ -8,18 +8,18 @@ type Table = Record<string, unknown>
 
 /**
  * @param entry undefined removes the server
- * @param own fields of the entry that we manage; other fields are kept
- * @throws {Unreadable} if the text cannot be parsed, or no edit gives the wanted values
+ * @param managed fields of the entry that this client manages; other fields are preserved
+ * @throws {Unreadable} if the text cannot be parsed, or no edit results in the expected values
  */
 export function editEntry(
   text: string,
   path: EntryPath,
   entry: ServerEntry | undefined,
-  own: string[],
+  managed: string[],
 ): string {
   const values = read(text)
   const { [path.name]: found, ...others } = serversOf(values, path)
-  const kept = Object.entries((found ?? {}) as Table).filter(([key]) => !own.includes(key))
+  const kept = Object.entries((found ?? {}) as Table).filter(([key]) => !managed.includes(key))
   const servers = entry ? { ...others, [path.name]: { ...entry, ...Object.fromEntries(kept) } } : others
   const wanted = { ...values, [path.section]: servers }
   const isDone = (after: string) =>
@@ -31,10 +31,10 @@ export function editEntry(
       const after = isDone(start) ? start : patch(start, wanted)
       if (isDone(after)) return after
     } catch {
-      // The matched lines were not our table.
+      // The matched lines were not the table of the server.
     }
   }
-  throw new Unreadable(`[${path.section}] is written in a way that cannot be changed safely`)
+  throw new Unreadable(`[${path.section}] has a format that cannot be edited safely`)
 }
 
 /** @throws {Unreadable} */
@@ -79,6 +79,6 @@ function serversOf(values: Table, { section }: EntryPath): Table {
   throw new Unreadable(`${section} is not a table`)
 }
 
-/** Makes values comparable: dates are objects, and JSON has no large integers. */
+/** Makes values comparable: converts dates and large integers to strings. */
 const plain = (values: Table): unknown =>
   JSON.parse(JSON.stringify(values, (_, value) => (typeof value === 'bigint' ? String(value) : value)))

@@ -1,4 +1,4 @@
-/** Finds and edits the entry of a server in an MCP client's settings. */
+/** Finds, reads and edits the entry of a server in an MCP client's settings. */
 import { existsSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -18,12 +18,12 @@ import {
   targets,
 } from './targets.ts'
 
-/** A target's file in one scope. */
+/** The place of an entry: the file of a target in one scope. */
 export interface Spot {
   target: string
   scope: TargetScope
   file: string
-  /** Name of the server. */
+  /** The name of the server. */
   name: string
 }
 
@@ -31,13 +31,13 @@ export interface Spot {
 export function findTarget(name: string, scope: TargetScope): Target {
   const target = Object.hasOwn(targets, name) ? targets[name] : undefined
   if (!target) {
-    throw new CliError('usage', `${JSON.stringify(name)} is not a known client.`, {
-      hint: `Known are ${Object.keys(targets).join(', ')}.`,
+    throw new CliError('usage', `Unknown client: ${JSON.stringify(name)}.`, {
+      hint: `Supported clients: ${Object.keys(targets).join(', ')}.`,
     })
   }
   if (scope === 'project' && !target.project) {
     throw new CliError('usage', `${target.title} has no settings for a project.`, {
-      hint: 'Take --scope user.',
+      hint: 'Use --scope user.',
     })
   }
   return target
@@ -49,8 +49,8 @@ export function fileOf(target: Target, scope: TargetScope, folders: ConfigFolder
 }
 
 /**
- * Finds the MCP clients on this machine and in this folder. A file that belongs to both scopes is listed for
- * the user.
+ * Finds the MCP clients on this machine and in this folder. A file that belongs to both scopes is listed only in the
+ * scope of the user.
  */
 export function findSpots(folders: ConfigFolders, name: string, among = scopes): Spot[] {
   return Object.entries(targets).flatMap(([key, target]) => {
@@ -75,7 +75,7 @@ function placeOf(file: string): string {
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 
-/** The command that starts this server, with the profile if there is one. */
+/** Returns the command that starts the local server, with the profile if there is one. */
 export function thisServer(portable: boolean, profile: string | undefined): Server {
   const serve = ['mcp', 'serve', ...(profile === undefined ? [] : ['--profile', profile])]
   if (portable) return { command: 'sandlot', args: serve }
@@ -84,13 +84,13 @@ export function thisServer(portable: boolean, profile: string | undefined): Serv
 
 /** @throws {CliError} `usage` if the client does not support this kind of server */
 export function entryFor(target: Target, server: Server): ServerEntry {
-  const made = entryOf(target, server)
-  if (made) return made
+  const entry = entryOf(target, server)
+  if (entry) return entry
   throw new CliError(
     'usage',
     `${target.title} cannot use a server over HTTP without the key in its settings.`,
     {
-      hint: 'Leave --http out to use the local server.',
+      hint: 'Omit --http to use the local server.',
     },
   )
 }
@@ -102,12 +102,15 @@ export interface Edit {
 
 /** @throws {CliError} `settings_broken` without changing the file */
 export async function edit({ target, file, name }: Spot, entry: ServerEntry | undefined): Promise<Edit> {
-  const known = targets[target]!
+  const client = targets[target]!
   const before = readSettings(file)
   const { editEntry } = await editorOf(file)
   const [, bom = '', text = ''] = /^(\ufeff?)(.*)$/s.exec(before ?? '')!
-  const path = { section: sectionOf(known), name }
-  return { before, after: bom + refusing(file, () => editEntry(text, path, entry, managedFields(known))) }
+  const path = { section: sectionOf(client), name }
+  return {
+    before,
+    after: bom + withFileError(file, () => editEntry(text, path, entry, managedFields(client))),
+  }
 }
 
 /**
@@ -119,26 +122,26 @@ export async function read({ target, file, name }: Spot): Promise<unknown> {
   if (text === undefined) return undefined
   const { readEntry } = await editorOf(file)
   const path = { section: sectionOf(targets[target]!), name }
-  return refusing(file, () => readEntry(text.replace(/^\ufeff/, ''), path))
+  return withFileError(file, () => readEntry(text.replace(/^\ufeff/, ''), path))
 }
 
 const editorOf = (file: string) => (isToml(file) ? import('./edit-toml.ts') : import('./edit-json.ts'))
 
-/** Compares the fields that we manage. */
+/** Compares only the fields that this client manages. */
 export function isCurrent(target: Target, found: unknown, entry: ServerEntry): boolean {
   if (typeof found !== 'object' || found === null) return false
-  const own = managedFields(target)
-  const ours = Object.entries(found).filter(([key]) => own.includes(key))
-  return isDeepStrictEqual({ ...Object.fromEntries(ours) }, entry)
+  const names = managedFields(target)
+  const managed = Object.entries(found).filter(([key]) => names.includes(key))
+  return isDeepStrictEqual({ ...Object.fromEntries(managed) }, entry)
 }
 
-function refusing<T>(file: string, work: () => T): T {
+function withFileError<T>(file: string, work: () => T): T {
   try {
     return work()
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error
     throw new CliError('settings_broken', `${file} was not changed: ${error.message}.`, {
-      hint: 'Fix the file, or move it away, and try again.',
+      hint: 'Fix or remove the file, and try again.',
     })
   }
 }

@@ -1,4 +1,4 @@
-/** How an MCP client uses an entry: it starts a command or requests a URL. */
+/** Interprets an entry as its MCP client does: a command to start, or a URL. */
 import { isDeepStrictEqual } from 'node:util'
 import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
@@ -13,28 +13,27 @@ export interface Start {
 
 export type Launch = { url: string } | Start
 
-/** Clients use different field names. @throws {CliError} `failed` if the entry has neither */
+/** Accepts the field names of all clients. @throws {CliError} `failed` without a command or URL */
 export function launchOf(entry: unknown): Launch {
   const { command, args = [], url, httpUrl, serverUrl, env, environment } = membersOf(entry)
   const address = url ?? httpUrl ?? serverUrl
   if (typeof address === 'string') return { url: address }
   const words = [command, args].flat()
   if (command === undefined || words.length === 0 || !words.every((word) => typeof word === 'string'))
-    throw new CliError('failed', 'The entry names no command.')
+    throw new CliError('failed', 'The entry has no command.')
   const [program, ...rest] = words as [string, ...string[]]
   return { program, args: rest, env: { ...((env ?? environment) as Record<string, string>) } }
 }
 
 export const commandLine = ({ program, args, env }: Start): string =>
   [
-    // Quoted for display.
     ...Object.entries(env).map(([name, value]) => `${shellWord(name)}=${shellWord(String(value))}`),
     shellLine(program, ...args),
   ].join(' ')
 
 /**
- * Whether `mcp init` could have written the entry on this machine. Additional fields do not pass, because a
- * variable can make our program run another one.
+ * Whether `mcp init` could have written the entry on this machine. An entry with other fields is rejected, because an
+ * environment variable can make Node run another program.
  */
 export function isAsInitWrites(target: Target, entry: unknown): boolean {
   const launch = launchOf(entry)

@@ -1,8 +1,7 @@
-/** JSON-RPC messages. */
 import type { Readable } from 'node:stream'
 import { CliError } from '../core/errors.ts'
 
-/** Fields that we read; others pass through. */
+/** A JSON-RPC message. Only fields that this client reads are declared; others are forwarded unchanged. */
 export interface Message {
   jsonrpc?: unknown
   id?: string | number | null
@@ -12,7 +11,7 @@ export interface Message {
   error?: { code: number; message: string; data?: unknown }
 }
 
-/** The protocol version in the message, which every message has since 2026-07-28. */
+/** Returns the protocol version in the message. Every message has one since protocol 2026-07-28. */
 export function statelessVersion(message: Message | Message[]): string | undefined {
   const meta = Array.isArray(message) ? undefined : message.params?._meta
   const version = (meta as Record<string, unknown> | undefined)?.['io.modelcontextprotocol/protocolVersion']
@@ -32,19 +31,19 @@ export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   if (rest !== '') yield rest
 }
 
-/** Ids of requests, each of which needs a reply. */
+/** Returns the ids of requests, each of which needs a reply. */
 export const requestsIn = (sent: Message | Message[]): (string | number)[] =>
   [sent]
     .flat()
     .filter(({ method }) => method !== undefined)
     .flatMap(({ id }) => (id === undefined || id === null ? [] : [id]))
 
-/** The first code for server errors in JSON-RPC. */
+/** -32000 is the first of the JSON-RPC codes for server errors. */
 export const failure = (id: string | number | null, error: unknown, code = -32_000): Message => {
   const { message, hint, ...more } =
     error instanceof CliError
       ? { message: error.message, hint: error.hint, code: error.code, ...error.details }
-      : { message: `The client itself failed: ${(error as Error).message}`, hint: undefined }
+      : { message: `The client failed unexpectedly: ${(error as Error).message}`, hint: undefined }
   const words = [message, hint].filter((text) => text !== undefined).join(' ')
   return { jsonrpc: '2.0', id, error: { code, message: words, data: more } }
 }

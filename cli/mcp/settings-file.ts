@@ -11,7 +11,7 @@ export interface EntryPath {
   name: string
 }
 
-/** The message says why the file cannot be edited. */
+/** Thrown with the reason why a file cannot be edited. */
 export class Unreadable extends Error {}
 
 /**
@@ -28,25 +28,25 @@ export function readSettings(file: string): string | undefined {
   }
 }
 
-/** User files are private; project files are shared. */
+/** Modes of new files. Files of a user are private; files of a project are shared. */
 const newModes: Record<TargetScope, number> = { user: 0o600, project: 0o644 }
 
 /**
- * Replaces the file that symbolic links lead to.
- * @returns path of the backup, undefined for a new file
+ * Follows symbolic links and replaces their target.
+ * @returns the path of the backup, or undefined for a new file
  * @throws {CliError} `settings_broken`
  */
 export function writeSettings(file: string, text: string, scope: TargetScope): string | undefined {
   try {
     mkdirSync(dirname(file), { recursive: true })
     const target = followLinks(file)
-    const former = statSync(target, { throwIfNoEntry: false })
-    const backup = former && `${target}.sandlot-backup`
+    const previous = statSync(target, { throwIfNoEntry: false })
+    const backup = previous && `${target}.sandlot-backup`
     if (backup !== undefined) {
       rmSync(backup, { force: true })
       copyFileSync(target, backup)
     }
-    replaceFile(target, text, former ? former.mode & 0o7777 : newModes[scope])
+    replaceFile(target, text, previous ? previous.mode & 0o7777 : newModes[scope])
     return backup
   } catch (error) {
     throw new CliError('settings_broken', `${file} cannot be written: ${(error as Error).message}`)

@@ -1,4 +1,4 @@
-/** Known MCP clients, with the places and formats of their settings. */
+/** Supported MCP clients, with the paths and formats of their settings. */
 import { join } from 'node:path'
 import type { Settings } from '../core/settings.ts'
 
@@ -16,20 +16,20 @@ export type ServerEntry = Record<string, unknown>
 
 export interface Target {
   title: string
-  /** Key of the servers; `mcpServers` by default. */
+  /** Key of the object that contains the servers; `mcpServers` by default. */
   section?: string
-  /** Possible paths: the first that exists, otherwise the first. */
+  /** Possible paths. The first existing file is used, otherwise the first path. */
   project?: (folders: ConfigFolders) => string[]
   user: (folders: ConfigFolders) => string[]
-  /** Entry for a command; command and arguments by default. */
+  /** Returns the entry for a command; by default its fields are `command` and `args`. */
   local?(server: LocalServer): ServerEntry
-  /** Missing if the client would need the key itself in the file. */
+  /** Undefined if the client cannot read the key from a variable. */
   http?(url: string): ServerEntry
-  /** Further fields that we manage; the rest of an entry belongs to the user. */
-  moreOwn?: string[]
+  /** Fields to manage in addition to those of `local` and `http`; all other fields belong to the user. */
+  moreManaged?: string[]
 }
 
-/** The settings only name the variable of the key. */
+/** The settings refer to the key by this variable, so that they do not contain it. */
 const variable = 'SANDLOT_API_KEY'
 const bearer = (reference: string) => ({ Authorization: `Bearer ${reference}` })
 
@@ -56,7 +56,7 @@ export const targets: Record<string, Target> = {
     project: ({ folder }) => [join(folder, '.cursor', 'mcp.json')],
     user: ({ home }) => [join(home, '.cursor', 'mcp.json')],
     http: (url) => ({ url, headers: bearer(`\${env:${variable}}`) }),
-    moreOwn: ['type'],
+    moreManaged: ['type'],
   },
   vscode: {
     title: 'VS Code',
@@ -114,8 +114,8 @@ export const isToml = (file: string): boolean => file.endsWith('.toml')
 export const entryOf = ({ local, http }: Target, server: Server): ServerEntry | undefined =>
   'url' in server ? http?.(server.url) : (local?.(server) ?? { ...server })
 
-/** Fields of an entry that we manage. */
+/** Returns the fields of an entry that this client manages. */
 export const managedFields = (target: Target): string[] => [
-  ...(target.moreOwn ?? []),
+  ...(target.moreManaged ?? []),
   ...[{ command: '', args: [] }, { url: '' }].flatMap((server) => Object.keys(entryOf(target, server) ?? {})),
 ]

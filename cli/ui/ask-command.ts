@@ -11,7 +11,7 @@ import type { Ui } from './ui.ts'
 const maxRemembered = 100
 
 /**
- * Opens the line even if nothing can be run, and shows the error there: further keys must not act on the page.
+ * Opens the prompt even if nothing can be run and shows the error there, so that typed text does not act on the page.
  */
 export function askCommand(ui: Ui): void {
   const state = ui.store.get()
@@ -21,7 +21,7 @@ export function askCommand(ui: Ui): void {
     return requireActive(id === undefined ? undefined : ui.store.get().sessions?.get(id))
   }
   const label = `${shorten(oneLine(nameInFront(state)), Math.max(6, state.size.columns - 30))} $`.trim()
-  const line = field('command', label, { placeholder: 'a line for /bin/sh', keepsLines: true })
+  const line = field('command', label, { placeholder: 'a command for /bin/sh', keepsLines: true })
   const run = ({ command = '' }) => {
     const error = refusalOf(mayRun)
     if (error !== undefined) return changeForm(ui, { ...formOf(ui.store.get())!, error })

@@ -1,7 +1,7 @@
 import { Box, Text } from 'ink'
 import { FieldLine } from './field-line.tsx'
-import { wordsOf } from './form.ts'
-import { keysThatDo } from './keys.ts'
+import { hintOf } from './form.ts'
+import { applicableKeys } from './keys.ts'
 import { noticeLines } from './layout.ts'
 import { Line } from './line.tsx'
 import type { State } from './state.ts'
@@ -25,7 +25,7 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
       {prompt?.fields.map((field) => (
         <FieldLine key={field.name} field={field} isTyped labelWidth={field.label.length} />
       ))}
-      <Line dimColor>{prompt ? wordsOf(prompt) : hintsFor(state)}</Line>
+      <Line dimColor>{prompt ? hintOf(prompt) : hintsFor(state)}</Line>
     </Box>
   )
 }
@@ -33,11 +33,11 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
 /** As many keys as fit, and always the last two, help and back. */
 function hintsFor(state: State): string {
   if (state.dialog?.kind === 'form') return ''
-  if (state.opening?.program === 'pager') return 'Loading… · Esc gives up'
-  if (state.opening) return "Keys are the shell's · Esc leaves it"
-  if (state.dialog?.kind === 'message') return 'Enter goes on'
+  if (state.opening?.program === 'pager') return 'Loading… · Esc cancels'
+  if (state.opening) return 'Keys go to the shell · Esc cancels'
+  if (state.dialog?.kind === 'message') return 'Enter continues'
   if (state.dialog?.kind === 'confirm') return 'y yes · any other key no'
-  const hints = keysThatDo(state)
+  const hints = applicableKeys(state)
     .filter(({ short }) => short !== undefined)
     .map(({ shown, short }) => `${shown.split(' ')[0]} ${short}`)
   const always = hints.splice(-2)

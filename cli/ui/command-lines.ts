@@ -4,7 +4,7 @@ import type { Row } from './folder.ts'
 import { isOpenTerminal, selectedCommand } from './outputs.ts'
 import { pageOf, type SessionPage, type State, sessionInFront } from './state.ts'
 
-export function whatIsShown(state: State): string[] | undefined {
+export function pageArguments(state: State): string[] | undefined {
   const page = pageOf(state)
   if (page.at === 'list') return ['session', 'ls', ...(state.showsDestroyed ? ['--all'] : [])]
   if (page.at === 'output') return onSession(state, ['exec'], ['-c', page.command])
@@ -25,26 +25,28 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
 }
 
 /** A running terminal is attached to; other commands are run again. */
-export function runAgain(state: State): string[] | undefined {
+export function rerunArguments(state: State): string[] | undefined {
   const command = selectedCommand(pageOf(state) as SessionPage)
   if (command && isOpenTerminal(command)) return onSession(state, ['attach'], [command.id])
   return command && onSession(state, ['exec'], ['-c', command.command])
 }
 
-/** Arguments are text, so names that are not UTF-8 are left out. */
 export function rowInFront(state: State): Row | undefined {
   const page = pageOf(state)
-  const row = page.at === 'session' ? selectedRow(page) : undefined
-  return row?.entry.name_base64 === undefined ? row : undefined
+  return page.at === 'session' ? selectedRow(page) : undefined
 }
 
-export function viewRow(state: State): string[] | undefined {
+/** Arguments are text, so a name that is not UTF-8 has no command line. */
+const isArgument = ({ entry }: Row): boolean => entry.name_base64 === undefined
+
+export function viewArguments(state: State): string[] | undefined {
   const row = rowInFront(state)
-  return row && onSession(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], [row.path])
+  if (!row || !isArgument(row)) return undefined
+  return onSession(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], [row.path])
 }
 
 /** What `v` shows. */
-export function recorded(state: State): string[] | undefined {
+export function logsArguments(state: State): string[] | undefined {
   const page = pageOf(state)
   return page.at === 'output' && page.execId !== undefined
     ? onSession(state, ['logs'], [page.execId])
@@ -56,7 +58,8 @@ export function fileInFront(state: State): Row | undefined {
   return row && row.entry.type !== 'directory' ? row : undefined
 }
 
-export function editFile(state: State): string[] | undefined {
+export function editArguments(state: State): string[] | undefined {
   const file = fileInFront(state)
-  return file && onSession(state, ['files', 'edit'], [file.path])
+  if (!file || !isArgument(file)) return undefined
+  return onSession(state, ['files', 'edit'], [file.path])
 }

@@ -26,19 +26,19 @@ export const CommandsTab = ({ state, page, now }: { state: State; page: SessionP
 
 const emptyText = (state: State) =>
   sessionInFront(state)?.state === 'active'
-    ? 'No commands yet. x runs one, s is a shell.'
-    : 'No command ran in it.'
+    ? 'No commands yet. x runs one, s opens a shell.'
+    : 'No command ran in this session.'
 
 const CommandLine = (props: { command: ExecSummary; isSelected: boolean; now: number }) => {
   const { command, isSelected, now } = props
-  const { sign, words } = describeStatus(command)
+  const { sign, text } = describeStatus(command)
   const age = showAge(now - Date.parse(command.started_at))
   return (
     <Box height={1} gap={1} aria-role="listitem" aria-state={{ selected: isSelected }}>
       <Box width={14} flexShrink={0}>
         <Line bold={isSelected} inverse={isSelected}>
           {isSelected ? '›' : ' '}
-          {sign} {words}
+          {sign} {text}
         </Line>
       </Box>
       <Box width={4} flexShrink={0} justifyContent="flex-end">

@@ -6,7 +6,7 @@ import { oneLine } from './text.ts'
 
 export const CopyView = ({ state, at }: { state: State; at: number }) => (
   <Box flexDirection="column" flexGrow={1} overflow="hidden">
-    <Line bold>Copy the command line that does the same{forName(nameInFront(state))}</Line>
+    <Line bold>Copy the equivalent command line{forName(nameInFront(state))}</Line>
     <Box flexDirection="column" flexGrow={1} overflow="hidden" aria-role="list">
       {commandLines(state).map(({ key: { shown, label }, text }, index) => (
         <Box key={label} height={1} aria-role="listitem" aria-state={{ selected: index === at }}>

@@ -33,7 +33,7 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
       void readSettings(ui)
       refreshing.now()
     },
-    onVisible: (ids) => lastCommands.look(ids),
+    onVisible: (ids) => lastCommands.setVisible(ids),
     onTerminal(by) {
       suspend = by
     },
@@ -42,7 +42,7 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
         try {
           await terminal.leaveTo(use)
         } finally {
-          terminal.write(asExpected(store.get().size.columns))
+          terminal.write(resetSequence(store.get().size.columns))
         }
       }),
     signal: (sequence) => terminal.write(sequence),
@@ -55,7 +55,7 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
   await readSettings(ui)
   const { address } = store.get()
   if ((await settings.findKey(address)) === undefined || address === undefined)
-    openFirstRun(ui, await whyNoKey(settings, address))
+    openFirstRun(ui, await explainMissingKey(settings, address))
   const refreshing = startRefreshing(ui)
   const lastCommands = watchLastCommands(ui)
   return ui
@@ -65,7 +65,7 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
  * Resets colors, character set and scroll region that another program may have left, and moves the cursor to
  * column 1, where Ink expects it.
  */
-const asExpected = (columns: number): string =>
+const resetSequence = (columns: number): string =>
   `\u001b[m\u001b(B\u000f\u001b7\u001b[r\u001b8${' '.repeat(Math.max(0, columns - 1))}\r`
 
 /** @throws {CliError} if the address is not accepted */
@@ -75,7 +75,10 @@ async function readSettings({ store, settings }: Ui): Promise<void> {
 }
 
 /** Explains why the saved keys do not apply to this address. */
-async function whyNoKey(settings: Settings, address: string | undefined): Promise<string | undefined> {
+async function explainMissingKey(
+  settings: Settings,
+  address: string | undefined,
+): Promise<string | undefined> {
   if (address === undefined || (await settings.savedKeys()).length === 0) return undefined
   return settings.apiKey(address).then(() => undefined, errorText)
 }

@@ -15,19 +15,19 @@ type ExecOutcome = Pick<ExecSummary, 'status' | 'exit_code' | 'signal' | 'reason
 /** A sign and a text, so that neither depends on color. */
 export function describeStatus({ status, exit_code, signal, reason }: ExecOutcome): {
   sign: string
-  words: string
+  text: string
 } {
-  if (status === 'running') return { sign: '▸', words: 'running' }
-  if (status === 'exited') return { sign: exit_code === 0 ? '✓' : '✗', words: `exit ${exit_code}` }
-  if (status === 'timed_out') return { sign: '✗', words: 'timed out' }
-  if (status === 'signaled') return { sign: '✗', words: signal ?? 'signal' }
+  if (status === 'running') return { sign: '▸', text: 'running' }
+  if (status === 'exited') return { sign: exit_code === 0 ? '✓' : '✗', text: `exit ${exit_code}` }
+  if (status === 'timed_out') return { sign: '✗', text: 'timed out' }
+  if (status === 'signaled') return { sign: '✗', text: signal ?? 'signal' }
   const ofSession = destroyReasonOf({ status, reason })
-  if (ofSession !== undefined) return { sign: '✗', words: `killed with its session: ${ofSession}` }
+  if (ofSession !== undefined) return { sign: '✗', text: `killed with its session: ${ofSession}` }
   const why = reason === null ? '' : `: ${oneLine(reason)}`
-  return { sign: '✗', words: `${status}${why}` }
+  return { sign: '✗', text: `${status}${why}` }
 }
 
 export const statusLine = (command: ExecOutcome & Pick<ExecSummary, 'duration_ms'>): string => {
-  const { sign, words } = describeStatus(command)
-  return `${sign} ${words}${command.status === 'running' ? '' : ` after ${showDuration(command.duration_ms)}`}`
+  const { sign, text } = describeStatus(command)
+  return `${sign} ${text}${command.status === 'running' ? '' : ` after ${showDuration(command.duration_ms)}`}`
 }

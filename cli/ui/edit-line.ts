@@ -54,5 +54,5 @@ export function insert({ text, at }: Line, added: string, keepsLines = false): L
   return { text: [...text].toSpliced(at, 0, ...clean).join(''), at: at + clean.length }
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g

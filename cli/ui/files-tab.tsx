@@ -16,9 +16,9 @@ export const FilesTab = ({ state, page }: { state: State; page: SessionPage }) =
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
       <Text wrap="truncate-start" bold>
         {oneLine(path)}
-        {isCut ? ' (more than is shown)' : ''}
+        {isCut ? ' (truncated)' : ''}
       </Text>
-      {all.length === 0 && <Text>{entries ? '  (nothing)' : '  …'}</Text>}
+      {all.length === 0 && <Text>{entries ? '  (empty)' : '  …'}</Text>}
       {shown.map((row) => (
         <FileLine key={row.key} row={row} isSelected={row.key === selected?.key} />
       ))}

@@ -1,5 +1,6 @@
 /** The files tab. */
 import { posix } from 'node:path'
+import { shellLine } from '../../shared/contract/shell-words.ts'
 import { changeByHand } from '../core/editor.ts'
 import { CliError } from '../core/errors.ts'
 import { type Folder, newFolder, type Row, rowsOf } from './folder.ts'
@@ -54,7 +55,7 @@ export function enter(ui: Ui) {
   const { entry, path } = row
   const open = () => openFolder(ui, page, newFolder(path))
   attempt(ui, async () => {
-    assertUtf8(row)
+    assertUtf8(page.id, row)
     if (entry.type === 'directory') return open()
     if (entry.type !== 'file' && entry.type !== 'symlink')
       return showNotice(ui, `${oneLine(path)} is a ${entry.type}, which cannot be shown.`)
@@ -66,10 +67,13 @@ export function enter(ui: Ui) {
   })
 }
 
-/** A name that is not UTF-8 arrives with replacement characters, so its path leads nowhere. */
-function assertUtf8({ entry, path }: Row): void {
+/** A name that is not UTF-8 arrives with replacement characters, so its path refers to no file. */
+function assertUtf8(id: string, { entry, path }: Row): void {
   if (entry.name_base64 === undefined) return
-  throw new CliError('failed', `${path} has a name that is not UTF-8, and cannot be opened here.`)
+  const copy = shellLine('sandlot', 'cp', `${id}:${posix.dirname(path)}`, '.')
+  throw new CliError('failed', `${path} cannot be opened, because its name is not UTF-8.`, {
+    hint: `\`${copy}\` copies its folder with all names byte by byte.`,
+  })
 }
 
 /** Opens the parent and selects the folder that was left. */
@@ -88,14 +92,14 @@ export function changeSelected(ui: Ui) {
 
 function edit(ui: Ui, id: string, row: Row): void {
   attempt(ui, async () => {
-    assertUtf8(row)
+    assertUtf8(id, row)
     const { path } = row
     let isChanged = false
     await ui.handOver(async () => {
       isChanged = (await changeByHand({ api: ui.api, id, path, settings: ui.settings })) !== undefined
     })
     const place = `${nameInFront(ui.store.get())}:${path}`
-    showNotice(ui, isChanged ? `${place} is written.` : `${place} is as it was.`)
+    showNotice(ui, isChanged ? `${place} is saved.` : `${place} is unchanged.`)
     reloadFolder(ui)
   })
 }

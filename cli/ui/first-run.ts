@@ -53,7 +53,7 @@ function askAddress(ui: Ui): void {
   const text = findPage(ui.store.get(), 'first-run')?.address ?? ''
   const address = field('address', 'Address', { text, placeholder: 'https://… or http://localhost:8080' })
   const take = (values: Record<string, string>) =>
-    void whileBusy(ui, 'reading it', async () => {
+    void whileBusy(ui, 'checking the address', async () => {
       const address = readAddress(values.address!.trim(), 'typed here')
       go(ui, { step: 'method', address })
     })
@@ -84,7 +84,7 @@ function askKey(ui: Ui): void {
   go(ui, { step: 'key' })
   const key = field('key', 'API key', { isHidden: true, placeholder: 'sandlot_live_…' })
   const take = (values: Record<string, string>) =>
-    void whileBusy(ui, 'trying it', async () => {
+    void whileBusy(ui, 'checking the key', async () => {
       const { address } = findPage(ui.store.get(), 'first-run')!
       const apiKey = readKey(values.key!.trim(), 'pasted')
       const account = await createApi(new Settings({ url: address, apiKey })).call('getAccount', {})

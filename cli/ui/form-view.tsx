@@ -1,6 +1,6 @@
 import { Box, Text } from 'ink'
 import { FieldLine } from './field-line.tsx'
-import { type Form, wordsOf } from './form.ts'
+import { type Form, hintOf } from './form.ts'
 import { Line } from './line.tsx'
 import { oneLine, wrapWords } from './text.ts'
 
@@ -23,7 +23,7 @@ export const FormView = ({ form, columns }: { form: Form; columns: number }) => 
         ))}
       <Line dimColor>
         {form.fields.length > 1 ? 'Tab next · ' : ''}
-        {wordsOf(form)}
+        {hintOf(form)}
       </Line>
     </Box>
   )

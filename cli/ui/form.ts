@@ -64,8 +64,8 @@ export const valuesOf = ({ fields }: Form): Record<string, string> =>
   Object.fromEntries(fields.map(({ name, line }) => [name, line.text]))
 
 /** Hints for the keys of a form. */
-export const wordsOf = ({ enterWord, escWord, past }: Form): string =>
-  `Enter ${enterWord} · Esc ${escWord}${past?.lines.length ? ' · ↑ earlier ones' : ''}`
+export const hintOf = ({ enterWord, escWord, past }: Form): string =>
+  `Enter ${enterWord} · Esc ${escWord}${past?.lines.length ? ' · ↑ history' : ''}`
 
 /** @returns the changed form, or the requested action */
 export function pressInForm(form: Form, key: string, text: string): Form | 'submit' | 'cancel' {

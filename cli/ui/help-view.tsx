@@ -11,14 +11,14 @@ export const HelpView = ({ state, top }: { state: State; top: number }) => {
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
       <Line bold>{titles[where]}</Line>
       <Box flexDirection="column" flexGrow={1} overflow="hidden">
-        {lines.slice(top, top + rows).map(({ shown, label, does }) => (
+        {lines.slice(top, top + rows).map(({ shown, label, applies }) => (
           <Box key={label} height={1}>
             <Box width={10} flexShrink={0}>
               <Text bold>{shown}</Text>
             </Box>
             <Line>
               {label}
-              {does && !does(state) ? ' (not now)' : ''}
+              {applies && !applies(state) ? ' (not now)' : ''}
             </Line>
           </Box>
         ))}

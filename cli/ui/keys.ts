@@ -3,14 +3,14 @@
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { askCommand } from './ask-command.ts'
 import {
-  editFile,
+  editArguments,
   fileInFront,
+  logsArguments,
   onSession,
-  recorded,
+  pageArguments,
+  rerunArguments,
   rowInFront,
-  runAgain,
-  viewRow,
-  whatIsShown,
+  viewArguments,
   withId,
 } from './command-lines.ts'
 import { changeSelected, enter, leave, reloadFolder, showFiles } from './files.ts'
@@ -30,7 +30,7 @@ import {
 } from './sessions.ts'
 import { openShell } from './shell.ts'
 import { pageOf, type State, sessionInFront } from './state.ts'
-import { stopHere } from './stop.ts'
+import { suspendPicker } from './suspend.ts'
 import type { Ui } from './ui.ts'
 
 /** A page; the session page counts as two. */
@@ -46,7 +46,7 @@ export interface Key {
   where: Where[]
   run(ui: Ui): void
   /** Whether the key applies now; always by default. */
-  does?(state: State): boolean
+  applies?(state: State): boolean
   /** Arguments of `sandlot` with the same effect. */
   commandLine?(state: State): string[] | undefined
 }
@@ -80,18 +80,18 @@ export const keys: Key[] = [
     short: 'open',
     where: ['list'],
     run: (ui) => void openSession(ui),
-    does: hasSession,
+    applies: hasSession,
     commandLine: (state) => withId(state, ['session', 'get']),
   },
   {
     keys: ['return', 'right', 'l'],
     shown: 'Enter',
-    label: 'show what the command printed',
+    label: 'show the output of the command',
     short: 'output',
     where: ['commands'],
     run: openCommand,
-    does: (state) => runAgain(state) !== undefined,
-    commandLine: runAgain,
+    applies: (state) => rerunArguments(state) !== undefined,
+    commandLine: rerunArguments,
   },
   {
     keys: ['return', 'right', 'l', 'v'],
@@ -100,10 +100,10 @@ export const keys: Key[] = [
     short: 'open',
     where: ['files'],
     run: enter,
-    does: (state) => rowInFront(state) !== undefined,
-    commandLine: viewRow,
+    applies: (state) => rowInFront(state) !== undefined,
+    commandLine: viewArguments,
   },
-  { keys: ['left', 'h'], shown: '← h', label: 'to the folder above', where: ['files'], run: leave },
+  { keys: ['left', 'h'], shown: '← h', label: 'parent folder', where: ['files'], run: leave },
   {
     keys: ['n'],
     shown: 'n',
@@ -116,12 +116,12 @@ export const keys: Key[] = [
   {
     keys: ['v'],
     shown: 'v',
-    label: 'open all of the output in $PAGER',
+    label: 'open the whole output in $PAGER',
     short: 'pager',
     where: ['output'],
     run: pageOutput,
-    does: (state) => recorded(state) !== undefined,
-    commandLine: recorded,
+    applies: (state) => logsArguments(state) !== undefined,
+    commandLine: logsArguments,
   },
   {
     keys: ['i'],
@@ -130,7 +130,7 @@ export const keys: Key[] = [
     short: 'interrupt',
     where: ['output'],
     run: interrupt,
-    does: isRunning,
+    applies: isRunning,
   },
   {
     keys: ['s'],
@@ -139,7 +139,7 @@ export const keys: Key[] = [
     short: 'shell',
     where: inSession,
     run: (ui) => void openShell(ui),
-    does: hasActive,
+    applies: hasActive,
     commandLine: (state) => onSession(state, ['exec', '-it'], ['--', 'sh']),
   },
   {
@@ -149,7 +149,7 @@ export const keys: Key[] = [
     short: 'run',
     where: inSession,
     run: askCommand,
-    does: hasActive,
+    applies: hasActive,
     commandLine: (state) => onSession(state, ['exec'], ['-c', 'COMMAND']),
   },
   {
@@ -159,18 +159,18 @@ export const keys: Key[] = [
     short: 'files',
     where: ['list', 'commands'],
     run: showFiles,
-    does: hasActive,
+    applies: hasActive,
     commandLine: (state) => onSession(state, ['files', 'ls']),
   },
   {
     keys: ['e'],
     shown: 'e',
-    label: 'change the file in $EDITOR',
+    label: 'edit the file in $EDITOR',
     short: 'edit',
     where: ['files'],
     run: changeSelected,
-    does: (state) => hasActive(state) && fileInFront(state) !== undefined,
-    commandLine: editFile,
+    applies: (state) => hasActive(state) && fileInFront(state) !== undefined,
+    commandLine: editArguments,
   },
   {
     keys: ['d'],
@@ -179,7 +179,7 @@ export const keys: Key[] = [
     short: 'destroy',
     where: ['list', 'commands', 'files'],
     run: askToDestroy,
-    does: hasActive,
+    applies: hasActive,
     commandLine: (state) => withId(state, ['session', 'rm', '--yes']),
   },
   {
@@ -189,7 +189,7 @@ export const keys: Key[] = [
     short: 'tab',
     where: ['commands', 'files'],
     run: switchTab,
-    does: (state) => whereIs(state) === 'files' || hasActive(state),
+    applies: (state) => whereIs(state) === 'files' || hasActive(state),
   },
   {
     keys: ['/'],
@@ -198,25 +198,25 @@ export const keys: Key[] = [
     short: 'filter',
     where: ['list'],
     run: askFilter,
-    does: ({ sessions }) => (sessions?.size ?? 0) > 0,
+    applies: ({ sessions }) => (sessions?.size ?? 0) > 0,
   },
   {
     keys: ['u'],
     shown: 'u',
-    label: 'make it the current session',
+    label: 'make this the current session',
     where: ['list', 'commands', 'files'],
     run: useSession,
-    does: hasActive,
+    applies: hasActive,
     commandLine: (state) => withId(state, ['session', 'use']),
   },
   {
     keys: ['c'],
     shown: 'c',
-    label: 'copy a command line that does the same',
+    label: 'copy the equivalent command line',
     short: 'copy',
     where: inSession,
     run: askWhichLine,
-    commandLine: whatIsShown,
+    commandLine: pageArguments,
   },
   {
     keys: ['r', 'ctrl+r'],
@@ -228,7 +228,7 @@ export const keys: Key[] = [
   {
     keys: ['a'],
     shown: 'a',
-    label: 'show destroyed sessions too',
+    label: 'also show destroyed sessions',
     short: 'all',
     where: ['list'],
     run: toggleDestroyed,
@@ -240,16 +240,16 @@ export const keys: Key[] = [
     short: 'id',
     where: inSession,
     run: copyId,
-    does: hasSession,
+    applies: hasSession,
   },
   {
     keys: ['escape'],
     shown: 'Esc',
-    label: 'show all again, without the filter',
+    label: 'clear the filter',
     short: 'no filter',
     where: ['list'],
     run: ({ store }) => store.get().filter !== '' && store.set({ filter: '', notice: undefined }),
-    does: ({ filter }) => filter !== '',
+    applies: ({ filter }) => filter !== '',
   },
   {
     keys: ['?', 'f1'],
@@ -272,7 +272,7 @@ export const keys: Key[] = [
   {
     keys: ['ctrl+c'],
     shown: 'Ctrl-C',
-    label: 'interrupt the command; the second time, leave its page',
+    label: 'interrupt the command; again to leave its page',
     where: ['output'],
     run: interruptOrQuit,
   },
@@ -286,9 +286,9 @@ export const keys: Key[] = [
   {
     keys: ['ctrl+z'],
     shown: 'Ctrl-Z',
-    label: 'back to your shell; fg comes here again',
+    label: 'suspend the picker; fg resumes it',
     where: everywhere,
-    run: stopHere,
+    run: suspendPicker,
   },
 ]
 
@@ -325,11 +325,11 @@ export function whereIs(state: State): Where {
 export const keysOf = (where: Where): Key[] => keys.filter((key) => key.where.includes(where))
 
 /** Keys that apply now. */
-export const keysThatDo = (state: State): Key[] =>
-  keysOf(whereIs(state)).filter(({ does }) => does?.(state) ?? true)
+export const applicableKeys = (state: State): Key[] =>
+  keysOf(whereIs(state)).filter(({ applies }) => applies?.(state) ?? true)
 
 export function commandLines(state: State): { key: Key; text: string }[] {
-  return keysThatDo(state).flatMap((key) => {
+  return applicableKeys(state).flatMap((key) => {
     const words = key.commandLine?.(state)
     return words === undefined ? [] : [{ key, text: shellLine('sandlot', ...words) }]
   })

@@ -52,7 +52,7 @@ export function watchLastCommands(ui: Ui) {
   }
   return {
     /** @param ids of the visible sessions, the selected one first */
-    look(ids: string[]) {
+    setVisible(ids: string[]) {
       visible = ids
       if (!isAsking) wait(restMs)
     },

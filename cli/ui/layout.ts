@@ -20,15 +20,19 @@ export function noticeLines({ notice, size }: State): string[] {
 
 const maxTroubleRows = 3
 /** The longest text before the reason. */
-const troubleHead = '! Service away since 00:00:00 (59m), trying again. '.length
+const troubleHead = '! Service unavailable since 00:00:00 (59m), retrying. '.length
 /** Splits the reason into the part next to the message and further rows. */
 export function troubleRows({ trouble, size }: State): string[] {
   if (trouble === undefined) return []
   const reason = oneLine(trouble.message)
   if (troubleHead + reason.length <= size.columns) return [reason]
-  const most = size.rows < 16 ? 1 : maxTroubleRows
+  const maxRows = size.rows < 16 ? 1 : maxTroubleRows
   const rows = wrapWords(reason, size.columns - 2)
-  return ['', ...rows.slice(0, most - 1), ...(rows.length < most ? [] : [rows.slice(most - 1).join(' ')])]
+  return [
+    '',
+    ...rows.slice(0, maxRows - 1),
+    ...(rows.length < maxRows ? [] : [rows.slice(maxRows - 1).join(' ')]),
+  ]
 }
 
 /** Rows between the head of a page and the bottom. */

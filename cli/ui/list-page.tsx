@@ -73,7 +73,7 @@ function placeOf({ showsDestroyed, destroyedFrom }: State, at: number, count: nu
 
 function emptyText({ sessions, filter, trouble }: State): string {
   if (sessions === undefined && trouble)
-    return `  The sessions are not known yet: the service ${trouble.isUnavailable ? 'does not answer' : 'refuses'}.`
+    return `  The sessions are not loaded yet: the service ${trouble.isUnavailable ? 'does not answer' : 'refuses'}.`
   if (sessions === undefined) return '  loading…'
-  return filter === '' ? '  No sessions. n makes one.' : '  No session matches the filter.'
+  return filter === '' ? '  No sessions. n creates one.' : '  No session matches the filter.'
 }

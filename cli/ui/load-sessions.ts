@@ -14,7 +14,7 @@ export const answerMs = 20_000
 /** Interval of listing a session's commands. */
 export const commandsMs = 10_000
 /** Limit of requests per refresh for sessions that ended. */
-const maxLookUps = 5
+const maxReloads = 5
 
 /** Whether the service is unreachable or broken. */
 export const isUnavailable = (error: CliError): boolean => error.exitCode === exitCodes.service
@@ -33,8 +33,8 @@ export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   const missing = [...(before?.values() ?? [])].filter(({ id, state }) => state === 'active' && !ids.has(id))
   putSessions(ui, active)
   if (store.get().showsDestroyed && store.get().destroyedFrom === undefined) await loadDestroyed(ui)
-  for (const { id } of missing.slice(0, maxLookUps)) {
-    const ended = await lookAgain(ui, id)
+  for (const { id } of missing.slice(0, maxReloads)) {
+    const ended = await reloadSession(ui, id)
     if (ended?.state === 'destroyed' && ended.destroy_reason !== 'requested')
       showNotice(ui, `${nameOf(ended)} has ended: ${describeDestroyed(ended)}.`)
   }
@@ -49,7 +49,7 @@ export function putSessions({ store }: Ui, fresh: Sandbox[]): void {
   store.set({ sessions })
 }
 
-async function lookAgain(ui: Ui, id: string): Promise<Sandbox | undefined> {
+async function reloadSession(ui: Ui, id: string): Promise<Sandbox | undefined> {
   try {
     const session = await ui.api.call('getSandbox', { params: { id }, timeoutMs: answerMs })
     putSessions(ui, [session])

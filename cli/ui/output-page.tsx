@@ -9,7 +9,7 @@ import { oneLine, showLines } from './text.ts'
 export const OutputPage = ({ state, page }: { state: State; page: Page }) => {
   const { output, top, status, command } = page
   const { first, rows } = output.show(top, state.size.columns, bodyRows(state))
-  const place = output.total ? `line ${first} of ${output.total}` : 'nothing'
+  const place = output.total ? `line ${first} of ${output.total}` : 'no output'
   const show = wantsColor(process.stdout) ? (row: string) => row : stripVTControlCharacters
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden">

@@ -1,5 +1,5 @@
 /** Starts commands, and follows their output. */
-import type { ExecEnd, ExecSummary } from '../../shared/contract/exec.ts'
+import type { ExecOutcome, ExecSummary } from '../../shared/contract/exec.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import { follow } from '../exec/follow.ts'
@@ -74,7 +74,7 @@ export function interrupt(ui: Ui): void {
   if (!page?.isRunning) return
   const { id, execId } = page
   changePage(ui, page, { isInterrupted: true })
-  showNotice(ui, 'Interrupting it. Ctrl-C now leaves this page.')
+  showNotice(ui, 'Interrupting the command. Ctrl-C now leaves this page.')
   if (execId === undefined) return void interruptedEarly.add(page.pageId)
   attempt(ui, async () => {
     await createRemote(ui.api, id).signal(execId, 'INT')
@@ -92,7 +92,7 @@ export function interruptOrQuit(ui: Ui) {
   if (state.dialog) return closeDialog(ui)
   if (page.isRunning && !page.isInterrupted) return interrupt(ui)
   goBack(ui)
-  if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} goes on.`)
+  if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} continues.`)
 }
 
 /** Changes the list without a request; ignored until the list is loaded. */
@@ -101,8 +101,8 @@ const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => Exe
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
   )
 
-function showEnd(ui: Ui, { pageId, id }: OutputPage, ended: ExecEnd): void {
-  if (findOutput(ui, pageId)?.isInterrupted) showNotice(ui, 'Interrupted it.')
+function showExitStatus(ui: Ui, { pageId, id }: OutputPage, ended: ExecOutcome): void {
+  if (findOutput(ui, pageId)?.isInterrupted) showNotice(ui, 'Interrupted the command.')
   changeOutput(ui, pageId, { status: statusLine(ended), isRunning: false })
   changeList(ui, id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))
 }
@@ -131,13 +131,13 @@ function findOutput(ui: Ui, pageId: number): OutputPage | undefined {
   return page?.at === 'output' ? page : undefined
 }
 
-/** Ignored if the user has left the page. */
+/** Ignored if the page was closed. */
 function changeOutput(ui: Ui, pageId: number, change: Partial<OutputPage>): void {
   const page = findOutput(ui, pageId)
   if (page) changePage(ui, page, change)
 }
 
-/** Follows until the command ends or the user leaves the page. Reconnects without a limit. */
+/** Follows until the command ends or the page is closed. Reconnects without a limit. */
 async function followOutput(ui: Ui, pageId: number): Promise<void> {
   const page = findOutput(ui, pageId)
   if (!page) return
@@ -149,14 +149,14 @@ async function followOutput(ui: Ui, pageId: number): Promise<void> {
     if (!findOutput(ui, pageId)) opened?.response.destroy()
   })
   const open = async (lastEventId?: string) => {
-    if (!findOutput(ui, pageId)) throw new CliError('failed', 'The page was left.')
+    if (!findOutput(ui, pageId)) throw new CliError('failed', 'The page was closed.')
     opened = await remote.follow(execId!, lastEventId)
     return opened
   }
   try {
     const ended = await follow(undefined, open, {
       retry: new RetryPolicy({ maxMs: Number.POSITIVE_INFINITY }),
-      onDisconnect: () => changeOutput(ui, pageId, { status: '… the connection broke; trying again' }),
+      onDisconnect: () => changeOutput(ui, pageId, { status: '… connection lost; retrying' }),
       onReconnect: () => changeOutput(ui, pageId, { status: '▸ running' }),
       onStart: () => changeOutput(ui, pageId, { status: '▸ running' }),
       async write(stream, bytes) {
@@ -168,7 +168,7 @@ async function followOutput(ui: Ui, pageId: number): Promise<void> {
         shown.soon()
       },
     })
-    showEnd(ui, page, ended)
+    showExitStatus(ui, page, ended)
   } catch (error) {
     if (findOutput(ui, pageId)) await showResult(ui, page, describeError(error))
   } finally {
@@ -183,14 +183,14 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
   const ended = await createRemote(ui.api, id)
     .get(execId!)
     .catch(() => {
-      changeOutput(ui, pageId, { status: 'not known', isRunning: false })
+      changeOutput(ui, pageId, { status: 'unknown', isRunning: false })
       return Promise.reject(why)
     })
   if (!findOutput(ui, pageId)) return
   if (ended.stdout !== '' || ended.stderr !== '') output.add(ended.stdout + ended.stderr)
   changeOutput(ui, pageId, { status: statusLine(ended), isRunning: false })
   if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.total === 0)
-    showError(ui, new CliError('failed', 'What it printed is gone with its session.'))
+    showError(ui, new CliError('failed', 'The output was deleted with the session.'))
 }
 
 /** Draws at intervals, because a command may print faster than the screen can change. */

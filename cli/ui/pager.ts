@@ -11,7 +11,7 @@ import { createRemote } from '../exec/remote.ts'
 import { attempt } from './notices.ts'
 import { findPage } from './pages.ts'
 import type { OutputPage } from './state.ts'
-import { beginOpening, endOpening, isOpening } from './type-ahead.ts'
+import { beginOpening, finishOpening, isOpening } from './type-ahead.ts'
 import type { Ui } from './ui.ts'
 
 type ReadText = (signal: AbortSignal) => AsyncIterable<string>
@@ -38,7 +38,7 @@ async function openPager(ui: Ui, read: ReadText): Promise<void> {
     if (isOpening(ui, opening)) throw error
   } finally {
     unsubscribe()
-    endOpening(ui, opening)
+    finishOpening(ui, opening)
   }
 }
 

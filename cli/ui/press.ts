@@ -7,7 +7,7 @@ import { showError } from './notices.ts'
 import { interruptOrQuit } from './outputs.ts'
 import { copy } from './sessions.ts'
 import type { Dialog } from './state.ts'
-import { stopHere } from './stop.ts'
+import { suspendPicker } from './suspend.ts'
 import { type Press, typeAhead } from './type-ahead.ts'
 import type { Ui } from './ui.ts'
 
@@ -66,7 +66,7 @@ export function press(ui: Ui, pressed: Press) {
   const { dialog, opening } = ui.store.get()
   if (opening) return typeAhead(ui, opening, pressed)
   if (key === 'ctrl+c') return interruptOrQuit(ui)
-  if (key === 'ctrl+z') return stopHere(ui)
+  if (key === 'ctrl+z') return suspendPicker(ui)
   if (dialog?.kind === 'form') return pressOnForm(ui, dialog.form, key, text)
   if (dialog?.kind === 'confirm') return answer(ui, dialog, key)
   if (dialog?.kind === 'message') return key === 'return' || key === 'escape' ? closeDialog(ui) : undefined

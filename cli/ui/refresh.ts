@@ -54,7 +54,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   const api = ui.api
   const began = serviceNow()
   const slow = setTimeout(
-    () => setTrouble(ui, { since: began, isUnavailable: true, message: 'It has not answered yet.' }),
+    () => setTrouble(ui, { since: began, isUnavailable: true, message: 'The service has not answered yet.' }),
     slowMs,
   )
   try {
@@ -80,7 +80,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
 /** Another program at this address must not break the views. */
 function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
-  throw new CliError('unexpected_answer', 'What answers at this address does not answer as Sandlot does.')
+  throw new CliError('unexpected_answer', 'The server at this address is not Sandlot.')
 }
 
 function handleTrouble(ui: Ui, thrown: unknown) {
@@ -90,7 +90,6 @@ function handleTrouble(ui: Ui, thrown: unknown) {
   setTrouble(ui, { since: serviceNow(), isUnavailable: isUnavailable(error), message: error.message })
 }
 
-/** Continuing trouble keeps its start. */
 function setTrouble({ store }: Ui, fresh: Trouble): void {
   store.set(({ trouble }) => ({ trouble: { ...fresh, since: trouble?.since ?? fresh.since } }))
 }

@@ -5,7 +5,7 @@ import type { Settings } from '../core/settings.ts'
 import { App } from './app.tsx'
 import { createUi } from './create-ui.ts'
 import { takeSignals } from './signals.ts'
-import { drawAgain, stopHere } from './stop.ts'
+import { drawAgain, suspendPicker } from './suspend.ts'
 import { TerminalInput } from './terminal-input.ts'
 import { UiContext } from './ui.ts'
 
@@ -37,7 +37,7 @@ export async function runPicker(settings: Settings): Promise<number> {
   )
   const signals = takeSignals({
     restore: () => app.unmount(),
-    stop: () => stopHere(ui),
+    stop: () => suspendPicker(ui),
     drawAgain: () => drawAgain(ui),
   })
   try {

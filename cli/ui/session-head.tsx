@@ -3,14 +3,14 @@ import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { describeDestroyed } from './describe.ts'
 import { factRows } from './layout.ts'
 import { Line } from './line.tsx'
+import { RemainingTime } from './remaining-time.tsx'
 import { nameInFront, nameOf, type State, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge, showClock, showDuration } from './time.ts'
-import { TimeLeft } from './time-left.tsx'
 
 export const SessionHead = ({ state, now }: { state: State; now: number }) => {
   const session = sessionInFront(state)
-  if (!session) return <Text>‹ {nameInFront(state)}: this session is not known any more.</Text>
+  if (!session) return <Text>‹ {nameInFront(state)}: this session is no longer listed.</Text>
   const facts = factsOf(session, now)
   const isEnded = session.state === 'destroyed'
   return (
@@ -20,12 +20,12 @@ export const SessionHead = ({ state, now }: { state: State; now: number }) => {
           ‹ {oneLine(nameOf(session))}
         </Text>
         <Box flexShrink={0}>
-          <TimeLeft session={session} now={now} width={state.size.columns < 60 ? 6 : 16} />
+          <RemainingTime session={session} now={now} width={state.size.columns < 60 ? 6 : 16} />
         </Box>
       </Box>
       {isEnded && (
         <Line bold color="yellow">
-          ! It has ended{session.destroyed_at && ` at ${showClock(Date.parse(session.destroyed_at))}`}:{' '}
+          ! Ended{session.destroyed_at && ` at ${showClock(Date.parse(session.destroyed_at))}`}:{' '}
           {describeDestroyed(session)}
         </Line>
       )}
@@ -47,7 +47,7 @@ function factsOf(session: Sandbox, now: number): string[] {
   const labels = Object.entries(metadata).map(([key, value]) => `${key}=${value}`)
   return [
     `${id}  ${oneLine(image)}`,
-    `made ${showAge(now - Date.parse(created_at))} ago, ${start}, ${Math.round(billed_seconds)} s billed`,
+    `created ${showAge(now - Date.parse(created_at))} ago, ${start}, ${Math.round(billed_seconds)} s billed`,
     labels.length === 0 ? 'no metadata' : oneLine(labels.join('  ')),
   ]
 }

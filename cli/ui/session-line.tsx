@@ -4,10 +4,10 @@ import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { marked } from '../files/tar-commands.ts'
 import { describeStatus } from './describe.ts'
 import { Line } from './line.tsx'
+import { RemainingTime } from './remaining-time.tsx'
 import { nameOf } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge } from './time.ts'
-import { TimeLeft } from './time-left.tsx'
 
 /** Column widths; 0 omits a column. */
 export interface Widths {
@@ -74,7 +74,7 @@ export const SessionLine = ({ session, lastCommand, isSelected, isChosen, now, w
       <Text>{showAge(now - Date.parse(session.created_at))}</Text>
     </Box>
     <Box width={widths.left} flexShrink={0}>
-      <TimeLeft session={session} now={now} width={widths.bar} />
+      <RemainingTime session={session} now={now} width={widths.bar} />
     </Box>
     {widths.command > 0 && (
       <Box width={widths.command} flexShrink={0}>

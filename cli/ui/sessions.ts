@@ -21,7 +21,7 @@ export const activeInFront = ({ store }: Ui): Sandbox => requireActive(sessionIn
 
 /** @throws {CliError} as {@link activeInFront} */
 export function requireActive(session: Sandbox | undefined): Sandbox {
-  if (!session) throw new CliError('no_session', 'There is no session. n makes one.')
+  if (!session) throw new CliError('no_session', 'There is no session. n creates one.')
   if (session.state === 'active') return session
   throw new CliError('sandbox_destroyed', `${nameOf(session)} has ended: ${describeDestroyed(session)}.`)
 }
@@ -48,7 +48,7 @@ export function askNewSession(ui: Ui): void {
   const fields = [
     field('name', 'Name', { placeholder: 'none' }),
     field('image', 'Image', { placeholder: "the service's default" }),
-    field('ttl', 'Lives for', { placeholder: 'as long as it may, or such as 10m' }),
+    field('ttl', 'Lifetime', { placeholder: 'the maximum, or a duration such as 10m' }),
   ]
   const create = (values: Record<string, string>) =>
     void whileBusy(ui, 'creating', async () => {
@@ -66,7 +66,7 @@ function createSession({ api }: Ui, { name, image, ttl }: Record<string, string>
     body: {
       name: name || undefined,
       image: image || undefined,
-      ttl_seconds: ttl ? readSeconds(ttl, 'Lives for') : undefined,
+      ttl_seconds: ttl ? readSeconds(ttl, 'Lifetime') : undefined,
     },
     headers: { 'idempotency-key': randomUUID(), prefer: 'respond-async' },
   })
@@ -93,7 +93,7 @@ export function useSession(ui: Ui): void {
     const chosen = await chosenSession(ui.settings)
     ui.store.set({ chosen: chosen?.value })
     const isSaved = chosen === undefined || chosen.value === session.id
-    const wins = isSaved ? '' : ` ${chosen.source} is set, and wins over it.`
+    const wins = isSaved ? '' : ` ${chosen.source} is set and overrides it.`
     showNotice(ui, `${nameOf(session)} is the current session.${wins}`)
   })
 }

@@ -10,7 +10,7 @@ import { errorText, showNotice } from './notices.ts'
 import { activeInFront } from './sessions.ts'
 import { nameOf, type Opening } from './state.ts'
 import { oneLine } from './text.ts'
-import { beginOpening, endOpening, isOpening, untilSessionsLoaded } from './type-ahead.ts'
+import { beginOpening, finishOpening, isOpening, untilSessionsLoaded } from './type-ahead.ts'
 import type { Ui } from './ui.ts'
 
 export async function openShell(ui: Ui): Promise<void> {
@@ -28,7 +28,7 @@ export async function openShell(ui: Ui): Promise<void> {
     // Further keys were meant for the shell.
     if (isOpening(ui, opening)) showAndWait(ui, errorText(error))
   } finally {
-    endOpening(ui, opening)
+    finishOpening(ui, opening)
   }
 }
 
@@ -38,8 +38,8 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
   const isNew = opening !== undefined
   const session = ui.store.get().sessions?.get(remote.sessionId)
   const name = oneLine(session ? nameOf(session) : remote.sessionId)
-  const say = async () => {
-    writeNote(`sandlot: ${isNew ? 'a shell' : 'a terminal'} in ${name}; Ctrl-P Ctrl-Q leaves it.`)
+  const attach = async () => {
+    writeNote(`sandlot: ${isNew ? 'a shell' : 'a terminal'} in ${name}; Ctrl-P Ctrl-Q detaches.`)
     // Raw mode, so that keys are not echoed while connecting.
     if (process.stdin.isTTY) process.stdin.setRawMode(true)
     if (opening?.typed) process.stdin.unshift(Buffer.from(opening.typed))
@@ -47,17 +47,17 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
     if (ended === 'detached')
       return showNotice(
         ui,
-        `Detached from ${name}, and it goes on. Enter on it among the commands, or ${attachHint(remote, execId)}.`,
+        `Detached from ${name}; the program continues. Enter on it in the list of commands, or ${attachHint(remote, execId)}.`,
       )
     const ofSession = destroyReasonOf(ended)
     const how =
-      ofSession === undefined ? `: ${describeStatus(ended).words}` : ` with its session: ${ofSession}`
-    const words = `${isNew ? 'The shell' : 'The terminal'} in ${name} has ended${how}.`
+      ofSession === undefined ? `: ${describeStatus(ended).text}` : ` with its session: ${ofSession}`
+    const notice = `${isNew ? 'The shell' : 'The terminal'} in ${name} has ended${how}.`
     // The shell ended without its user, so further keys were meant for it.
-    if (ended.status === 'exited') showNotice(ui, words)
-    else showAndWait(ui, words)
+    if (ended.status === 'exited') showNotice(ui, notice)
+    else showAndWait(ui, notice)
   }
-  await ui.handOver(() => say().catch((error) => showAndWait(ui, errorText(error))))
+  await ui.handOver(() => attach().catch((error) => showAndWait(ui, errorText(error))))
   ui.refresh()
 }
 

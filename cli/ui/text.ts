@@ -2,7 +2,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
 import wrapAnsi from 'wrap-ansi'
-import { oneLine as plainLine, steering, styledPieces, withStyle } from '../core/printable.ts'
+import { controlCharacters, oneLine as plainLine, styledPieces, withStyle } from '../core/printable.ts'
 
 const tabWidth = 8
 
@@ -13,7 +13,7 @@ export const oneLine = (text: string): string => plainLine(stripVTControlCharact
 export function printedLine(line: string): string {
   const whole = line.replace(/\r+$/, '')
   const visible = whole.slice(whole.lastIndexOf('\r') + 1)
-  if (!hasSequences.test(visible)) return expandTabs(visible).replace(steering, '')
+  if (!hasSequences.test(visible)) return expandTabs(visible).replace(controlCharacters, '')
   let column = 0
   return [...styledPieces(visible)]
     .map(({ text, style }) => {
@@ -24,7 +24,7 @@ export function printedLine(line: string): string {
     .join('')
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const hasSequences = /[\u001b\u0080-\u009f]/
 
 function expandTabs(line: string, column = 0): string {

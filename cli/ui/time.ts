@@ -13,7 +13,7 @@ export function showAge(ms: number): string {
 }
 
 /** Time left: `4:05`, `1:00:00`. Rounded up, so that 0:00 is the end. */
-export function formatTimeLeft(ms: number): string {
+export function formatRemainingTime(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / second))
   const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]
   const tail = `${String(rest).padStart(2, '0')}`
@@ -21,7 +21,7 @@ export function formatTimeLeft(ms: number): string {
 }
 
 /** For screen readers: minutes, because seconds would change constantly. */
-export function describeTimeLeft(ms: number): string {
+export function describeRemainingTime(ms: number): string {
   if (ms <= 0) return 'no time left'
   if (ms < minute) return 'less than a minute left'
   return `${Math.round(ms / minute)} min left`

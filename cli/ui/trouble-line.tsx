@@ -7,12 +7,12 @@ export const TroubleLine = ({ state, now }: { state: State; now: number }) => {
   const { trouble } = state
   if (!trouble) return null
   const age = showAge(now - trouble.since)
-  const [beside, ...below] = troubleRows(state)
+  const [reason, ...below] = troubleRows(state)
   return (
     <>
       <Line color="yellow">
-        ! {trouble.isUnavailable ? 'Service away' : 'Refused'} since {showClock(trouble.since)} ({age}),
-        trying again. {beside}
+        ! {trouble.isUnavailable ? 'Service unavailable' : 'Refused'} since {showClock(trouble.since)} ({age}
+        ), retrying. {reason}
       </Line>
       {below.map((row, index) => (
         <Line key={index} color="yellow">

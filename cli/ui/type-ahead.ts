@@ -18,7 +18,7 @@ export function beginOpening({ store }: Ui, program: Opening['program']): Openin
 
 export const isOpening = ({ store }: Ui, opening: Opening): boolean => store.get().opening === opening
 
-export function endOpening(ui: Ui, opening: Opening): void {
+export function finishOpening(ui: Ui, opening: Opening): void {
   if (isOpening(ui, opening)) ui.store.set({ opening: undefined })
 }
 
@@ -28,8 +28,8 @@ export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void 
     opening.typed += text === '' ? bytesOf(key) : text
     return
   }
-  endOpening(ui, opening)
-  showNotice(ui, `No ${opening.program} is opened.`)
+  finishOpening(ui, opening)
+  showNotice(ui, `Cancelled opening the ${opening.program}.`)
 }
 
 /** Resolves when sessions were loaded, loading failed, or the user cancelled. */
@@ -37,13 +37,13 @@ export function untilSessionsLoaded({ store }: Ui, opening: Opening): Promise<vo
   const isSettled = ({ sessions, trouble, opening: now }: State) =>
     sessions !== undefined || trouble !== undefined || now !== opening
   return new Promise((resolve) => {
-    const look = () => {
+    const check = () => {
       if (!isSettled(store.get())) return
       unsubscribe()
       resolve()
     }
-    const unsubscribe = store.subscribe(look)
-    look()
+    const unsubscribe = store.subscribe(check)
+    check()
   })
 }
 

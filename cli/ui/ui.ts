@@ -28,7 +28,7 @@ export const UiContext = createContext<Ui | undefined>(undefined)
 
 export function useUi(): Ui {
   const ui = useContext(UiContext)
-  if (ui === undefined) throw new Error('There is no UiContext around this.')
+  if (ui === undefined) throw new Error('useUi needs a UiContext.')
   return ui
 }
 

@@ -2,11 +2,11 @@ import { useEffect, useState } from 'react'
 import { serviceNow } from '../core/times.ts'
 
 /** The service's time, updated every second; every 30 s for screen readers, which read each change aloud. */
-export function useNow(isForEars: boolean): number {
+export function useNow(isReadAloud: boolean): number {
   const [now, setNow] = useState(serviceNow)
   useEffect(() => {
-    const timer = setInterval(() => setNow(serviceNow()), isForEars ? 30_000 : 1_000)
+    const timer = setInterval(() => setNow(serviceNow()), isReadAloud ? 30_000 : 1_000)
     return () => clearInterval(timer)
-  }, [isForEars])
-  return isForEars ? now : serviceNow()
+  }, [isReadAloud])
+  return isReadAloud ? now : serviceNow()
 }

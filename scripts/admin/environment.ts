@@ -1,8 +1,8 @@
-/** The database and the keys for `npm run admin`: those of the environment, else those of `npm start` in this folder. */
+/** The database and keys for `npm run admin`, from the environment or from `npm start` in this folder. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Told } from '../../api/admin/told.ts'
+import type { Report } from '../../api/admin/report.ts'
 import { keysOfApi } from '../../shared/platform/keys.ts'
 import { readPasswordCost } from '../../shared/platform/settings.ts'
 import { readDotEnv, root } from '../root.mjs'
@@ -41,30 +41,33 @@ export function findRedis(): string {
   throw new Error('No Redis: set REDIS_URL, or run npm start in this folder.')
 }
 
-/** Generates the keys of a new installation, each of 256 random bits. @returns them by name, and as lines for an environment */
-export function makeKeys(): Told {
+/**
+ * Generates the keys of a new installation, each of 256 random bits.
+ * @returns them by name, and as lines for an environment
+ */
+export function makeKeys(): Report {
   const [JWT_SECRET, SECRETS_KEY] = [1, 2].map(() => randomBytes(32).toString('base64url')) as [
     string,
     string,
   ]
-  return tellKeys({ JWT_SECRET, SECRETS_KEY, ...keysOfApi({ SECRETS_KEY }) })
+  return announceKeys({ JWT_SECRET, SECRETS_KEY, ...keysOfApi({ SECRETS_KEY }) })
 }
 
 /**
- * The keys for API processes, which replace SECRETS_KEY: derived from SECRETS_KEY of the environment or of .env, else from
- * that of `npm start` in this folder.
+ * The keys for API processes, which replace SECRETS_KEY: derived from SECRETS_KEY of the environment or of .env, else
+ * from that of `npm start` in this folder.
  * @returns them by name, and as lines for an environment
  * @throws with a message for the terminal when there is neither
  */
-export function showPublicKey(): Told {
+export function showPublicKey(): Report {
   readDotEnv()
   const kept = secretFile('SECRETS_KEY', join(root, '.data'))
   const SECRETS_KEY = process.env.SECRETS_KEY || (existsSync(kept) ? readFileSync(kept, 'utf8').trim() : '')
   if (SECRETS_KEY === '') throw new Error('No key: set SECRETS_KEY, or run npm start in this folder.')
-  return tellKeys(keysOfApi({ SECRETS_KEY, CALLS_KEY: process.env.CALLS_KEY || undefined }))
+  return announceKeys(keysOfApi({ SECRETS_KEY, RPC_KEY: process.env.RPC_KEY || undefined }))
 }
 
-const tellKeys = (keys: Record<string, string>): Told => ({
+const announceKeys = (keys: Record<string, string>): Report => ({
   value: keys,
   text: Object.entries(keys)
     .map(([name, value]) => `${name}=${value}`)

@@ -1,6 +1,6 @@
 /**
  * The interface of the project as one text: routes, tools, commands, settings, metrics and codes. It is committed, so
- * that the diff of a commit shows what it changes for users.
+ * that the diff of a commit shows its changes of the interface.
  */
 import type { Command } from 'commander'
 import { describeApi } from '../../api/http/openapi.ts'

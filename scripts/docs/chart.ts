@@ -2,24 +2,24 @@
 import * as z from 'zod'
 import { Environment } from '../../shared/platform/settings-schema.ts'
 
-/** The chart sets these itself, from other values, the Secret or the pod; or they have no effect in a pod. */
+/** Settings that the chart sets from other values, the Secret or the pod, or that have no effect in a pod. */
 const others = [
   ...['PORT', 'HOST', 'ALLOWED_HOSTS', 'TRUSTED_PROXIES', 'NODE_ENV'],
-  ...['INTERNAL_PORT', 'INTERNAL_HOST', 'CALLS_PORT', 'DRAIN_SECONDS', 'LEAVE_SECONDS'],
+  ...['INTERNAL_PORT', 'INTERNAL_HOST', 'RPC_PORT', 'DRAIN_SECONDS', 'SHUTDOWN_DELAY_SECONDS'],
   ...[
     'DATABASE_URL',
     'REDIS_URL',
     'JWT_SECRET',
     'SECRETS_KEY',
     'SECRETS_PUBLIC_KEY',
-    'CALLS_KEY',
+    'RPC_KEY',
     'KUBECONFIG',
   ],
 ]
 const ofSandboxes =
   /^SANDBOX_(DRIVER|NAMESPACE|RUNTIME_CLASS|HOST_USERS|NETWORK_POLICIES|LOCAL_\w+|IMAGES?|EGRESS|PIDS|INODES|(CPU|MEMORY|DISK)(_REQUEST)?)$/
 
-/** @param schema the text of deploy/chart/values.schema.json, whose `settings` are replaced */
+/** @param schema the text of deploy/chart/values.schema.json, in which `settings` is replaced */
 export function withSettings(schema: string): string {
   const values = JSON.parse(schema)
   const { properties = {} } = z.toJSONSchema(Environment, { io: 'input' })

@@ -9,7 +9,7 @@ export async function commands(): Promise<string> {
   const { program, load } = describeProgram()
   const declared = await collect(program, load)
   const rows = declared.map((command) => describe(command, optionsOf(program)))
-  return table(['command', 'what it does', 'its own options'], rows)
+  return table(['command', 'description', 'options'], rows)
 }
 
 /** All commands, in the order of the help. */
@@ -41,7 +41,7 @@ export function globalOptions(): string {
     code(flags),
     [sentence(description), argChoices.map(code).join(', ')].filter((text) => text !== '').join(' '),
   ])
-  return table(['option', 'what it does'], rows)
+  return table(['option', 'description'], rows)
 }
 
 export const localSettings = (): string => fenced(topics.settings!())

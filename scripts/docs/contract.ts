@@ -7,7 +7,7 @@ import { code, plain, table } from './table.ts'
 
 export const routes = (): string =>
   table(
-    ['route', 'what it does', 'credential', 'counts as'],
+    ['route', 'description', 'credential', 'rate limit'],
     Object.values(endpoints).map((endpoint) => [
       code(`${endpoint.method} ${endpoint.path}`),
       plain(endpoint.summary),
@@ -30,7 +30,7 @@ export const errorCodes = (): string =>
 
 export const tools = (): string =>
   table(
-    ['tool', 'what the model is told', 'route'],
+    ['tool', 'description', 'route'],
     Object.entries(declared).map(([name, { description, endpoint }]) => [
       code(name),
       plain(description),

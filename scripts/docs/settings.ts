@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { settingGroups } from '../../shared/platform/settings-schema.ts'
 import { code, table } from './table.ts'
 
-/** What JSON Schema says of a setting; `unset` is our own. */
+/** The JSON Schema of a setting, with `unset` as an additional member. */
 interface DescribedSetting {
   description?: string
   default?: unknown
@@ -15,7 +15,7 @@ interface DescribedSetting {
 
 export const settings = (): string =>
   Object.entries(settingGroups)
-    .map(([title, group]) => `## ${title}\n\n${table(['setting', 'default', 'what it does'], rowsOf(group))}`)
+    .map(([title, group]) => `## ${title}\n\n${table(['setting', 'default', 'description'], rowsOf(group))}`)
     .join('\n\n')
 
 function rowsOf(group: z.ZodRawShape): string[][] {
@@ -35,7 +35,7 @@ const defaultOf = ({ unset, default: value }: DescribedSetting): string =>
 
 function valuesOf({ enum: choices, minimum, maximum }: DescribedSetting): string {
   if (choices) return `One of ${choices.map(code).join(', ')}.`
-  const most = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER ? maximum : undefined
-  if (most !== undefined) return `From ${minimum} to ${most}.`
+  const isLimited = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER
+  if (isLimited) return `From ${minimum} to ${maximum}.`
   return minimum !== undefined && minimum > 1 ? `At least ${minimum}.` : ''
 }

@@ -1,5 +1,3 @@
-/** Markdown for the generated parts. */
-
 /** @param rows as many cells each as `head` */
 export const table = (head: string[], rows: string[][]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.map(cell).join(' | ')} |`).join('\n')

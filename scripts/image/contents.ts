@@ -1,4 +1,4 @@
-/** The contents of the image: a file system in three layers, the one that changes least first. */
+/** The contents of the image, a file system in three layers. The first one changes least often. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, stop } from 'esbuild'
@@ -29,11 +29,11 @@ const entryPoints = {
 
 const architectures: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
-/** @throws {Error} with a message for the terminal, when this machine cannot build it */
+/** @throws {Error} with a message for the terminal if this machine cannot build the image */
 export async function gatherContents(): Promise<Contents> {
   const architecture = architectures[process.arch]
   if (process.platform !== 'linux' || architecture === undefined)
-    throw new Error(`There is no image for ${process.platform} on ${process.arch}.`)
+    throw new Error(`The image cannot be built for ${process.platform} on ${process.arch}.`)
   const libraries = await readLibraries(architecture)
   const node = readNode()
   const server = await bundleServer()

@@ -1,4 +1,4 @@
-/** The libraries that Node is linked with, from the packages of the Debian that builds the image. */
+/** The libraries that Node is linked with, from the Debian packages of the build machine. */
 import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { findProgram } from '../services/find-program.ts'
 import { run } from '../services/run.ts'
@@ -15,7 +15,7 @@ const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.
 export async function readLibraries(architecture: string): Promise<{ entries: Entry[]; parts: Part[] }> {
   if (findProgram('dpkg-query') === undefined) {
     throw new Error(
-      'The image takes the C library of a Debian or Ubuntu, and this machine is neither. Build it in one: ' +
+      'The image needs the C library of Debian or Ubuntu, and this machine has neither. Build it in a container: ' +
         'docker build --file deploy/image/Dockerfile .',
     )
   }
@@ -49,12 +49,12 @@ function readCopyright(name: string, status: string): Buffer {
   const place = [name, ...base].map((each) => `/usr/share/doc/${each}/copyright`).find(existsSync)
   if (place === undefined)
     throw new Error(
-      `The licence of ${name} is missing here, and must be in the image: apt-get install --reinstall ${name}.`,
+      `The licence of ${name} is missing on this machine. Run: apt-get install --reinstall ${name}`,
     )
   return readFileSync(place)
 }
 
-/** /lib is a link to /usr/lib in the image, as in every Debian of today. */
+/** /lib is a link to /usr/lib in the image, as in current Debian releases. */
 function readLibrary(path: string): Entry {
   const place = path.replace(/^\/(usr\/)?/, 'usr/')
   if (lstatSync(path).isSymbolicLink()) return { path: place, link: readlinkSync(path) }

@@ -1,4 +1,4 @@
-/** Creates an image in the format of the Open Container Initiative: an archive of a layout of blobs. */
+/** Creates an OCI image: an archive of an image layout. */
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -18,7 +18,7 @@ const type = (what: string) => `application/vnd.oci.image.${what}`
 const digestOf = (data: Buffer) => `sha256:${createHash('sha256').update(data).digest('hex')}`
 const json = (value: unknown) => Buffer.from(JSON.stringify(value))
 
-/** @returns the archive, and the digest of the image's manifest */
+/** @returns the archive, and the digest of the manifest */
 export async function makeImage(options: ImageOptions): Promise<{ archive: Buffer; digest: string }> {
   const { name, architecture, created, config } = options
   const layers = await Promise.all(options.layers.map((layer) => makeLayer(layer, created)))

@@ -1,5 +1,8 @@
 #!/usr/bin/node
-/** The entry point of the image: `sandlot-server api`, `worker`, `migrate` or `admin …`. Its bundles are in the same folder. */
+/**
+ * The entry point of the image: `sandlot-server api`, `worker`, `migrate` or `admin …`. Its bundles are in the same
+ * folder.
+ */
 const commands = ['api', 'worker', 'migrate', 'admin']
 const [command] = process.argv.splice(2, 1)
 

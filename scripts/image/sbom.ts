@@ -1,4 +1,6 @@
-/** The software bill of materials of the image, in SPDX 2.3: npm's list of production dependencies, and the other parts. */
+/**
+ * The software bill of materials of the image, in SPDX 2.3: npm's list of production dependencies, and the other parts.
+ */
 import { root } from '../root.mjs'
 import { run } from '../services/run.ts'
 
@@ -17,7 +19,7 @@ export async function makeSbom(name: string, digest: string, created: Date, part
   const npm = ['npm', 'sbom', '--omit=dev', '--omit=optional', '--package-lock-only', '--sbom-format=spdx']
   const document = JSON.parse(await run(npm, { cwd: root }))
   const [, checksumValue] = digest.split(':')
-  // The same for the same image.
+  // Reproducible for the same image.
   document.documentNamespace = `https://sandlot.dev/spdx/${name}/${checksumValue}`
   document.creationInfo.created = created.toISOString().replace('.000', '')
   const [image] = document.packages

@@ -1,4 +1,3 @@
-/** Reproducible archives: the same entries give the same bytes. */
 import { Header } from 'tar'
 
 export interface Entry {

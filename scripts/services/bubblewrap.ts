@@ -4,20 +4,20 @@ import { type DebianProgram, findDebianProgram, installCommand } from './debian-
 import { findProgram } from './find-program.ts'
 
 /**
- * The path of the program `bwrap`: the installed one, or that of Debian's package. Without either, it prints how to
- * install one and returns undefined.
+ * Returns the path of `bwrap`, installed or from Debian's package. Without either, it prints how to install it and
+ * returns undefined.
  */
-export async function findBubblewrap(say: (line: string) => void): Promise<string | undefined> {
+export async function findBubblewrap(report: (line: string) => void): Promise<string | undefined> {
   const installed = findProgram('bwrap')
   if (installed !== undefined) return installed
-  const unpacked = await findDebianProgram({ package: 'bubblewrap', program: 'usr/bin/bwrap', say })
+  const unpacked = await findDebianProgram({ package: 'bubblewrap', program: 'usr/bin/bwrap', report })
   if (unpacked !== undefined) return runnable(unpacked)
   const names = { debian: 'bubblewrap', fedora: 'bubblewrap', alpine: 'bubblewrap', arch: 'bubblewrap' }
-  say(`bubblewrap is missing: without it no local sandbox runs.\n  Install it: ${installCommand(names)}`)
+  report(`bubblewrap is missing, and local sandboxes need it.\n  Install it: ${installCommand(names)}`)
   return undefined
 }
 
-/** Nearly every Debian has its libraries. If they were fetched too, a wrapper names their folder. */
+/** Most machines have its libraries. If they were also fetched, a wrapper script sets their folder. */
 function runnable({ path, environment }: DebianProgram): string {
   const libraries = environment.LD_LIBRARY_PATH
   if (libraries === undefined) return path

@@ -1,6 +1,6 @@
 /**
- * A program of a Debian package, on a Debian-like machine that does not have it installed: apt fetches and checks the
- * package, dpkg unpacks it into a cache folder. Needs no root, changes nothing in the system and takes some seconds, once.
+ * Programs of Debian packages that are not installed: apt fetches and verifies the package, and dpkg unpacks it into a
+ * cache folder. This needs no root, does not change the system and takes some seconds once.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -15,14 +15,14 @@ export interface DebianProgram {
 
 interface WantedPackage {
   package: string
-  /** Its place in the package. */
+  /** Its path in the package. */
   program: string
   /** The name to call it by, if it differs. */
   as?: string
-  say: (line: string) => void
+  report: (line: string) => void
 }
 
-/** The program from the cache, or fetched now; undefined without apt, or if it fails, with the reason printed. */
+/** Returns the program from the cache or the repository, or undefined without apt or after reporting a failure. */
 export async function findDebianProgram(wanted: WantedPackage): Promise<DebianProgram | undefined> {
   if (['apt-get', 'dpkg', 'dpkg-deb'].some((tool) => findProgram(tool) === undefined)) return undefined
   const cache = join(cacheFolder(), 'debian', await release())
@@ -31,12 +31,12 @@ export async function findDebianProgram(wanted: WantedPackage): Promise<DebianPr
     if (!existsSync(folder)) await fetchInto(folder, cache, wanted)
     return locate(folder, wanted)
   } catch (error) {
-    wanted.say(`Could not fetch Debian's package ${wanted.package}: ${(error as Error).message}`)
+    wanted.report(`Could not fetch Debian's package ${wanted.package}: ${(error as Error).message}`)
     return undefined
   }
 }
 
-/** The command that installs a package here, by the family of the system. */
+/** The command that installs a package on this system. */
 export function installCommand(names: {
   debian: string
   fedora: string
@@ -56,7 +56,7 @@ function cacheFolder(): string {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'sandlot')
 }
 
-/** Binaries of one release and architecture do not fit another. */
+/** Binaries depend on release and architecture. */
 async function release(): Promise<string> {
   const architecture = (await run(['dpkg', '--print-architecture'])).trim()
   const system = await run(['sh', '-c', '. /etc/os-release; echo "$ID-$VERSION_ID"'])
@@ -64,16 +64,16 @@ async function release(): Promise<string> {
 }
 
 async function fetchInto(folder: string, cache: string, wanted: WantedPackage) {
-  wanted.say(`Fetching Debian's package ${wanted.package} into ${cache} (once) ...`)
+  wanted.report(`Fetching Debian's package ${wanted.package} into ${cache} (once) ...`)
   mkdirSync(cache, { recursive: true, mode: 0o700 })
   const work = mkdtempSync(join(cache, `${wanted.package}.`))
   try {
     const packages = await download(wanted.package, work, join(cache, 'apt'))
     for (const file of packages) await run(['dpkg-deb', '-x', file, join(work, 'root')])
     const program = join(work, 'root', wanted.program)
-    if (!existsSync(program)) throw new Error(`it holds no ${wanted.program}`)
+    if (!existsSync(program)) throw new Error(`it does not contain ${wanted.program}`)
     if (wanted.as !== undefined) symlinkSync(basename(program), join(program, '..', wanted.as))
-    // Complete or absent; another process may have been faster.
+    // The folder is complete or absent. Another process may have created it first.
     if (!existsSync(folder)) renameSync(join(work, 'root'), folder)
   } finally {
     rmSync(work, { recursive: true, force: true })
@@ -85,7 +85,7 @@ async function download(name: string, work: string, aptFolder: string): Promise<
   try {
     return await downloadWith([], name, work)
   } catch {
-    // The machine has no package lists, or outdated ones. Fetches a separate copy and leaves the system's unchanged.
+    // The package lists are missing or outdated. Fetches a separate copy instead of changing those of the system.
     const lists = join(aptFolder, 'lists')
     mkdirSync(join(lists, 'partial'), { recursive: true })
     const options = ['-o', `Dir::State::lists=${lists}`]
@@ -97,18 +97,20 @@ async function download(name: string, work: string, aptFolder: string): Promise<
 async function downloadWith(options: string[], name: string, work: string): Promise<string[]> {
   const simulate = ['--simulate', '--no-install-recommends', 'install', name]
   const plan = await run(apt(work, [...options, ...simulate]), { cwd: work, environment: quiet() })
-  // A line for each package that is missing: `Inst redis-tools (5:7.0.15-1 Debian:12.5/stable [amd64])`.
+  // One line per missing package: `Inst redis-tools (5:7.0.15-1 Debian:12.5/stable [amd64])`.
   const missing = [...plan.matchAll(/^Inst (\S+) (?:\[\S+\] )?\((\S+) /gm)].map(
     (line) => `${line[1]}=${line[2]}`,
   )
-  if (missing.length === 0) throw new Error(`apt has no plan to install ${name}`)
+  if (missing.length === 0) throw new Error(`apt cannot install ${name}`)
   await run(apt(work, [...options, 'download', ...missing]), { cwd: work, environment: quiet() })
   return readdirSync(work)
     .filter((file) => file.endsWith('.deb'))
     .map((file) => join(work, file))
 }
 
-/** apt with its own scratch files, and as the user we are: root would switch to a user who cannot write here. */
+/**
+ * apt with its own temporary files and as the current user, because as root it switches to one who cannot write here.
+ */
 function apt(work: string, args: string[]): string[] {
   const options = [`Dir::Cache=${work}`, 'APT::Sandbox::User=', 'Debug::NoLocking=true']
   return ['apt-get', ...options.flatMap((option) => ['-o', option]), ...args]

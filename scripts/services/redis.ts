@@ -30,14 +30,14 @@ let found: Promise<DebianProgram> | undefined
  * Finds a server, on this machine or in Debian's package, and describes how to run it.
  * @throws with a message for the terminal and the command that installs one
  */
-export async function prepareRedis(options: RedisOptions, say: (line: string) => void): Promise<Service> {
-  found ??= findServer(say)
+export async function prepareRedis(options: RedisOptions, report: (line: string) => void): Promise<Service> {
+  found ??= findServer(report)
   const server = await found
   mkdirSync(options.directory, { recursive: true, mode: 0o700 })
   const socket = redisSocket(options.socketDir)
   // A second server would take over the socket without an error, and both would write the same files.
   if ((await ask(socket, 'PING')) !== undefined) {
-    throw new Error(`A Redis of a previous run still answers on ${socket}. End it first.`)
+    throw new Error(`A Redis of a previous run still answers on ${socket}. Stop it first.`)
   }
   const settings = {
     port: '0',
@@ -48,7 +48,7 @@ export async function prepareRedis(options: RedisOptions, say: (line: string) =>
     appendfsync: 'everysec',
     save: '',
     'maxmemory-policy': 'noeviction',
-    // BullMQ's delayed jobs are 12 ms late instead of 100.
+    // With this, BullMQ's delayed jobs are 12 ms late instead of 100.
     hz: '100',
   }
   return {
@@ -61,7 +61,7 @@ export async function prepareRedis(options: RedisOptions, say: (line: string) =>
   }
 }
 
-async function findServer(say: (line: string) => void): Promise<DebianProgram> {
+async function findServer(report: (line: string) => void): Promise<DebianProgram> {
   const installed = findProgram('redis-server', 'valkey-server')
   const version = installed === undefined ? 0 : await majorVersion(installed)
   if (installed !== undefined && version >= oldest) return { path: installed, environment: {} }
@@ -70,18 +70,18 @@ async function findServer(say: (line: string) => void): Promise<DebianProgram> {
     package: 'redis-tools',
     program: 'usr/bin/redis-check-rdb',
     as: 'redis-server',
-    say,
+    report,
   })
   if (unpacked !== undefined && (await majorVersion(unpacked.path, unpacked.environment)) >= oldest)
     return unpacked
   throw new Error(
     `Sandlot needs Redis ${oldest} or newer, or Valkey${installed ? ` (${installed} is version ${version})` : ''}. Do one of these:\n` +
       `  - install it: ${installCommand({ debian: 'redis-server', fedora: 'valkey', alpine: 'redis', arch: 'valkey', brew: 'redis' })}\n` +
-      '  - use a server you have: REDIS_URL=redis://localhost:6379 npm start',
+      '  - use an existing server: REDIS_URL=redis://localhost:6379 npm start',
   )
 }
 
-/** 0 when it does not run. Both print `… server v=7.0.15 …`. */
+/** Returns 0 if it does not start. Redis and Valkey print `… server v=7.0.15 …`. */
 async function majorVersion(path: string, environment: Record<string, string> = {}): Promise<number> {
   const text = await run([path, '--version'], { environment: { ...process.env, ...environment } }).catch(
     () => '',

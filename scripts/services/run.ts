@@ -1,4 +1,4 @@
-/** Runs a program until it exits. Its output is shown only in the error of a failure. */
+/** Runs a program until it exits. Its output is only part of the error of a failure. */
 import { spawn } from 'node:child_process'
 import type { Watchdog } from '../supervisor/watchdog.ts'
 
@@ -6,13 +6,13 @@ export interface RunOptions {
   input?: string
   cwd?: string
   environment?: Record<string, string | undefined>
-  /** Ends the program with us. */
+  /** Ends the program when this process dies. */
   watchdog?: Watchdog
 }
 
 /**
  * @returns its stdout
- * @throws with its last lines when it cannot start or fails
+ * @throws with the last lines of its output if it fails
  */
 export function run(command: string[], options: RunOptions = {}): Promise<string> {
   const [program, ...args] = command

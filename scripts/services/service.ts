@@ -14,7 +14,7 @@ export interface Service {
   environment?: Record<string, string | undefined>
   /** The file that receives its output. */
   log: string
-  /** Stops it in order, connections included. */
+  /** Stops it gracefully, including its connections. */
   stopSignal: 'SIGINT' | 'SIGTERM'
   /** Whether the process with this pid answers. */
   isReady(pid: number): Promise<boolean>
@@ -22,15 +22,15 @@ export interface Service {
 
 export interface RunningService {
   pid: number
-  /** Resolves when it has ended, with `exit code 1` or `SIGKILL`, say. */
+  /** Resolves when it has ended, for example with `exit code 1` or `SIGKILL`. */
   ended: Promise<string>
-  /** Stops it in order, after `graceMs` (10 s) with SIGKILL. */
+  /** Stops it gracefully, and with SIGKILL after `graceMs` (10 s). */
   stop(graceMs?: number): Promise<void>
 }
 
 /**
  * Starts it and waits until it answers.
- * @throws with the last lines of its log when it ends first, or is not ready in 60 s
+ * @throws with the last lines of its log if it exits or is not ready within 60 s
  */
 export async function startService(service: Service, watchdog: Watchdog): Promise<RunningService> {
   const running = launch(service, watchdog)

@@ -1,4 +1,4 @@
-/** A process of the Procfile: a shell command in a separate group, with its output line by line. */
+/** A process of the Procfile: a shell command in a separate process group, with its output line by line. */
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from '../root.mjs'
@@ -19,7 +19,7 @@ export const graceMs = 15_000
 export async function startApplication(application: Application, watchdog: Watchdog): Promise<KeptProcess> {
   const child = spawn('/bin/sh', ['-c', withoutShell(application.command)], {
     cwd: root,
-    // Outside of the terminal's group: Ctrl-C reaches only us, and we stop everything in order.
+    // A separate process group, so that Ctrl-C reaches only this process, which stops everything in order.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: application.environment,
@@ -32,8 +32,8 @@ export async function startApplication(application: Application, watchdog: Watch
   let stopping = false
   const ended = new Promise<string>((resolve) => {
     child.on('exit', (code, signal) => {
-      // Kills leftovers, which hold ports. During a stop they get the grace period, because the shell of a compound
-      // command ends before the program.
+      // Kills remaining processes, which keep ports in use. During a stop they have the grace period, because the shell
+      // of a compound command exits before its program.
       if (!stopping) signalGroup(pid, 'SIGKILL')
       const how = signal ?? `exit code ${code}`
       // Waits for its last output, unless a process in another session still holds the pipe.
@@ -65,5 +65,5 @@ function withoutShell(command: string): string {
 export async function runApplication(name: string, application: Application, watchdog: Watchdog) {
   const { ended } = await startApplication(application, watchdog)
   const how = await ended
-  if (how !== 'exit code 0') throw new Error(`${name} ended with ${how}; nothing was started.`)
+  if (how !== 'exit code 0') throw new Error(`${name} ended with ${how}, so nothing was started.`)
 }

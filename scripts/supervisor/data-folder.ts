@@ -14,18 +14,18 @@ export function prepareDataFolder(): string {
   try {
     makePrivate(data)
   } catch (error) {
-    const words = (error as Error).message
-    throw new Error(`Cannot use ${data} (${words}): run npm start as its owner, or move the folder away.`)
+    const { message } = error as Error
+    throw new Error(`Cannot use ${data} (${message}). Run npm start as its owner, or move the folder away.`)
   }
   return data
 }
 
-/** Two stacks on the same data would take each other's sockets. The lock ends with this process. */
+/** Prevents a second stack, which would take over the sockets. The lock ends with this process. */
 export function guardDataFolder(data: string) {
   const { holder } = takeLock(join(data, 'stack.lock'))
   if (holder === undefined) return
   throw new Error(
-    `Sandlot is running in this folder already (process ${holder}). To stop it: Ctrl-C there, or kill ${holder}`,
+    `Sandlot is already running in this folder (process ${holder}). To stop it, press Ctrl-C there or run: kill ${holder}`,
   )
 }
 
@@ -55,7 +55,6 @@ export function socketPath(data: string): string {
     : `/tmp/sandlot-${process.getuid?.()}-${createHash('sha256').update(data).digest('hex').slice(0, 12)}`
 }
 
-/** Creates that folder; the watchdog removes it with the stack. */
 export function socketFolder(data: string, watchdog: Watchdog): string {
   const folder = socketPath(data)
   makePrivate(folder)
@@ -67,6 +66,7 @@ export function socketFolder(data: string, watchdog: Watchdog): string {
 function makePrivate(folder: string) {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const found = lstatSync(folder)
-  if (!found.isDirectory() || found.uid !== process.getuid?.()) throw new Error(`${folder} is not ours`)
+  if (!found.isDirectory() || found.uid !== process.getuid?.())
+    throw new Error(`${folder} belongs to another user`)
   chmodSync(folder, 0o700)
 }

@@ -15,7 +15,7 @@ export async function startDatabases(
   given: StackSettings,
   watchdog: Watchdog,
   running: Stoppable[],
-  say: (line: string) => void,
+  report: (line: string) => void,
 ): Promise<FoundServices> {
   const socketDir = socketFolder(data, watchdog)
   const place = (name: string) => ({
@@ -24,12 +24,12 @@ export async function startDatabases(
     log: join(data, `${name}.log`),
   })
   const keep = async (service: Service) => {
-    running.push(await keepRunning(service.name, () => startService(service, watchdog), say))
+    running.push(await keepRunning(service.name, () => startService(service, watchdog), report))
   }
   const [bwrap] = await Promise.all([
-    given.driver === 'local' && given.bwrap === undefined ? findBubblewrap(say) : given.bwrap,
+    given.driver === 'local' && given.bwrap === undefined ? findBubblewrap(report) : given.bwrap,
     given.databaseUrl === undefined && preparePostgres(place('postgres'), watchdog).then(keep),
-    given.redisUrl === undefined && prepareRedis(place('redis'), say).then(keep),
+    given.redisUrl === undefined && prepareRedis(place('redis'), report).then(keep),
   ])
   return {
     databaseUrl: given.databaseUrl ?? postgresUrl(socketDir),

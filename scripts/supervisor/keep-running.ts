@@ -12,29 +12,29 @@ export interface KeptProcess {
 export class WrongSettings extends Error {}
 
 /** The process itself has printed the error. */
-const wrongOf = (name: string) =>
-  new WrongSettings(`${name} says that its settings are wrong (exit code 2). Fix them and start again.`)
+const wrongSettingsOf = (name: string) =>
+  new WrongSettings(`${name} reports wrong settings (exit code 2). Fix them and start again.`)
 
 export type Stoppable = Pick<KeptProcess, 'stop'>
 
 /** Milliseconds. */
-const firstDelay = 500
-const longestDelay = 30_000
+const initialDelay = 500
+const maxDelay = 30_000
 /** The exit code of an API or worker with wrong settings. A restart would fail again. */
-const wrongSettings = 'exit code 2'
+const wrongSettingsExit = 'exit code 2'
 /** A process that ran this long was healthy, so the backoff starts again. */
-const wellAfter = 30_000
+const healthyAfter = 30_000
 
 /**
  * @param start resolves once it runs; its first error is thrown here, later ones are retried
- * @param say prints to the terminal
- * @param giveUp called instead of a restart when its settings are wrong
+ * @param report prints to the terminal
+ * @param onWrongSettings called instead of a restart if the settings of the process are wrong
  */
 export async function keepRunning(
   name: string,
   start: () => Promise<KeptProcess>,
-  say: (line: string) => void,
-  giveUp?: (error: Error) => void,
+  report: (line: string) => void,
+  onWrongSettings?: (error: Error) => void,
 ): Promise<Stoppable> {
   const stopping = new AbortController()
   let current: KeptProcess | undefined = await start()
@@ -49,22 +49,22 @@ export async function keepRunning(
   }
 
   async function restart() {
-    let delay = firstDelay
+    let delay = initialDelay
     let startedAt = performance.now()
     while (!stopping.signal.aborted) {
       if (current !== undefined) {
         const how = await current.ended
         if (stopping.signal.aborted) return
-        if (giveUp && how === wrongSettings) return giveUp(wrongOf(name))
-        if (performance.now() - startedAt > wellAfter) delay = firstDelay
-        say(`${name} ended with ${how}; starting it again in ${delay / 1000} s.`)
+        if (onWrongSettings && how === wrongSettingsExit) return onWrongSettings(wrongSettingsOf(name))
+        if (performance.now() - startedAt > healthyAfter) delay = initialDelay
+        report(`${name} ended with ${how}. Restarting it in ${delay / 1000} s.`)
       }
       await sleep(delay, undefined, { signal: stopping.signal }).catch(() => {})
       if (stopping.signal.aborted) return
-      delay = Math.min(delay * 2, longestDelay)
+      delay = Math.min(delay * 2, maxDelay)
       startedAt = performance.now()
       current = await start().catch((error: Error) => {
-        say(`${name} did not start: ${error.message}\nTrying again in ${delay / 1000} s.`)
+        report(`${name} did not start: ${error.message}\nRetrying in ${delay / 1000} s.`)
         return undefined
       })
     }

@@ -1,4 +1,4 @@
-/** Prints the lines of all processes, each with its process's name in front. */
+/** Prints the lines of all processes, prefixed with the name of the process. */
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { prettyFactory } from 'pino-pretty'
@@ -6,8 +6,8 @@ import { prettyFactory } from 'pino-pretty'
 const colors = [36, 33, 32, 35, 34, 31]
 
 /**
- * Makes logs readable on a terminal, and passes lines on unchanged elsewhere.
- * @returns what makes the function that prints the lines of the process of this name
+ * Formats logs for a terminal, and prints lines unchanged elsewhere.
+ * @returns a function that returns the printer of a process by its name
  */
 export function openOutput(names: string[], production: boolean) {
   const stream = process.stdout
@@ -20,7 +20,7 @@ export function openOutput(names: string[], production: boolean) {
     translateTime: 'SYS:HH:MM:ss.l',
   })
   const width = Math.max(...names.map((name) => name.length))
-  // The terminal or the pipe was closed.
+  // The terminal or the pipe may be closed.
   stream.on('error', () => {})
   return (name: string) => {
     const label = `${name.padEnd(width)} | `

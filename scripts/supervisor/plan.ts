@@ -2,17 +2,17 @@
 import getPort, { portNumbers } from 'get-port'
 import type { StackSettings } from './stack-settings.ts'
 
-type Setting = 'PORT' | 'INTERNAL_PORT' | 'CALLS_PORT'
+type Setting = 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT'
 
 /**
- * @param say reports each default port that was replaced
+ * @param report reports each default port that was replaced
  * @returns each process with its name, `worker`, or `worker.2` of several
- * @throws a message for the terminal when a port that the user chose is not free
+ * @throws with a message for the terminal if a port that the user chose is not free
  */
 export async function planProcesses(
   commands: Map<string, string>,
   settings: Pick<StackSettings, 'counts' | 'host' | 'internalHost' | 'ports'>,
-  say: (line: string) => void,
+  report: (line: string) => void,
 ) {
   const processes = [...commands].flatMap(([kind, command]) => {
     const count = settings.counts.get(kind) ?? 1
@@ -24,23 +24,26 @@ export async function planProcesses(
   })
   const { host, internalHost, ports } = settings
   const countOf = (wanted: string) => processes.filter(({ kind }) => kind === wanted).length
-  const counts = { PORT: countOf('api'), INTERNAL_PORT: processes.length, CALLS_PORT: countOf('worker') }
-  const chosen: Record<Setting, number[]> = { PORT: [], INTERNAL_PORT: [], CALLS_PORT: [] }
-  // The ports that the user chose first, so that no default takes them.
+  const counts = { PORT: countOf('api'), INTERNAL_PORT: processes.length, RPC_PORT: countOf('worker') }
+  const chosen: Record<Setting, number[]> = { PORT: [], INTERNAL_PORT: [], RPC_PORT: [] }
+  // Reserves the ports that the user chose first, so that no default takes them.
   const order = (Object.keys(counts) as Setting[]).sort(
     (a, b) => Number(ports[b].isSet) - Number(ports[a].isSet),
   )
   for (const setting of order) {
     const on = setting === 'PORT' ? host : internalHost
-    chosen[setting] = await choosePorts({ setting, host: on, ...ports[setting], count: counts[setting] }, say)
+    chosen[setting] = await choosePorts(
+      { setting, host: on, ...ports[setting], count: counts[setting] },
+      report,
+    )
   }
   return processes.map((planned, index) => ({
     ...planned,
-    /** Every process has a separate internal port; the APIs also listen for clients, the workers for calls. */
+    /** Every process has an internal port. APIs also listen for clients, and workers for RPC. */
     ports: {
       INTERNAL_PORT: String(chosen.INTERNAL_PORT[index]),
       ...(planned.kind === 'api' && { PORT: String(chosen.PORT.shift()) }),
-      ...(planned.kind === 'worker' && { CALLS_PORT: String(chosen.CALLS_PORT.shift()) }),
+      ...(planned.kind === 'worker' && { RPC_PORT: String(chosen.RPC_PORT.shift()) }),
     },
   }))
 }
@@ -50,20 +53,20 @@ interface PortNeed {
   host: string
   /** The first one; 0 takes any that are free. */
   first: number
-  /** Whether the user chose the first one. If not, it is a default, and other free ports will do. */
+  /** Whether the user chose the first one. A default may be replaced by another free port. */
   isSet: boolean
   count: number
 }
 
-async function choosePorts({ setting, host, first, isSet, count }: PortNeed, say: (line: string) => void) {
+async function choosePorts({ setting, host, first, isSet, count }: PortNeed, report: (line: string) => void) {
   const ports: number[] = []
   for (let wanted = first; ports.length < count; ) {
     // getPort returns no port twice.
     const port = await getPort({ host, port: wanted === 0 ? 0 : portNumbers(wanted, 65_535) })
     if (wanted !== 0 && port !== wanted) {
       const problem = `Port ${wanted} on ${host} is not free`
-      if (isSet) throw new Error(`${problem}. Take another one:\n  ${setting}=${port} npm start`)
-      say(`${problem}: ${setting} is ${port}.`)
+      if (isSet) throw new Error(`${problem}. Choose another one:\n  ${setting}=${port} npm start`)
+      report(`${problem}, so ${setting} is ${port}.`)
     }
     ports.push(port)
     if (wanted !== 0) wanted = port + 1

@@ -4,28 +4,28 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const reportAfterMs = 20_000
 
 /** Resolves when /readyz answers 200. Prints the missing part once. */
-export async function waitUntilReady(host: string, port: string, say: (line: string) => void) {
+export async function waitUntilReady(host: string, port: string, report: (line: string) => void) {
   const address = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}/readyz`
   const started = performance.now()
   for (let isReported = false; ; ) {
-    const answer = await ask(url)
+    const answer = await checkReadiness(url)
     if (answer.ok) return
     if (!isReported && performance.now() - started > reportAfterMs) {
-      say(`Not ready yet: ${answer.words}`)
+      report(`Not ready yet: ${answer.description}`)
       isReported = true
     }
     await sleep(50)
   }
 }
 
-async function ask(url: string): Promise<{ ok: boolean; words: string }> {
+async function checkReadiness(url: string): Promise<{ ok: boolean; description: string }> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(5000) })
-    return { ok: response.ok, words: `${url} says ${response.status} ${await response.text()}` }
+    return { ok: response.ok, description: `${url} answers ${response.status} ${await response.text()}` }
   } catch (error) {
     const { message, cause } = error as Error
-    const why = cause instanceof Error ? cause.message : message
-    return { ok: false, words: `${url} does not answer (${why})` }
+    const reason = cause instanceof Error ? cause.message : message
+    return { ok: false, description: `${url} does not answer (${reason})` }
   }
 }

@@ -10,7 +10,7 @@ import { compileCache, readDotEnv, root } from '../root.mjs'
 
 const defaults = z.object(settingGroups.Addresses).parse({})
 
-/** The databases, and bubblewrap if it is needed, from the settings or started and installed here. */
+/** The databases, and bubblewrap if necessary, from the settings or from this machine. */
 export interface FoundServices {
   databaseUrl: string
   redisUrl: string
@@ -29,8 +29,8 @@ export function readStackSettings(args: string[], dataFolder: string) {
   return {
     host: env.HOST || defaults.HOST,
     internalHost: env.INTERNAL_HOST || defaults.INTERNAL_HOST,
-    ports: { PORT: port('PORT'), INTERNAL_PORT: port('INTERNAL_PORT'), CALLS_PORT: port('CALLS_PORT') },
-    /** How many processes of a kind to start, by the Procfile's name; 1 unless named. */
+    ports: { PORT: port('PORT'), INTERNAL_PORT: port('INTERNAL_PORT'), RPC_PORT: port('RPC_PORT') },
+    /** The number of processes by their name in the Procfile; 1 for others. */
     counts: new Map([
       ['worker', whole('WORKERS', values.workers ?? (env.WORKERS || '1'), 100)],
       ['api', whole('APIS', values.apis ?? (env.APIS || '1'), 100)],
@@ -47,15 +47,15 @@ export function readStackSettings(args: string[], dataFolder: string) {
 export type StackSettings = ReturnType<typeof readStackSettings>
 
 /** @returns the first port of a setting; 0 takes any free one */
-function port(setting: 'PORT' | 'INTERNAL_PORT' | 'CALLS_PORT') {
+function port(setting: 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT') {
   const text = process.env[setting]
   return { first: whole(setting, text || defaults[setting], 65_535), isSet: Boolean(text) }
 }
 
-function whole(name: string, text: string | number, most: number): number {
+function whole(name: string, text: string | number, max: number): number {
   const value = Number(text)
-  if (Number.isInteger(value) && value >= 0 && value <= most) return value
-  throw new Error(`${name} must be a whole number from 0 to ${most}, and is "${text}".`)
+  if (Number.isInteger(value) && value >= 0 && value <= max) return value
+  throw new Error(`${name} must be a whole number from 0 to ${max}, not "${text}".`)
 }
 
 export const secretFile = (name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string =>
@@ -74,13 +74,13 @@ function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): str
   return readFileSync(file, 'utf8').trim()
 }
 
-/** The keys of each kind of process. Only workers get the cluster's credential. */
-export function ownEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
+/** The keys of each kind of process. Only workers receive the credentials of the cluster. */
+export function keyEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
   if (kind !== 'api' && kind !== 'worker') return {}
   const keys = keysFor(kind, {
     JWT_SECRET: keepSecret('JWT_SECRET', dataFolder),
     SECRETS_KEY: keepSecret('SECRETS_KEY', dataFolder),
-    CALLS_KEY: process.env.CALLS_KEY || undefined,
+    RPC_KEY: process.env.RPC_KEY || undefined,
   })
   return kind === 'worker' ? { ...keys, KUBECONFIG: process.env.KUBECONFIG } : keys
 }
@@ -102,7 +102,7 @@ export function childEnvironment(
     JWT_SECRET: undefined,
     SECRETS_KEY: undefined,
     SECRETS_PUBLIC_KEY: undefined,
-    CALLS_KEY: undefined,
+    RPC_KEY: undefined,
     SANDBOX_DRIVER: settings.driver,
     SANDBOX_LOCAL_DIR: settings.localDirectory,
     SANDBOX_LOCAL_BWRAP: bwrap,

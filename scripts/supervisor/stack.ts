@@ -1,7 +1,7 @@
 /** The databases and the Procfile's processes of one clone: starts them in order, stops them in reverse. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
+import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
 import { buildCli } from '../build-cli.mjs'
 import { root } from '../root.mjs'
 import { runApplication, startApplication } from './application.ts'
@@ -13,7 +13,7 @@ import { openOutput } from './output.ts'
 import { planProcesses } from './plan.ts'
 import { parseProcfile } from './procfile.ts'
 import { waitUntilReady } from './readiness.ts'
-import { childEnvironment, ownEnvironment, readStackSettings, type StackSettings } from './stack-settings.ts'
+import { childEnvironment, keyEnvironment, readStackSettings, type StackSettings } from './stack-settings.ts'
 import type { Watchdog } from './watchdog.ts'
 
 export interface Stack {
@@ -26,7 +26,7 @@ export interface Stack {
 }
 
 /** @param args `--workers 3`, `--apis 2` */
-export function startStack(args: string[], say: (line: string) => void): Stack {
+export function startStack(args: string[], report: (line: string) => void): Stack {
   const applications: Stoppable[] = []
   const databases: Stoppable[] = []
   let settings: StackSettings | undefined
@@ -42,13 +42,15 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
     guardDataFolder(data)
     await waitForWatchdog(data)
     const procfile = parseProcfile(readFileSync(join(root, 'Procfile'), 'utf8'))
-    const plan = await planProcesses(procfile.processes, settings, say)
+    const plan = await planProcesses(procfile.processes, settings, report)
     await guardCluster(process.env)
     watchdog = openWatchdog(data, settings)
 
     // The service does not need the client: a failed build is only reported.
-    const client = buildCli().catch((error: Error) => say(`The client could not be built: ${error.message}`))
-    const urls = await startDatabases(data, settings, watchdog, databases, say)
+    const client = buildCli().catch((error: Error) =>
+      report(`The client could not be built: ${error.message}`),
+    )
+    const urls = await startDatabases(data, settings, watchdog, databases, report)
     const environment = childEnvironment(settings, urls)
     const printerOf = openOutput(['release', ...plan.map(({ name }) => name)], settings.production)
     if (procfile.release !== undefined) {
@@ -56,23 +58,24 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
       await runApplication('release', release, watchdog)
     }
     for (const { name, kind, command, ports } of plan) {
-      const own = { ...environment, ...ownEnvironment(kind, data), ...ports }
-      const application = { command, environment: own, print: printerOf(name) }
+      const processEnvironment = { ...environment, ...keyEnvironment(kind, data), ...ports }
+      const application = { command, environment: processEnvironment, print: printerOf(name) }
       const run = () => startApplication(application, watchdog!)
-      applications.push(await keepRunning(name, run, say, failed.reject))
+      applications.push(await keepRunning(name, run, report, failed.reject))
     }
     complete = true
 
     await client
     const api = plan.find(({ kind }) => kind === 'api')
     if (api === undefined) return 'no address: the Procfile has no api'
-    await waitUntilReady(settings.internalHost, api.ports.INTERNAL_PORT, say)
+    await waitUntilReady(settings.internalHost, api.ports.INTERNAL_PORT, report)
     return `http://localhost:${api.ports.PORT}`
   }
 
   async function stop() {
     await Promise.all(applications.map((application) => application.stop()))
-    if (settings?.driver === 'local' && watchdog !== undefined) await endAllSandboxes(settings.localDirectory)
+    if (settings?.driver === 'local' && watchdog !== undefined)
+      await destroyAllSandboxes(settings.localDirectory)
     await Promise.all(databases.map((database) => database.stop()))
     // After an incomplete start the watchdog still has processes to end.
     if (complete) watchdog?.dismiss()

@@ -1,7 +1,7 @@
 /**
  * Ends all processes of the stack, even after `kill -9` of this process: a shell reads every process group that we
- * started from a pipe, and ends them when the pipe closes. It has a separate session, so that neither Ctrl-C nor a signal
- * to our group reaches it.
+ * started from a pipe, and ends them when the pipe closes. It has a separate session, so that neither Ctrl-C nor a
+ * signal to our group reaches it.
  */
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
@@ -56,14 +56,14 @@ export function startWatchdog(): Watchdog {
   const shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
   shell.unref()
   shell.stdin.on('error', () => {})
-  const tell = (line: string) => shell.stdin.write(`${line}\n`)
+  const send = (line: string) => shell.stdin.write(`${line}\n`)
   if (shell.pid === undefined) throw new Error('Cannot start /bin/sh.')
   return {
     pid: shell.pid,
-    guard: (kind, pid) => tell(`${kind} ${pid}`),
-    forget: (pid) => tell(`forget ${pid}`),
-    remove: (folder) => tell(`remove ${folder}`),
-    afterwards: (command) => tell(`afterwards ${command.map(quote).join(' ')}`),
+    guard: (kind, pid) => send(`${kind} ${pid}`),
+    forget: (pid) => send(`forget ${pid}`),
+    remove: (folder) => send(`remove ${folder}`),
+    afterwards: (command) => send(`afterwards ${command.map(quote).join(' ')}`),
     dismiss: () => shell.stdin.end('dismiss \n'),
   }
 }

@@ -1,32 +1,34 @@
 /**
- * The command allowlist: one pure function that decides about commands of every kind. An entry is words with single
- * spaces between them: a command's name, and the arguments that the command must begin with. docs/allowlist.md tells
- * the rules, and what a policy over names cannot keep out.
+ * The command allowlist. An entry consists of words that are separated by single spaces: the name of a command, and the
+ * arguments that it must start with. docs/allowlist.md explains the rules and the limits of a policy over names.
  */
-import { steers } from './steering.ts'
+import { affectsPrograms } from './environment-variables.ts'
 
 export type Decision =
-  /** `entry` is the one that allows it; absent when there is no allowlist. */
+  /** `entry` is the one that allows the command; absent without an allowlist. */
   | { allowed: true; entry?: string }
-  /** `needs` is the shortest entry that would allow it, if one could. `variable` is the one that must not be set. */
+  /** `needs` is the shortest entry that would allow the command. `variable` is the variable that must not be set. */
   | { allowed: false; reason: string; needs?: string; variable?: string }
 
-/** Where a variable comes from, and what its owner can do about it. */
+/** The origin of a variable, and the next step of its owner. */
 const sources = {
-  request: (name: string) => ({ what: `The variable ${name} of this request`, remedy: 'Leave it out.' }),
+  request: (name: string) => ({ subject: `The variable ${name} of this request`, remedy: 'Leave it out.' }),
   sandbox: (name: string) => ({
-    what: `The variable ${name} of this sandbox's environment`,
+    subject: `The variable ${name} of this sandbox's environment`,
     remedy: 'Create a sandbox without it.',
   }),
-  secret: (name: string) => ({ what: `The secret ${name}`, remedy: 'Delete it, or give it another name.' }),
+  secret: (name: string) => ({
+    subject: `The secret ${name}`,
+    remedy: 'Delete it, or give it another name.',
+  }),
 }
 
-/** Stands for exactly one argument, whatever it is. */
+/** Matches exactly one arbitrary argument. */
 const anyArgument = '*'
 
 /**
- * Whether a command may run, and which entry allows it.
- * @param allowlist undefined or null for none: every command may run
+ * Decides whether a command may run, and returns the entry that allows it.
+ * @param allowlist undefined or null allows every command
  * @param command an argv, or a string for /bin/sh
  * @param env the variables of the request; only their names count
  */
@@ -41,19 +43,19 @@ export function decide(
 }
 
 /**
- * With an allowlist, no environment may set a variable that makes an allowed command run another program.
- * @param source whose environment it is, for the refusal
- * @returns undefined when no variable does
+ * With an allowlist, an environment must not set a variable that makes an allowed command run another program.
+ * @param source the origin of the environment, for the error message
+ * @returns undefined if no variable does
  */
 export function refuseVariables(
   source: keyof typeof sources,
   env: Readonly<Record<string, unknown>>,
 ): Extract<Decision, { allowed: false }> | undefined {
-  const variable = Object.keys(env).find(steers)
+  const variable = Object.keys(env).find(affectsPrograms)
   if (variable === undefined) return undefined
-  const { what, remedy } = sources[source](variable)
+  const { subject, remedy } = sources[source](variable)
   const why = 'could make an allowed command run another, and the account has a command allowlist.'
-  return { allowed: false, reason: `${what} ${why} ${remedy}`, variable }
+  return { allowed: false, reason: `${subject} ${why} ${remedy}`, variable }
 }
 
 function decideArgv(allowlist: readonly string[], argv: readonly string[]): Decision {
@@ -68,7 +70,7 @@ function decideArgv(allowlist: readonly string[], argv: readonly string[]): Deci
   return { allowed: false, reason, ...(canBeWord(name) ? { needs: name } : {}) }
 }
 
-/** A string may do whatever a shell may, so some entry must allow a shell to run any script. */
+/** A string can do everything that a shell can, so an entry must allow a shell to run any script. */
 function decideShellString(allowlist: readonly string[]): Decision {
   const entry = allowlist.find((entry) => {
     const [name = '', ...rest] = wordsOf(entry)
@@ -82,7 +84,7 @@ function decideShellString(allowlist: readonly string[]): Decision {
   return {
     allowed: false,
     reason:
-      'A shell string needs a shell on the account\'s command allowlist, such as "sh", and there is none. ' +
+      'A shell string needs a shell such as "sh" on the account\'s command allowlist, which has none. ' +
       'Send the command as a list of arguments instead.',
     needs: 'sh',
   }
@@ -118,7 +120,7 @@ const runners = namesOf(
     'sudo doas su runuser setpriv chroot unshare nsenter flock strace ltrace gdb parallel entr ssh rsync ' +
     'make gmake cmake ninja just npx pnpx bunx systemd-run start-stop-daemon run-parts ld.so',
 )
-/** Commands that run others by options, which may follow any entry. */
+/** Commands with options that run other commands. Options may follow any entry. */
 const runnersByOptions = namesOf(
   'tar zip sed vi vim nvim ex ed emacs nano less more man gcc cc c++ sqlite3 psql mysql openssl tcpdump sort split',
 )
@@ -129,20 +131,19 @@ const gitByOptions = namesOf(
 const runnersWhenBare = namesOf('git npm pnpm yarn pip pipx uv cargo go docker podman kubectl crontab at')
 
 /**
- * Warns of an entry through which any other command can run.
- * @returns a sentence, or undefined for an entry that nothing is known against
+ * Warns about an entry through which other commands can run.
+ * @returns a sentence, or undefined for an entry without known risk
  */
 export function warningOf(entry: string): string | undefined {
   const [path = '', ...rest] = wordsOf(entry)
-  // Version numbers are dropped: python3.11 and lua5.4 are python and lua.
+  // Without version numbers: python3.11 and lua5.4 are python and lua.
   const name = baseName(path)
   const plain = name.replace(/-?\d+(\.\d+)*$/, '')
   const isOf = (names: Set<string>) => names.has(name) || names.has(plain)
-  if (isOf(shells))
-    return `${quoted(name)} is a shell: it runs any command, and so the list keeps nothing out.`
-  if (isOf(interpreters)) return `${quoted(name)} is an interpreter: it runs any program that it is given.`
+  if (isOf(shells)) return `${quoted(name)} is a shell, which can run any command, so the list has no effect.`
+  if (isOf(interpreters)) return `${quoted(name)} is an interpreter, which can run any program.`
   if (isOf(runners) || /^ld-linux|^ld-musl/.test(name)) {
-    return `${quoted(name)} starts other commands, whichever its arguments or files name.`
+    return `${quoted(name)} starts other commands, which its arguments or files name.`
   }
   if (isOf(runnersByOptions) || (name === 'git' && gitByOptions.has(rest[0] ?? ''))) {
     const shown = quoted(name === 'git' ? `git ${rest[0]}` : name)

@@ -7,7 +7,7 @@ const Account = z
     id: z.string(),
     email: z.string(),
     created_at: Time,
-    api_key: z.object({ id: z.string(), scope: Scope }).meta({ description: 'The one that asks' }),
+    api_key: z.object({ id: z.string(), scope: Scope }).meta({ description: 'The API key of this request' }),
     usage: z.object({
       month: z.string().meta({ description: 'UTC, such as 2026-11' }),
       milliseconds: z.int(),
@@ -16,7 +16,7 @@ const Account = z
     }),
     concurrent: z.object({ active: z.int(), limit: z.int() }),
     limits: z.object({
-      sandbox_seconds: z.int().meta({ description: 'The longest life of one sandbox' }),
+      sandbox_seconds: z.int().meta({ description: 'Maximum TTL of a sandbox' }),
       sandbox_ops_per_minute: z.int(),
       sandbox_lifecycle_per_minute: z.int(),
     }),
@@ -26,7 +26,7 @@ export type Account = z.infer<typeof Account>
 
 const SandboxUsage = z
   .object({
-    id: z.string().meta({ description: "The sandbox's" }),
+    id: z.string().meta({ description: 'Id of the sandbox' }),
     name: z.string().nullable(),
     created_at: Time,
     ready_at: Time.nullable(),
@@ -40,11 +40,11 @@ export type SandboxUsage = z.infer<typeof SandboxUsage>
 export const Month = z
   .string()
   .regex(/^20\d\d-(0[1-9]|1[0-2])$/, 'must be a month such as 2026-11')
-  .meta({ description: 'UTC; default: the current one' })
+  .meta({ description: 'A month in UTC, by default the current one' })
 
 export const account = family({
   getAccount: {
-    summary: 'The account, its usage and its limits',
+    summary: 'Get the account, its usage and its limits',
     method: 'GET',
     path: '/v1/account',
     example: { client: 'sandlot whoami' },
@@ -55,7 +55,8 @@ export const account = family({
     errors: [],
   },
   getUsage: {
-    summary: "A month's usage by sandbox, newest first; all pages add up to the total of each",
+    summary:
+      'List the usage of a month per sandbox, newest first; every page contains the total of all pages',
     method: 'GET',
     path: '/v1/account/usage',
     example: { query: { month: '2026-11' }, client: 'sandlot whoami --usage --month 2026-11' },
@@ -65,7 +66,9 @@ export const account = family({
     query: Page.extend({ month: Month.optional(), cursor: cursorOf(/^\d{1,13}-sbx_[0-9a-z]{26}$/) }),
     reply: listOf(SandboxUsage).extend({
       month: z.string(),
-      as_of: Time.meta({ description: 'Sandboxes that run are counted up to then, the same on all pages' }),
+      as_of: Time.meta({
+        description: 'Running sandboxes are billed up to this time, which is the same on all pages',
+      }),
       total: z.object({ milliseconds: z.int(), sandbox_hours: z.number() }),
     }),
     errors: [],

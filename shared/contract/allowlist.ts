@@ -4,12 +4,15 @@ import { ExecRequest } from './exec.ts'
 import { limits } from './limits.ts'
 import { characters } from './texts.ts'
 
-/** Words, which get single spaces between them. The first is a command; `*` stands for any one argument. */
+/** A command and its first arguments, normalized to single spaces. `*` matches any one argument. */
 const Entry = characters(z.string(), 0, limits.allowlist.characters)
   .regex(/\S/, 'must name a command')
   .regex(/^(?:\t|[^\p{C}\p{Zl}\p{Zp}])*$/u, 'must be one line, without control characters')
   .regex(/^(?!\s*\*)/, 'must begin with the name of a command; to allow every command, clear the allowlist')
-  .regex(/^(?!.*[^ \t]\*)(?!.*\*[^ \t])/, 'has a * inside a word; a * stands alone, for one whole argument')
+  .regex(
+    /^(?!.*[^ \t]\*)(?!.*\*[^ \t])/,
+    'has a * inside a word; a * must be a whole word and matches one argument',
+  )
   .transform((text) => text.trim().replace(/[ \t]+/g, ' '))
   .meta({
     description: 'A command and the arguments that it must begin with, such as `git status` or `npm run *`',
@@ -17,10 +20,10 @@ const Entry = characters(z.string(), 0, limits.allowlist.characters)
 
 const Allowlist = z
   .object({
-    commands: z.array(z.string()).nullable().meta({ description: 'null: everything may run' }),
+    commands: z.array(z.string()).nullable().meta({ description: 'null if every command is allowed' }),
     warnings: z
       .array(z.object({ entry: z.string(), message: z.string() }))
-      .meta({ description: 'Entries through which other commands can run' }),
+      .meta({ description: 'Entries that can be used to run other commands' }),
     refusals: z.array(z.object({ day: z.iso.date(), count: z.int() })).meta({
       description: `Commands refused on each of the last ${limits.refusalDays} days (UTC) that had any`,
     }),
@@ -31,15 +34,18 @@ export type Allowlist = z.infer<typeof Allowlist>
 const AllowlistDecision = z
   .object({
     allowed: z.boolean(),
-    entry: z.string().nullable().meta({ description: 'The entry that allows it; null without an allowlist' }),
-    reason: z.string().nullable().meta({ description: 'Why it would be refused' }),
+    entry: z
+      .string()
+      .nullable()
+      .meta({ description: 'The entry that allows the command; null without an allowlist' }),
+    reason: z.string().nullable().meta({ description: 'Why the command would be refused' }),
   })
   .meta({ id: 'AllowlistDecision' })
 export type AllowlistDecision = z.infer<typeof AllowlistDecision>
 
 export const allowlist = family({
   getAllowlist: {
-    summary: "The account's command allowlist",
+    summary: "Get the account's command allowlist",
     method: 'GET',
     path: '/v1/allowlist',
     example: { client: 'sandlot allowlist get' },
@@ -50,7 +56,7 @@ export const allowlist = family({
     errors: [],
   },
   setAllowlist: {
-    summary: 'Replace the command allowlist; when it answers, the new one holds everywhere',
+    summary: 'Replace the command allowlist; the new one is in effect everywhere before the response is sent',
     method: 'PUT',
     path: '/v1/allowlist',
     repeat: 'yes',
@@ -73,7 +79,7 @@ export const allowlist = family({
     errors: [],
   },
   clearAllowlist: {
-    summary: 'Remove the command allowlist: everything may run',
+    summary: 'Remove the command allowlist, which allows every command',
     method: 'DELETE',
     path: '/v1/allowlist',
     repeat: 'yes',
@@ -85,7 +91,7 @@ export const allowlist = family({
     errors: [],
   },
   checkAllowlist: {
-    summary: 'Whether a command would be allowed, without running it',
+    summary: 'Check whether a command would be allowed, without running it',
     method: 'POST',
     path: '/v1/allowlist/check',
     repeat: 'yes',

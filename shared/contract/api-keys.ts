@@ -3,13 +3,12 @@ import { family, Id, listOf, Moment, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { Name } from './texts.ts'
 
-/** Every key begins with it. */
 export const apiKeyPrefix = 'sandlot_live_'
 
-/** Of routes.ts, for what is sent and answered. */
+/** The scopes of endpoint.ts, as a schema for requests and replies. */
 export const Scope = z.enum(['full', 'run']).meta({
   description:
-    '`full`: everything; `run`: commands, files and sandboxes, and no change of allowlist or secrets',
+    '`full` allows everything; `run` allows commands, files and sandboxes, but no changes to the allowlist or secrets',
 })
 
 const ApiKey = z
@@ -20,13 +19,13 @@ const ApiKey = z
     last_four: z.string(),
     created_at: Time,
     expires_at: Time.nullable(),
-    last_used_at: Time.nullable().meta({ description: 'To the minute' }),
+    last_used_at: Time.nullable().meta({ description: 'Accurate to the minute' }),
   })
   .meta({ id: 'ApiKey' })
 export type ApiKey = z.infer<typeof ApiKey>
 
 const NewApiKey = ApiKey.omit({ last_used_at: true })
-  .extend({ key: z.string().meta({ description: 'The raw key: shown this once' }) })
+  .extend({ key: z.string().meta({ description: 'The API key itself, which is returned only once' }) })
   .meta({ id: 'NewApiKey' })
 export type NewApiKey = z.infer<typeof NewApiKey>
 
@@ -72,7 +71,7 @@ export const apiKeys = family({
     errors: ['not_found'],
   },
   rotateApiKey: {
-    summary: 'Replace an API key by a new one of the same name, scope and length of life',
+    summary: 'Replace an API key with a new one that has the same name, scope and lifetime',
     method: 'POST',
     path: '/v1/api-keys/:key_id/rotate',
     repeat: 'no',
@@ -86,9 +85,9 @@ export const apiKeys = family({
         overlap_seconds: z
           .int()
           .min(0)
-          .max(limits.overlapSeconds.most)
+          .max(limits.overlapSeconds.max)
           .default(limits.overlapSeconds.default)
-          .meta({ description: 'How long the former key goes on; 0 ends it at once' }),
+          .meta({ description: 'How long the old key remains valid; 0 revokes it immediately' }),
       })
       .prefault({}),
     reply: NewApiKey,

@@ -3,25 +3,25 @@ import { family, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { characters } from './texts.ts'
 
-/** Two spellings of one address are one account. */
+/** Addresses that differ only in case or surrounding white space belong to the same account. */
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
-/** Bytes. An address fits in, and the longest password in any script, however JSON escapes it. */
+/** Bytes. Enough for an address and the longest password in any script, even if JSON escapes every character. */
 const bodyBytes = 16 * 1024
 
 const address = z.regexes.email.source.slice(1, -1)
 const Email = z
   .string()
-  // The time that the next takes grows with the square of the length.
+  // The pattern below takes quadratic time.
   .max(limits.emailCharacters, { abort: true })
   .regex(new RegExp(`^\\s*${address}\\s*$`), 'is not an email address')
   .transform(normaliseEmail)
-  .meta({ description: 'An email address; neither case nor white space around it counts' })
+  .meta({ description: 'An email address; case and surrounding white space are ignored' })
 
-const { least, most } = limits.passwordCharacters
-const Password = characters(z.string(), least, most)
-/** One that may have been set by another rule. */
-const PresentPassword = characters(z.string(), 0, most)
+const { min, max } = limits.passwordCharacters
+const Password = characters(z.string(), min, max)
+/** A current password, which may be shorter because it was set under an earlier rule. */
+const PresentPassword = characters(z.string(), 0, max)
 
 const AccountSummary = z.object({ id: z.string(), email: z.string(), created_at: Time })
 
@@ -29,7 +29,7 @@ const Session = z
   .object({
     account: AccountSummary,
     token: z.string().meta({
-      description: 'A JWT; opens what manages the account: /v1/api-keys, its password and its sessions',
+      description: 'A JWT for the routes that manage the account: its API keys, password and sessions',
     }),
     token_type: z.literal('Bearer'),
     expires_in: z.int().meta({ description: 'Seconds' }),
@@ -78,7 +78,7 @@ export const auth = family({
 
 export const sessions = family({
   changePassword: {
-    summary: 'Change the password; all sessions end but the one that is answered. API keys stay as they are',
+    summary: 'Change the password and end all sessions except the one in the response. API keys remain valid',
     method: 'PUT',
     path: '/v1/account/password',
     repeat: 'no',
@@ -97,7 +97,7 @@ export const sessions = family({
   },
   deleteAccount: {
     summary:
-      'Delete the account and all that it has, for good: its sandboxes end, its keys are dead within a second',
+      'Permanently delete the account and all its data; its sandboxes end, and its keys are invalid within a second',
     method: 'DELETE',
     path: '/v1/account',
     repeat: 'no',
@@ -116,7 +116,7 @@ export const sessions = family({
     errors: ['invalid_credentials'],
   },
   endSessions: {
-    summary: 'End all sessions of the account, this one too. API keys stay as they are',
+    summary: 'End all sessions of the account, including this one. API keys remain valid',
     method: 'DELETE',
     path: '/v1/account/sessions',
     repeat: 'no',

@@ -1,4 +1,4 @@
-/** Conditions of RFC 9110 on the bytes of a file. Its entity tag is its sha256 in quotes. */
+/** Conditional requests for files (RFC 9110). The entity tag of a file is its sha256 in quotes. */
 import * as z from 'zod'
 
 const quoted = '"[\\x21\\x23-\\x7e\\x80-\\xff]*"'
@@ -7,32 +7,34 @@ const listed = new RegExp(`^(\\*|(W/)?${quoted}(\\s*,\\s*(W/)?${quoted})*)$`)
 export const EntityTags = z
   .string()
   .max(2_000)
-  .regex(listed, 'must be `*`, or sha256s, each in quotes, with commas between')
+  .regex(listed, 'must be `*`, or sha256s in quotes, separated by commas')
   .optional()
 
 const range = '\\s*(?:\\d+-\\d*|-\\d+)\\s*'
 const bytesUnit = '[Bb][Yy][Tt][Ee][Ss]='
 
-/** Another unit than bytes does not count. What begins as bytes must be some. */
+/** RFC 9110 requires that a Range in an unknown unit is ignored. A Range in bytes must be well-formed. */
 export const Range = z
   .string()
   .regex(
     new RegExp(`^(?:(?!${bytesUnit}).*|${bytesUnit}${range}(?:,${range})*)$`),
-    'must name bytes, such as bytes=0-99',
+    'must be a range of bytes, such as bytes=0-99',
   )
   .optional()
 
-/** For writes, which know no other: a file that would be replaced has a sha256, and the client should say which. */
+/** Writes accept only `*` in If-None-Match. To replace a known file, a client names its sha256 in If-Match. */
 export const OnlyNew = z
-  .enum(['*'], { error: 'must be `*`, which means a new file; a file that you know is named by If-Match' })
+  .enum(['*'], {
+    error: 'must be `*`, which allows only a new file; to replace a known file, send its sha256 in If-Match',
+  })
   .optional()
 
-/** Tags of a condition: any file, or those that have one of these. */
+/** The sha256s that a condition names; `*` matches any file. */
 export type Tags = '*' | string[]
 
 /**
- * @param header as {@link EntityTags} takes it
- * @param isWeak compares tags as If-None-Match does, where a weak one counts; it is of no file otherwise
+ * @param header valid by {@link EntityTags}
+ * @param isWeak includes weak tags, which match in If-None-Match but never in If-Match
  */
 export function readTags(header: string | undefined, isWeak: boolean): Tags | undefined {
   if (header === undefined) return undefined

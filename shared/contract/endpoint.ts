@@ -1,6 +1,6 @@
 /**
- * What an endpoint is: its route, with the schemas of its request and reply. In a schema, a bound on length
- * comes before any check that takes more than linear time; a test sends the worst to each field of each route.
+ * The declaration of an endpoint: its route and the schemas of its request and reply. A schema limits the length of a
+ * text before any check that takes more than linear time; a test sends the worst case to each field of each route.
  */
 import * as z from 'zod'
 import type { ErrorCode } from './errors.ts'
@@ -8,9 +8,9 @@ import { whole } from './texts.ts'
 
 export type Credential = 'none' | 'token' | 'key'
 /**
- * The bucket that a request counts against: per account, or per address where there is no account. Each API process
- * counts `reads` and `changes` by itself, so that they do not need Redis. A login also counts against its e-mail
- * address (`login_account`).
+ * The token bucket of a request: per account, or per client address for a request without one. Each API process counts
+ * `reads` and `changes` separately, so that they do not need Redis. A login also counts against its email address
+ * (`login_account`).
  */
 export type Bucket =
   | 'sandbox_ops'
@@ -23,17 +23,17 @@ export type Bucket =
   | 'reads'
   | 'changes'
 
-/** `run` keys run commands and work with files and sandboxes; `full` ones also change what binds those. */
+/** `run` keys can use commands, files and sandboxes; `full` keys can also change the allowlist and secrets. */
 export type Scope = 'full' | 'run'
 
 /**
- * Whether a client may repeat a request that got no answer: `yes`; `gone`: yes, and a 404 then says that the first one did
- * it; `keyed`: with an `Idempotency-Key`; `plain`: without a condition (`If-Match`, `overwrite=false`), because the first
- * one may have changed what it is about; `no`.
+ * Whether a client may repeat a request that got no response: `yes`; `gone`: yes, and a 404 then means that the first
+ * attempt succeeded; `keyed`: with an `Idempotency-Key`; `plain`: without a condition (`If-Match`, `overwrite=false`),
+ * because the first attempt may have changed its result; `no`.
  */
 export type Repeat = 'yes' | 'gone' | 'keyed' | 'plain' | 'no'
 
-/** A request as people send it. Identifiers in the path stand for themselves. */
+/** A sample request. Ids in its path become shell variables. */
 export interface Example {
   params?: Readonly<Record<string, string>>
   query?: Readonly<Record<string, string>>
@@ -41,7 +41,7 @@ export interface Example {
   body?: unknown
   /** The file whose bytes are the body. */
   file?: string
-  /** The client's line that does the same, where there is one. */
+  /** The equivalent command of the client, if there is one. */
   client?: string
 }
 
@@ -53,17 +53,17 @@ interface Declared {
   repeat?: Repeat
   example: Example
   credential: Credential
-  /** The least scope of key that the route takes. */
+  /** The minimum scope of the API key. */
   scope?: Scope
   bucket: Bucket
-  /** The status of success, by default 200. */
+  /** The status of a successful reply, 200 by default. */
   status?: 101 | 201 | 204
   params?: z.ZodObject
   query?: z.ZodObject
   body?: z.ZodType
-  /** Bytes of the largest JSON body, uncompressed; by default `limits.usualBodyBytes`. */
+  /** Maximum bytes of the JSON body, uncompressed; `limits.usualBodyBytes` by default. */
   bodyBytes?: number
-  /** What a client can do instead of sending a larger body: the end of that refusal. */
+  /** The alternative to a larger body, as the last sentence of the error `body_too_large`. */
   forLargerBody?: string
   /** Request headers that the route reads, in lower case. */
   headers?: z.ZodObject
@@ -74,20 +74,20 @@ interface Declared {
   rawReply?: 'application/octet-stream' | 'text/event-stream' | 'text/html' | 'websocket'
   /** The media type of the reply to a request whose `Accept` prefers it to JSON. */
   alsoReply?: 'text/event-stream'
-  /** A second success, such as 202 for a create that goes on in the background. */
+  /** A second status of success, such as 202 for a create that continues in the background. */
   alsoStatus?: 202
-  /** Whether that has no body. */
+  /** The reply with `alsoStatus` has no body. */
   alsoEmpty?: true
-  /** Statuses of refusals that are replies in JSON, as another protocol wants it, and what they mean. */
+  /** Error statuses whose body is JSON of another protocol instead of a problem document, with their meaning. */
   refusals?: Readonly<Record<number, string>>
-  /** The error codes of only this route. Those that any route may answer are added elsewhere. */
+  /** The error codes specific to this route. api/http/responses.ts adds those that it shares with others. */
   errors: readonly ErrorCode[]
 }
 
-/** Each route that takes a key must name a scope, so none is open to `run` keys by oversight. */
+/** A route with API keys must declare a scope, so that none is open to `run` keys by oversight. */
 type WithScope = { credential: 'key'; scope: Scope } | { credential: Exclude<Credential, 'key'> }
 
-/** A GET may always be repeated. Every other route must say, so none is repeated by oversight. */
+/** A GET may always be repeated. Other routes must declare it, so that none is repeated by oversight. */
 type WithRepeat = { method: 'GET' } | { method: Exclude<Declared['method'], 'GET'>; repeat: Repeat }
 
 export type Endpoint = Omit<Declared, 'status' | 'repeat'> & {
@@ -96,33 +96,32 @@ export type Endpoint = Omit<Declared, 'status' | 'repeat'> & {
   repeat: Repeat
 }
 
-/** The endpoints of one file, each with its name. They keep their order in the API description. */
+/** Adds names and defaults to the endpoints of one file. The API description keeps their order. */
 export const family = <const All extends Record<string, Declared & WithScope & WithRepeat>>(all: All) =>
   Object.fromEntries<unknown>(
     Object.entries(all).map(([name, declared]) => [name, { status: 200, repeat: 'yes', ...declared, name }]),
   ) as { [Name in keyof All]: All[Name] & Pick<Endpoint, 'status' | 'repeat'> & { name: Name } }
 
 export type Input<T> = T extends z.ZodType ? z.output<T> : undefined
-/** What a client sends: fields with a default are optional. */
+/** Input before parsing, in which fields with a default are optional. */
 export type ClientInput<T> = T extends z.ZodType ? z.input<T> : undefined
 
 /** RFC 3339 UTC with milliseconds, as JavaScript's `toISOString` writes it. */
 export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'RFC 3339, UTC' })
 
-/** A point in time that a client sends. Both RFC 3339 and PostgreSQL can write these years, in any time zone. */
+/** A time sent by a client. RFC 3339 and PostgreSQL can both represent these years in any time zone. */
 export const Moment = z.iso
   .datetime({ offset: true })
   .regex(/:\d\d:/, 'must have seconds')
   .regex(/^([2-8]|9(?!999))/, 'must be in the years 2000 to 9998')
   .meta({ description: 'RFC 3339, in the years 2000 to 9998' })
 
-/** The id of an account, a key, a sandbox: a prefix and a ULID. */
+/** A prefix for the kind of object, and a ULID. */
 const idPattern = /^[a-z]+_[0-9a-z]{26}$/
 export const Id = z.string().regex(idPattern)
 
 export const ById = z.object({ id: Id })
 
-/** @param description what the same key does */
 export const idempotencyKey = (description: string) =>
   z
     .string()
@@ -130,12 +129,12 @@ export const idempotencyKey = (description: string) =>
     .optional()
     .meta({ description })
 
-/** A query parameter that is on or off. */
+/** A boolean query parameter. */
 export const Switch = z.enum(['true', 'false']).optional()
 
 export const cursorOf = (pattern: RegExp) =>
-  z.string().regex(pattern, 'must be the next_cursor of the page before').optional().meta({
-    description: '`next_cursor` of the page before',
+  z.string().regex(pattern, 'must be the next_cursor of the previous page').optional().meta({
+    description: '`next_cursor` of the previous page',
   })
 
 export const Page = z.strictObject({

@@ -1,6 +1,6 @@
 /**
- * The one table of error codes: what each means in HTTP. Plain data, so that the client can
- * turn a code into its exit code without loading anything.
+ * All error codes, with their HTTP status and title. Plain data, so that the client can map a code to an exit status
+ * without loading schemas.
  */
 
 export const errors = {
@@ -19,7 +19,7 @@ export const errors = {
   file_not_found: { status: 404, title: 'File not found' },
   exec_not_found: { status: 404, title: 'Exec not found' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },
-  body_too_slow: { status: 408, title: 'Request timeout' },
+  request_timeout: { status: 408, title: 'Request timeout' },
   email_taken: { status: 409, title: 'Email address already registered' },
   api_key_limit_reached: { status: 409, title: 'API key limit reached' },
   file_exists: { status: 409, title: 'File already exists' },
@@ -32,7 +32,7 @@ export const errors = {
   sandbox_starting: { status: 409, title: 'Sandbox still starting' },
   sandbox_exhausted: { status: 409, title: 'Sandbox resources exhausted' },
   sandbox_destroyed: { status: 410, title: 'Sandbox destroyed' },
-  file_changed: { status: 412, title: 'Precondition failed' },
+  precondition_failed: { status: 412, title: 'Precondition failed' },
   body_too_large: { status: 413, title: 'Request body too large' },
   unsupported_media_type: { status: 415, title: 'Unsupported media type' },
   range_not_satisfiable: { status: 416, title: 'Range not satisfiable' },
@@ -43,7 +43,7 @@ export const errors = {
   internal_error: { status: 500, title: 'Internal error' },
   sandbox_start_failed: { status: 502, title: 'Sandbox start failed' },
   unavailable: { status: 503, title: 'Service unavailable' },
-  no_space: { status: 507, title: 'Sandbox disk full' },
+  disk_full: { status: 507, title: 'Sandbox disk full' },
 } as const satisfies Record<string, { status: number; title: string }>
 
 export type ErrorCode = keyof typeof errors

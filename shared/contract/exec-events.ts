@@ -1,25 +1,25 @@
-/** A command's output as clients get it: its events and frames, and the ids that say where a client goes on. */
-import type { ExecEnd } from './exec.ts'
+/** The events and WebSocket frames of a command's output, and the event ids from which a client resumes. */
+import type { ExecOutcome } from './exec.ts'
 import { readEvents } from './server-sent-events.ts'
 
-/** How many bytes of each stream come before. */
+/** Bytes of each stream before a position in the output. */
 export interface OutputOffset {
   stdout: number
   stderr: number
 }
 
-/** Text where the bytes are UTF-8. */
+/** Text if the bytes are UTF-8, otherwise base64. */
 export type OutputData = { text: string } | { base64: string }
 
 export type ExecEvent = { id: string } & (
   | { event: 'start'; data: { id: string } }
   | { event: 'stdout' | 'stderr'; data: OutputData }
   | { event: 'gap'; data: { stdout_bytes: number; stderr_bytes: number } }
-  | { event: 'exit'; data: ExecEnd }
+  | { event: 'exit'; data: ExecOutcome }
 )
 
-/** The reason of a command that was killed because its clients were away for longer than its grace. */
-export const clientLeft = 'its client left'
+/** The `reason` of a command that was killed because no client was connected for longer than its grace. */
+export const clientDisconnected = 'its client disconnected'
 
 export async function* readExecEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<ExecEvent> {
   for await (const { data, ...head } of readEvents(source)) {
@@ -27,12 +27,12 @@ export async function* readExecEvents(source: AsyncIterable<Uint8Array>): AsyncG
   }
 }
 
-/** The first byte of a WebSocket's binary frame, which names the stream of the rest. */
+/** The first byte of a binary WebSocket frame identifies the stream of the remaining bytes. */
 export const frameStreams = { stdout: 1, stderr: 2 } as const
 
 export const eventIdOf = ({ stdout, stderr }: OutputOffset): string => `${stdout}-${stderr}`
 
-/** The offset at which an event ends; the start of both streams for an unknown id. */
+/** Returns the offset at which an event ends, or the start of both streams for an unknown id. */
 export function offsetOf(eventId: string | undefined): OutputOffset {
   const [, stdout = 0, stderr = 0] = /^(\d+)-(\d+)$/.exec(eventId ?? '') ?? []
   return { stdout: Number(stdout), stderr: Number(stderr) }

@@ -2,9 +2,9 @@ import * as z from 'zod'
 import { Range } from './conditions.ts'
 import { ById, family, Id, idempotencyKey, listOf, Page, Switch, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
-import { atMostBytes, bytes, bytesOf, Content, Environment, pathBytes, Text, whole } from './texts.ts'
+import { bytes, bytesOf, Content, Environment, pathBytes, Text, whole, withMaxBytes } from './texts.ts'
 
-const argument = (least: number) => bytes(Text, least, limits.argumentBytes)
+const argument = (min: number) => bytes(Text, min, limits.argumentBytes)
 
 const execStatuses = ['exited', 'signaled', 'timed_out', 'killed', 'lost', 'running'] as const
 
@@ -20,42 +20,42 @@ export const ExecRequest = z
         `must have at most ${limits.argumentsBytes} bytes together`,
       )
       .meta({
-        description: 'A list is an argv and runs as it is; a string runs with /bin/sh -c',
-        ...atMostBytes(limits.argumentsBytes),
+        description: 'A list is run directly as an argv; a string is run with /bin/sh -c',
+        ...withMaxBytes(limits.argumentsBytes),
       }),
     cwd: bytes(Text, 1, pathBytes)
       .optional()
       .meta({
         description:
-          'Relative to /workspace, or absolute. Default /workspace; where that cannot be entered, /, and ' +
-          '`reason` of the result says so',
+          'Absolute, or relative to /workspace. The default is /workspace, or / if that cannot be entered; ' +
+          '`reason` of the result reports this',
       }),
     env: Environment.optional(),
     stdin: Content.optional().meta({ description: 'UTF-8 text' }),
     timeout_ms: z.int().min(1).optional().meta({
       description:
-        'At most what is left of the sandbox. Default 60000; for streams, background and interactive commands the life of the sandbox',
+        'At most the remaining lifetime of the sandbox, which is also the default for streams, background and interactive commands. For other commands, the default is 60000',
     }),
-    background: z.boolean().optional().meta({ description: '202 with the id at once' }),
+    background: z.boolean().optional().meta({ description: 'Respond immediately with 202 and the id' }),
     grace_ms: z
       .int()
       .min(0)
-      .max(limits.graceMs.most)
+      .max(limits.graceMs.max)
       .optional()
       .meta({
         description:
-          'How long a foreground command outlives a client that left; default 2000. One in the background ' +
-          '(without tty) that is given one is killed once no stream of events and no attachment has followed ' +
-          'it for so long, counted from its start too; without, it lives by itself',
+          'How long a foreground command keeps running after its client has disconnected; default 2000. ' +
+          'A background command (without tty) for which it is set is killed when no event stream or attachment ' +
+          'has been open for this long, also counted from its start; otherwise it needs no client',
       }),
     tty: z
       .boolean()
       .optional()
-      .meta({ description: 'With a terminal, to be attached to; implies background' }),
+      .meta({ description: 'Run in a terminal to which clients attach; implies background' }),
     reveal: z
       .boolean()
       .optional()
-      .meta({ description: 'Secrets in the output are shown as they are, not as `[secret NAME]`' }),
+      .meta({ description: 'Show the values of secrets in the output instead of `[secret NAME]`' }),
     rows: z.int().min(1).max(1000).optional(),
     columns: z.int().min(1).max(1000).optional(),
   })
@@ -74,19 +74,21 @@ export const ExecResult = z
         'exited and signaled were observed. lost: the exit status was not observed, because a connection failed or ' +
         'something in the sandbox ended the shell that waits for the command',
     }),
-    exit_code: z.int().nullable().meta({ description: 'null when the command did not end by itself' }),
+    exit_code: z.int().nullable().meta({ description: 'null unless the command exited on its own' }),
     signal: z.string().nullable(),
     stdout: z.string(),
     stderr: z.string(),
-    stdout_bytes: z.int().meta({ description: 'All that was printed, also when it was cut' }),
+    stdout_bytes: z
+      .int()
+      .meta({ description: 'All bytes that were printed, including those omitted from stdout' }),
     stderr_bytes: z.int(),
     truncated: z.boolean().meta({
       description:
-        'stdout or stderr is not all that was printed: a part was left out of the middle, or its end did not come',
+        'stdout or stderr is incomplete: its middle was omitted, or the last part was not received',
     }),
     lossy: z.boolean().meta({
       description:
-        'Some bytes are not UTF-8, and stdout or stderr shows \ufffd for them; …/output has the bytes',
+        'Some bytes are not UTF-8 and appear as \ufffd in stdout or stderr; …/output returns the raw bytes',
     }),
     started_at: Time,
     duration_ms: z.number(),
@@ -95,19 +97,19 @@ export const ExecResult = z
       .nullable()
       .meta({
         description:
-          'Why it was killed: the destroy_reason of its sandbox, or words. Why its exit status was not observed (lost). ' +
-          'Where it ended by itself: ' +
-          'that it ran in / because /workspace could not be entered, or that the end of its stderr did not come',
+          'Why the command was killed: the destroy_reason of its sandbox, or a text. Why its exit status was not ' +
+          'observed (lost). If it ended on its own: ' +
+          'that it ran in / because /workspace could not be entered, or that the end of its stderr was not received',
       }),
   })
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>
 /** The result without its output, as events and rows carry it. */
-export type ExecEnd = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy'>
+export type ExecOutcome = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy'>
 
-/** Whom every route that works inside a sandbox takes, and the bucket that it counts against. */
+/** Credential, scope and bucket of the routes that work inside a sandbox. */
 export const inside = { credential: 'key', scope: 'run', bucket: 'sandbox_ops' } as const
-/** Their error codes. */
+/** The error codes of these routes. */
 export const insideErrors = [
   'not_found',
   'sandbox_starting',
@@ -122,7 +124,7 @@ const execErrors = [...insideErrors, 'exec_not_found'] as const
 /** A command in a list: its result without the output, and its command line. */
 export const ExecSummary = ExecResult.omit({ stdout: true, stderr: true, lossy: true })
   .extend({
-    command: z.string().meta({ description: 'As one line, cut to some hundred characters' }),
+    command: z.string().meta({ description: 'In one line, truncated to a few hundred characters' }),
     background: z.boolean(),
     tty: z.boolean(),
   })
@@ -157,9 +159,9 @@ export const exec = family({
     params: ById,
     headers: z.object({
       'idempotency-key': idempotencyKey(
-        'A repeated request attaches to the command that runs under this key',
+        'A repeated request attaches to the command that was started with this key',
       ),
-      accept: z.string().optional().meta({ description: '`text/event-stream` for events as they come' }),
+      accept: z.string().optional().meta({ description: '`text/event-stream` streams events as they occur' }),
     }),
     bodyBytes: limits.bodyBytes,
     forLargerBody: 'Send more stdin with POST exec/:exec_id/stdin, and a script with PUT files/raw.',
@@ -181,7 +183,7 @@ export const exec = family({
     errors: ['not_found'],
   },
   getExec: {
-    summary: 'The result of a command so far',
+    summary: 'Get the result of a command, or its result so far',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id',
     example: { client: 'sandlot logs "$EXEC_ID" --json' },
@@ -191,7 +193,7 @@ export const exec = family({
     errors: ['not_found', 'exec_not_found'],
   },
   streamExec: {
-    summary: 'The events of a command: start, stdout, stderr, gap, exit',
+    summary: 'Stream the events of a command: start, stdout, stderr, gap, exit',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/stream',
     example: { client: 'sandlot logs --follow "$EXEC_ID"' },
@@ -202,13 +204,13 @@ export const exec = family({
         .string()
         .regex(/^\d{1,16}-\d{1,16}$/, 'must be the id of an event')
         .optional()
-        .meta({ description: 'Goes on behind this event' }),
+        .meta({ description: 'Resume after this event' }),
     }),
     rawReply: 'text/event-stream',
     errors: execErrors,
   },
   writeExecStdin: {
-    summary: 'Feed a background command: bytes that begin at `offset` of its stdin',
+    summary: 'Write bytes to the stdin of a background command, beginning at `offset`',
     method: 'POST',
     path: '/v1/sandboxes/:id/exec/:exec_id/stdin',
     repeat: 'no',
@@ -216,18 +218,18 @@ export const exec = family({
     ...inside,
     params: ByExec,
     query: z.strictObject({
-      offset: whole(0).optional().meta({ description: 'Default: where it stands' }),
-      eof: Switch.meta({ description: '`true` closes stdin behind these bytes' }),
+      offset: whole(0).optional().meta({ description: 'By default the end of the bytes written so far' }),
+      eof: Switch.meta({ description: '`true` closes stdin after these bytes' }),
     }),
     rawBody: true,
     reply: z.object({
-      offset: z.int().meta({ description: 'Where the next bytes belong' }),
+      offset: z.int().meta({ description: 'Offset for the next bytes' }),
       eof: z.boolean(),
     }),
     errors: [...execErrors, 'exec_finished', 'stdin_offset_conflict'],
   },
   readExecOutput: {
-    summary: 'The raw bytes of one stream that are kept, or a Range of them',
+    summary: 'Get the retained raw bytes of one output stream, or a Range of them',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/output',
     example: { query: { stream: 'stderr' }, client: 'sandlot logs "$EXEC_ID"' },
@@ -252,7 +254,7 @@ export const exec = family({
   },
   attachExec: {
     summary:
-      'A WebSocket to a command: binary frames are stdin and output, 64 KiB a message to it; text frames are JSON',
+      'Attach to a command over a WebSocket: binary frames carry output, and stdin in messages of at most 64 KiB; text frames are JSON',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/attach',
     example: { client: 'sandlot attach "$EXEC_ID"' },

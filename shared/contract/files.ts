@@ -4,15 +4,15 @@ import { ById, family, Switch, Time } from './endpoint.ts'
 import { inside, insideErrors } from './exec.ts'
 import { grepSyntax } from './grep-pattern.ts'
 import { limits } from './limits.ts'
-import { atMostBytes, bytes, Content, characters, pathBytes, Text, whole } from './texts.ts'
+import { bytes, Content, characters, pathBytes, Text, whole, withMaxBytes } from './texts.ts'
 
 const Path = bytes(Text, 1, pathBytes).meta({ description: 'Relative to /workspace, or absolute' })
-/** In base64, whatever of its three bytes is a NUL. */
+/** Refuses four letters of base64 if any of their three bytes is a NUL. */
 const noNul = '(?!A[A-P]|.[AQgw][A-D]|..[AEIMQUYcgkosw048]A)'
 const letter = '[A-Za-z0-9+/]'
 const three = `${noNul}${letter}{4}`
 const longest = Math.floor(pathBytes / 3)
-/** JSON cannot carry a name that is not UTF-8. This goes in and out beside `path` then. */
+/** A path that is not UTF-8, which JSON cannot represent. Replies contain it in addition to `path`. */
 const PathBase64 = z
   .string()
   .min(4)
@@ -24,31 +24,30 @@ const PathBase64 = z
     `must be base64 of 1 to ${pathBytes} bytes, none of them NUL`,
   )
   .meta({
-    description: 'In place of path, for one that is not UTF-8',
+    description: 'Replaces path if the path is not UTF-8',
     contentEncoding: 'base64',
-    ...atMostBytes(pathBytes),
+    ...withMaxBytes(pathBytes),
   })
 const named = { path: Path.optional(), path_base64: PathBase64.optional() }
 const isNamed = { oneOf: [{ required: ['path'] }, { required: ['path_base64'] }] }
-/** For bodies: generators of clients take a `oneOf` of their own for another kind of body. */
+/** For bodies: client generators take a `oneOf` at the top level as a choice between types of bodies. */
 const hasName = { allOf: [isNamed] }
 const isNamedOnce = { not: { required: ['path', 'path_base64'] } }
 const oneName = ({ path, path_base64 }: Record<string, unknown>) =>
   (path === undefined) !== (path_base64 === undefined)
-const whichName = { path: ['path'], message: 'or path_base64 is needed, and not both' }
-/** @param shape what is asked beside which file it is */
+const whichName = { path: ['path'], message: 'or path_base64 is required, but not both' }
 const aboutFile = <Shape extends z.ZodRawShape>(shape: Shape) =>
   z.strictObject({ ...named, ...shape }).refine(oneName, whichName)
 const oneNameAtMost = (given: { path?: string | undefined; path_base64?: string | undefined }) =>
   given.path === undefined || given.path_base64 === undefined
-const notBoth = { path: ['path'], message: 'and path_base64 do not go together' }
+const notBoth = { path: ['path'], message: 'and path_base64 are mutually exclusive' }
 const located = { path: z.string(), path_base64: z.string().optional() }
 const NamesBase64 = z.record(z.string(), z.string()).optional()
-/** Also what has braces: the worker looks at each of their alternatives. */
+/** The worker repeats these checks for each alternative of braces. */
 const Glob = characters(Text, 0, limits.globCharacters)
-  .regex(/^(?!\/)/, 'must be relative; `path` says to what')
-  .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not leave its folder; `path` says where it begins')
-  .regex(/(^|\/)(?!\.?(\/|$))/, 'names nothing')
+  .regex(/^(?!\/)/, 'must be relative to `path`')
+  .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not contain `..`; `path` is the folder that is searched')
+  .regex(/(^|\/)(?!\.?(\/|$))/, 'must name a file or folder')
   .meta({ minLength: 1 })
 const Mode = z.string().regex(/^0?[0-7]{3}$/, 'must be three octal digits, such as 644')
 const readErrors = [...insideErrors, 'file_not_found', 'is_directory', 'permission_denied'] as const
@@ -58,12 +57,13 @@ const writeErrors = [
   'is_directory',
   'permission_denied',
   'read_only',
-  'no_space',
+  'disk_full',
 ] as const
-/** Some lines of a file, for a reader. */
 const shown = {
   start_line: whole(1).optional().meta({ description: 'The first line is 1' }),
-  end_line: whole(1).optional().meta({ description: 'Included; before start_line, there are no lines' }),
+  end_line: whole(1)
+    .optional()
+    .meta({ description: 'Inclusive; a number below start_line selects no lines' }),
 }
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 
@@ -74,7 +74,7 @@ export const FileView = z
     content: z.string(),
     encoding: z
       .enum(['utf-8', 'base64'])
-      .meta({ description: 'base64 when the content is not UTF-8, or holds a NUL' }),
+      .meta({ description: 'base64 if the content is not UTF-8 or contains a NUL' }),
     total_lines: z.int().nullable().meta({ description: 'null for a file that is not text' }),
     sha256: Sha256.meta({ description: 'Of the whole file' }),
     truncated: z.boolean(),
@@ -87,8 +87,8 @@ export type CreatedFile = z.infer<typeof CreatedFile>
 
 export const FileEntry = z
   .object({
-    name: z.string().meta({ description: 'With \ufffd where a byte is not UTF-8' }),
-    name_base64: z.string().optional().meta({ description: 'The name itself, when it is not UTF-8' }),
+    name: z.string().meta({ description: 'Bytes that are not UTF-8 appear as \ufffd' }),
+    name_base64: z.string().optional().meta({ description: 'The exact name, if it is not UTF-8' }),
     type: z.enum(['file', 'directory', 'symlink', 'fifo', 'socket', 'block', 'character']),
     size: z.int(),
     mode: z.string().meta({ description: 'Octal, such as 644' }),
@@ -96,18 +96,18 @@ export const FileEntry = z
     target: z
       .string()
       .optional()
-      .meta({ description: 'Of a symlink, with \ufffd where a byte is not UTF-8' }),
-    target_base64: z.string().optional().meta({ description: 'The target itself, when it is not UTF-8' }),
+      .meta({ description: 'Of a symlink. Bytes that are not UTF-8 appear as \ufffd' }),
+    target_base64: z.string().optional().meta({ description: 'The exact target, if it is not UTF-8' }),
   })
   .meta({ id: 'FileEntry' })
 
 export type FileEntry = z.infer<typeof FileEntry>
 
-/** Checked without a repeated group, which over megabytes would overflow the stack. */
+/** Avoids a repeated group in the pattern, which would overflow the stack for megabytes of text. */
 const isBase64 = (text: string) =>
   text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))
 
-/** The same for the API's description. */
+/** The same check in JSON Schema. */
 const contentInBase64 = {
   if: { properties: { encoding: { const: 'base64' } }, required: ['encoding'] },
   // biome-ignore lint/suspicious/noThenProperty: JSON Schema's word
@@ -116,7 +116,7 @@ const contentInBase64 = {
 
 export const files = family({
   viewFile: {
-    summary: 'Read a file, or some lines of it',
+    summary: 'Read a file, or a range of its lines',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/view',
     example: {
@@ -127,13 +127,13 @@ export const files = family({
     params: ById,
     query: aboutFile({
       ...shown,
-      reveal: Switch.meta({ description: '`true` shows secrets as they are, not as `[secret NAME]`' }),
+      reveal: Switch.meta({ description: '`true` shows the values of secrets instead of `[secret NAME]`' }),
     }).meta(isNamed),
     reply: FileView,
     errors: readErrors,
   },
   createFile: {
-    summary: 'Write a file whole, or not at all; folders on its way are made',
+    summary: 'Write a file atomically and create missing parent folders',
     method: 'POST',
     path: '/v1/sandboxes/:id/files/create',
     repeat: 'no',
@@ -161,7 +161,7 @@ export const files = family({
     errors: writeErrors,
   },
   editFile: {
-    summary: 'Replace exact text in a file, atomically; mode and line endings stay',
+    summary: 'Replace exact text in a file atomically; its mode and line endings are preserved',
     method: 'POST',
     path: '/v1/sandboxes/:id/files/edit',
     repeat: 'no',
@@ -176,17 +176,19 @@ export const files = family({
     body: aboutFile({
       old: Content.min(1).meta({
         description:
-          'Must be in the file exactly once, unless replace_all. A newline stands for any line ending',
+          'Must occur in the file exactly once, unless replace_all is true. A newline matches any line ending',
       }),
       new: Content,
       replace_all: z.boolean().default(false),
-      if_match: Sha256.optional().meta({ description: 'sha256 of the file that is meant; another is 412' }),
+      if_match: Sha256.optional().meta({
+        description: 'Expected sha256 of the file; if it differs, the response is 412',
+      }),
     }).meta(hasName),
     reply: CreatedFile.extend({ replacements: z.int() }).meta({ id: 'EditedFile' }),
-    errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'file_changed'],
+    errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'precondition_failed'],
   },
   listFiles: {
-    summary: 'The entries of a directory, sorted by name; the entry itself for anything else',
+    summary: 'List the entries of a directory, sorted by name; any other path returns its own entry',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/ls',
     example: { query: { path: 'src' }, client: 'sandlot files ls src' },
@@ -198,7 +200,7 @@ export const files = family({
   },
   globFiles: {
     summary:
-      'Paths that match a pattern: *, ?, [a-z], {a,b}, and ** for any depth; sorted. A leading dot is matched by a dot alone',
+      'List the paths that match a pattern: *, ?, [a-z], {a,b}, and ** for any depth; sorted. Only a dot matches a leading dot',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/glob',
     example: { query: { pattern: '**/*.py' }, client: "sandlot files glob '**/*.py'" },
@@ -210,13 +212,15 @@ export const files = family({
       .meta(isNamedOnce),
     reply: z.object({
       paths: z.array(z.string()).meta({ description: 'Relative to path' }),
-      paths_base64: NamesBase64.meta({ description: 'By index in paths: those that are not UTF-8' }),
+      paths_base64: NamesBase64.meta({
+        description: 'The exact paths that are not UTF-8, by index in paths',
+      }),
       truncated: z.boolean(),
     }),
     errors: readErrors,
   },
   grepFiles: {
-    summary: 'Lines that match, in the files below a path; sorted by path and line',
+    summary: 'Find matching lines in the files below a path; sorted by path and line',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/grep',
     example: { query: { pattern: 'TODO|FIXME', path: 'src' }, client: "sandlot files grep 'TODO|FIXME' src" },
@@ -224,13 +228,16 @@ export const files = family({
     params: ById,
     query: z
       .strictObject({
-        pattern: characters(Text, 1, 4096).meta({ description: `With fixed, text; else ${grepSyntax}` }),
+        pattern: characters(Text, 1, 4096).meta({
+          description: `Plain text with fixed; otherwise ${grepSyntax}`,
+        }),
         ...named,
         include: Glob.optional().meta({
-          description: 'A glob that the file must match: its name, or with a / its path relative to path',
+          description:
+            'A glob for the names of files, or if it contains a /, for their paths relative to path',
         }),
         ignore_case: Switch,
-        fixed: Switch.meta({ description: 'The pattern is text, no expression' }),
+        fixed: Switch.meta({ description: 'Treat the pattern as plain text' }),
       })
       .refine(oneNameAtMost, notBoth)
       .meta(isNamedOnce),
@@ -239,23 +246,23 @@ export const files = family({
         z.object({
           path: z
             .string()
-            .meta({ description: 'Begins with path as it was given, so that other calls take it' }),
+            .meta({ description: 'Begins with the requested path, so that other calls accept it' }),
           path_base64: z.string().optional(),
           line: z.int(),
-          text: z.string().meta({ description: 'Cut after 2000 bytes' }),
-          text_base64: z.string().optional().meta({ description: 'The same, when it is not UTF-8' }),
+          text: z.string().meta({ description: 'Truncated to 2000 bytes' }),
+          text_base64: z.string().optional().meta({ description: 'The exact text, if it is not UTF-8' }),
         }),
       ),
-      skipped_binary: z.array(z.string()).meta({ description: 'Files that match and are no text' }),
+      skipped_binary: z.array(z.string()).meta({ description: 'Matching files that are not text' }),
       skipped_binary_base64: NamesBase64.meta({
-        description: 'By index in skipped_binary: those that are not UTF-8',
+        description: 'The exact paths that are not UTF-8, by index in skipped_binary',
       }),
       truncated: z.boolean(),
     }),
     errors: readErrors,
   },
   readRawFile: {
-    summary: 'The bytes of a file, or a Range of them, or some of its lines, streamed',
+    summary: 'Stream the bytes of a file, a Range of them, or a range of its lines',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/raw',
     example: { query: { path: 'data.tar' }, client: 'sandlot files get data.tar' },
@@ -267,15 +274,20 @@ export const files = family({
     }).meta(isNamed),
     headers: z.object({
       range: Range,
-      'if-range': z.string().optional().meta({ description: 'An ETag: the Range counts only for this file' }),
+      'if-range': z
+        .string()
+        .optional()
+        .meta({ description: 'An ETag; the Range applies only if the file still has it' }),
       'if-match': EntityTags,
-      'if-none-match': EntityTags.meta({ description: 'ETags; for one of these files the answer is 304' }),
+      'if-none-match': EntityTags.meta({
+        description: 'ETags; if the file has one of them, the response is 304',
+      }),
     }),
     rawReply: 'application/octet-stream',
-    errors: [...readErrors, 'range_not_satisfiable', 'file_changed'],
+    errors: [...readErrors, 'range_not_satisfiable', 'precondition_failed'],
   },
   writeRawFile: {
-    summary: 'Write the bytes of the body to a file, whole or not at all, streamed',
+    summary: 'Write the streamed bytes of the body to a file, atomically',
     method: 'PUT',
     path: '/v1/sandboxes/:id/files/raw',
     repeat: 'plain',
@@ -288,11 +300,11 @@ export const files = family({
       overwrite: Switch.meta({ description: 'Default true' }),
     }).meta(isNamed),
     headers: z.object({
-      'if-match': EntityTags.meta({ description: 'sha256 of the file that is meant, in quotes' }),
-      'if-none-match': OnlyNew.meta({ description: '`*`: only a new file is written' }),
+      'if-match': EntityTags.meta({ description: 'Expected sha256 of the file, in quotes' }),
+      'if-none-match': OnlyNew.meta({ description: '`*` writes the file only if it does not exist' }),
     }),
     rawBody: true,
     reply: CreatedFile,
-    errors: [...writeErrors, 'file_changed'],
+    errors: [...writeErrors, 'precondition_failed'],
   },
 })

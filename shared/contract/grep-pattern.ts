@@ -1,6 +1,6 @@
 /**
- * Patterns of files/grep. Every image has some grep, and only POSIX extended regular expressions mean the same in all
- * of them. Common escapes of other dialects are translated, and what POSIX cannot express is refused.
+ * Patterns of files/grep. Images contain different implementations of grep, which agree only on POSIX extended regular
+ * expressions. Common escapes of other dialects are translated; patterns that POSIX cannot express are refused.
  */
 
 /** For the descriptions of the API and the tools for agents. */
@@ -9,7 +9,7 @@ export const grepSyntax =
 
 type GrepPattern = { posix: string } | { refused: string }
 
-/** @returns the expression for `grep -E`, or why there is none, as the end of a sentence about the pattern */
+/** Returns the expression for `grep -E`, or the reason for a refusal, as the end of a sentence about the pattern. */
 export function translateGrepPattern(pattern: string): GrepPattern {
   try {
     return { posix: translate(pattern) }
@@ -21,7 +21,7 @@ export function translateGrepPattern(pattern: string): GrepPattern {
 
 class Refused extends Error {}
 
-/** What a bracket expression says of each class. */
+/** Each class within a bracket expression. */
 const classes: Record<string, string> = { d: '0-9', w: '[:alnum:]_', s: '[:space:]', h: '[:blank:]' }
 const isClass = (letter: string) => letter.toLowerCase() in classes
 const isNegatedClass = (letter: string) => letter !== letter.toLowerCase()
@@ -30,14 +30,14 @@ const controls: Record<string, string> = { t: '\t', r: '\r', f: '\f', v: '\v', a
 
 const controlsInBrackets: Record<string, string> = { ...controls, n: '\n', b: '\b' }
 
-/** Anchors outside brackets. Each line is matched by itself, so the ends of the text are those of the line. */
+/** Anchors outside brackets. Lines are matched separately, so the ends of the text are those of a line. */
 const anchors: Record<string, string> = { b: '\\b', B: '\\B', '<': '\\<', '>': '\\>', A: '^', Z: '$', z: '$' }
 
 const special = /[.[\\()*+?{|^$]/
 const interval = /^\{(\d+(,\d*)?|,\d+)\}/
 
 function translate(pattern: string): string {
-  /** Enough of the text there to recognize and to name any piece of syntax. */
+  /** Enough text to recognize any piece of syntax and to quote it in an error. */
   const ahead = (at: number) => pattern.slice(at, at + 40)
   let posix = ''
   let isRepeatable = false
@@ -55,9 +55,9 @@ function translate(pattern: string): string {
       posix += repeat
       if (pattern[at] === '+')
         throw new Refused(
-          `has a possessive quantifier, "${repeat}+"; write "${repeat}" for one that gives back`,
+          `has a possessive quantifier, "${repeat}+"; write "${repeat}" for one that backtracks`,
         )
-      // Which lines match does not depend on how much a quantifier takes.
+      // A lazy quantifier matches the same lines as a greedy one.
       if (pattern[at] === '?') at++
     } else if (character === '(') {
       posix += '('
@@ -78,7 +78,7 @@ function translate(pattern: string): string {
   return posix
 }
 
-/** Characters that open a group. No backreference counts groups, so all become plain ones. */
+/** Length of the opening of a group. Backreferences are refused, so every group can become a plain one. */
 function groupLength(ahead: string): number {
   const opening = /^\(\?(?::|P?<\w+>|'\w+')/.exec(ahead)?.[0]
   if (opening) return opening.length
@@ -101,7 +101,7 @@ function escaped(character: string | undefined, ahead: string): string {
   const translated = anchors[character] ?? controls[character]
   if (translated !== undefined) return translated
   if (/[A-Za-z0-9]/.test(character)) throw new Refused(unknownEscape(ahead))
-  // A backslash before anything else has another meaning in each grep.
+  // Implementations of grep differ in the meaning of a backslash before any other character.
   return special.test(character) ? `\\${character}` : character === '}' ? '[}]' : character
 }
 
@@ -109,7 +109,7 @@ function unknownEscape(ahead: string): string {
   const refusals: [RegExp, string][] = [
     [/^\\[pP](\{[^}]*\}?|.)?/, 'write a class, such as "[[:alpha:]]" or "[[:upper:]]"'],
     [/^\\[xuUcoN](\{[^}]*\}?|[0-9A-Fa-f]*)/, 'write the character itself'],
-    [/^\\n/, 'each line is matched by itself, without its end: use "^" and "$"'],
+    [/^\\n/, 'lines are matched separately and without their newline; use "^" and "$"'],
     [
       /^\\([1-9]|[gk](\{\w*\}?|<\w*>?|\d*))/,
       'backreferences are not supported; repeat that part of the pattern',
@@ -126,13 +126,13 @@ function unknownEscape(ahead: string): string {
 interface CharacterSet {
   isNegated: boolean
   ranges: [number, number][]
-  /** As a bracket expression says them, without the brackets around. */
+  /** In the syntax of a bracket expression, without its brackets. */
   classes: string[]
   /** `\D`, `\W`, … */
   negatedClasses: string[]
 }
 
-/** Reads a bracket expression. A backslash in it escapes, as outside of it. */
+/** Reads a bracket expression, in which a backslash escapes as it does outside. */
 function readSet(pattern: string, start: number): { posix: string; end: number } {
   const isNegated = pattern[start + 1] === '^'
   const set: CharacterSet = { isNegated, ranges: [], classes: [], negatedClasses: [] }
@@ -198,22 +198,22 @@ function writeSet({ isNegated, ranges, classes, negatedClasses }: CharacterSet):
 }
 
 /**
- * Characters that mean something in brackets go where they mean themselves: `]` first, `[`, `^` and `-` last. No line has
- * a newline in it, and to grep one would separate two patterns.
+ * Places special characters where they are literal: `]` first, `[`, `^` and `-` last. Omits newlines, which no line
+ * contains and which grep would take as a separator of patterns.
  */
 function writeMembers(ranges: [number, number][], classes: string[]): string {
-  const marks = new Set<string>()
+  const specials = new Set<string>()
   let plain = ''
   for (let [from, to] of ranges) {
-    for (; from <= to && isMark(from); from++) marks.add(String.fromCodePoint(from))
-    for (; from <= to && isMark(to); to--) marks.add(String.fromCodePoint(to))
+    for (; from <= to && isSpecial(from); from++) specials.add(String.fromCodePoint(from))
+    for (; from <= to && isSpecial(to); to--) specials.add(String.fromCodePoint(to))
     if (from > to) continue
     const [start, end] = [String.fromCodePoint(from), String.fromCodePoint(to)]
     plain += from === to ? start : `${start}-${end}`
   }
-  const front = (marks.has(']') ? ']' : '') + plain + classes.join('')
-  const tail = ['[', '^', '-'].filter((mark) => marks.has(mark)).join('')
+  const front = (specials.has(']') ? ']' : '') + plain + classes.join('')
+  const tail = ['[', '^', '-'].filter((each) => specials.has(each)).join('')
   return front === '' && tail === '^-' ? '-^' : front + tail
 }
 
-const isMark = (code: number) => '[]^-\n'.includes(String.fromCodePoint(code))
+const isSpecial = (code: number) => '[]^-\n'.includes(String.fromCodePoint(code))

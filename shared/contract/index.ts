@@ -1,4 +1,4 @@
-/** Every endpoint, by its name. */
+/** All endpoints by name. */
 import { account } from './account.ts'
 import { allowlist } from './allowlist.ts'
 import { apiKeys } from './api-keys.ts'
@@ -12,22 +12,25 @@ import { ports } from './ports.ts'
 import { sandboxes } from './sandboxes.ts'
 import { secrets } from './secrets.ts'
 
-/** By what they are about. */
+/** The endpoints by topic, as the API description groups them. */
 export const families: Record<string, { about: string; endpoints: Record<string, Endpoint> }> = {
-  'Sign-up and login': { about: 'Accounts begin here, and session tokens.', endpoints: auth },
-  'API keys': { about: 'Keys open everything but what manages the account.', endpoints: apiKeys },
-  Sandboxes: { about: 'Isolated machines that live for some minutes.', endpoints: sandboxes },
-  Commands: { about: 'What runs in a sandbox, its output and its end.', endpoints: exec },
+  'Sign-up and login': { about: 'Create an account and get session tokens.', endpoints: auth },
+  'API keys': {
+    about: 'API keys authenticate all requests except those that manage the account.',
+    endpoints: apiKeys,
+  },
+  Sandboxes: { about: 'Isolated Linux environments with a limited lifetime.', endpoints: sandboxes },
+  Commands: { about: 'Commands in a sandbox, their output and their exit status.', endpoints: exec },
   Files: { about: 'Files in a sandbox.', endpoints: files },
-  Ports: { about: 'Connections to what listens in a sandbox.', endpoints: ports },
-  Allowlist: { about: 'Which commands an account may run.', endpoints: allowlist },
-  Secrets: { about: 'Environment variables that no answer shows.', endpoints: secrets },
+  Ports: { about: 'Connections to TCP ports in a sandbox.', endpoints: ports },
+  Allowlist: { about: 'The commands that an account may run.', endpoints: allowlist },
+  Secrets: { about: 'Environment variables whose values are never returned.', endpoints: secrets },
   Account: {
-    about: 'Usage, limits, password and end of an account.',
+    about: 'Usage, limits, password and deletion of an account.',
     endpoints: { ...account, ...sessions },
   },
-  Agents: { about: 'The same as tools, for models.', endpoints: mcp },
-  Description: { about: 'What you are reading.', endpoints: openApi },
+  Agents: { about: 'The same operations as MCP tools.', endpoints: mcp },
+  Description: { about: 'This API description.', endpoints: openApi },
 }
 
 /** In the order of the API description. */

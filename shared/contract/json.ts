@@ -1,4 +1,4 @@
-/** @returns undefined for what is no JSON */
+/** Returns undefined for invalid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

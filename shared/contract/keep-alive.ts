@@ -1,53 +1,52 @@
-/** Whether the other side of a WebSocket is still there. Its pings also keep proxies from closing the connection. */
+/** Detects dead WebSocket connections. The pings also keep proxies from closing idle connections. */
 import type { WebSocket } from 'ws'
 
-/** Bytes that fit into the buffers on the way (a pipe alone takes 64 KiB), and so hold up no answer. */
+/** Bytes that fit into the buffers of the connection (one pipe takes 64 KiB) and therefore do not delay a pong. */
 const harmlessBytes = 32 * 1024
-/** Messages that come at shorter intervals than this, in milliseconds, are one stream. */
+/** Milliseconds without a message that count as a pause. */
 const pauseMs = 250
 
 /**
- * Pings, and calls `onSilence` when a ping stayed unanswered until the next. So a dead connection is noticed after one
- * to two times `everyMs`. Much that the other side has not read, or a socket that is paused, holds up its answers too;
- * then silence proves nothing. A ping costs some twenty bytes and microseconds.
+ * Sends pings, and calls `onTimeout` if one is unanswered when the next is due: one to two times `everyMs` after the
+ * connection died. A missing pong is ignored while the socket is paused or much data was sent, which also delays pongs.
  *
- * A ping waits for a pause in what comes. The other side may have ended, with its last words on the way: Kubernetes
- * drops those as soon as it cannot hand on what came for a process that ended (`select` in its upgradeaware.go).
+ * A ping waits for a pause in the incoming messages. If the remote process has ended, Kubernetes cannot forward the
+ * ping and drops the output that is still in transit (`select` in its upgradeaware.go).
  */
-export function keepAlive(socket: WebSocket, everyMs: number, onSilence: () => void) {
+export function keepAlive(socket: WebSocket, everyMs: number, onTimeout: () => void) {
   let isAwaiting = false
-  let isMuchUnread = false
+  let mayDelayPong = false
   let written = 0
-  let heardAt = performance.now()
+  let receivedAt = performance.now()
   let later: NodeJS.Timeout | undefined
-  const look = () => {
+  const check = () => {
     if (socket.readyState !== socket.OPEN) return
-    if (isAwaiting && !isMuchUnread && !socket.isPaused) return onSilence()
+    if (isAwaiting && !mayDelayPong && !socket.isPaused) return onTimeout()
     clearTimeout(later)
-    const streamsMs = heardAt + pauseMs - performance.now()
-    if (streamsMs > 0) {
-      later = setTimeout(look, streamsMs).unref()
+    const pauseLeftMs = receivedAt + pauseMs - performance.now()
+    if (pauseLeftMs > 0) {
+      later = setTimeout(check, pauseLeftMs).unref()
       return
     }
     isAwaiting = true
     socket.ping()
   }
-  // After this process stood still, its timers are due before it has read what came meanwhile.
-  const timer = setInterval(() => setImmediate(look), everyMs)
+  // After an event-loop stall, timers run before the data that has arrived is read.
+  const timer = setInterval(() => setImmediate(check), everyMs)
   timer.unref()
   socket.on('pong', () => {
     isAwaiting = false
-    isMuchUnread = false
+    mayDelayPong = false
   })
   socket.on('message', () => {
-    heardAt = performance.now()
+    receivedAt = performance.now()
     isAwaiting = false
   })
   return {
-    /** To be told of all that is written. */
+    /** Must be called with the size of each write. */
     wrote: (bytes: number) => {
       written += bytes
-      if (written > harmlessBytes) isMuchUnread = true
+      if (written > harmlessBytes) mayDelayPong = true
     },
     stop: () => {
       clearInterval(timer)

@@ -1,6 +1,6 @@
 /**
- * What agents get over the Model Context Protocol: the endpoint and its tools. A tool is a route under another name;
- * its schemas are made of the route's, so the two cannot differ.
+ * The Model Context Protocol for agents: its endpoint and its tools. A tool is a route under another name; its schemas
+ * are derived from the route's, so the two cannot differ.
  */
 import * as z from 'zod'
 import { account } from './account.ts'
@@ -11,7 +11,7 @@ import { grepSyntax } from './grep-pattern.ts'
 import { limits } from './limits.ts'
 import { sandboxes } from './sandboxes.ts'
 
-/** The most that one answer of a tool holds: a model pays for every character. */
+/** Limits of one tool result, because a model pays for every character. */
 export const toolLimits = {
   /** Characters of each stream of a command: half of it head, half tail. */
   outputCharacters: 30_000,
@@ -21,11 +21,11 @@ export const toolLimits = {
   listCharacters: 60_000,
 } as const
 
-/** How a tool call goes on when its stream breaks. Milliseconds. */
+/** How a tool call is resumed after its stream broke. Milliseconds. */
 export const resumption = {
-  /** How long its command waits for the client to come back. */
+  /** How long its command keeps running without the client. */
   graceMs: 10_000,
-  /** When the client is to come back. */
+  /** When the client should reconnect. */
   retryMs: 1_000,
 } as const
 
@@ -37,9 +37,9 @@ export interface Tool {
   description: string
   endpoint: Endpoint
   readOnly: boolean
-  /** Whether it may undo or overwrite what was there. */
+  /** Whether it may delete or overwrite data. */
   destructive: boolean
-  /** Whether the same call again changes nothing more. */
+  /** Whether repeating the call has no further effect. */
   idempotent: boolean
   /** Whether it reaches things outside the service, such as the internet. */
   openWorld: boolean
@@ -47,11 +47,11 @@ export interface Tool {
   without?: readonly string[]
   /** Inputs that the tool always requires, because their alternative is left out. */
   required?: readonly string[]
-  /** What a model is told of an input, where the route's words are about more than the tool has. */
+  /** Descriptions of inputs, where those of the route mention features that the tool lacks. */
   inputs?: Record<string, string>
-  /** Sent where the agent says nothing, in place of the route's default. */
+  /** Replaces the route's defaults for inputs that the agent omits. */
   defaults?: Record<string, unknown>
-  /** Sent along with every call. */
+  /** Added to every call. */
   always?: Record<string, unknown>
 }
 
@@ -64,7 +64,7 @@ export const tools = {
   session_create: {
     title: 'Create a session',
     description:
-      'Create a sandbox (a session): an isolated Linux machine that lives until expires_at at most. Do it once, then pass its id as session_id to the other tools. Destroy it when you are done: it counts against a quota.',
+      'Create a sandbox (a session): an isolated Linux machine that exists until expires_at at the latest. Create one, then pass its id as session_id to the other tools. Destroy it when done, because it counts against a quota.',
     endpoint: sandboxes.createSandbox,
     ...changes,
     destructive: false,
@@ -72,21 +72,21 @@ export const tools = {
   session_list: {
     title: 'List sessions',
     description:
-      'List the sessions that can be used, newest first; with another state also those that ended.',
+      'List sessions, newest first: by default only active ones, with another state also ended ones.',
     endpoint: sandboxes.listSandboxes,
     ...reads,
     defaults: { state: 'active' },
   },
   session_get: {
-    title: 'Look at a session',
-    description: 'Show one session: whether it is active, when it expires, why it ended.',
+    title: 'Get a session',
+    description: 'Show one session: whether it is active, when it expires, and why it ended.',
     endpoint: sandboxes.getSandbox,
     ...reads,
   },
   session_reset: {
     title: 'Reset a session',
     description:
-      'End all processes of a session, of exec too, and keep its files. For sandbox_exhausted: a session that has no processes or memory left.',
+      'End all processes of a session, including those of exec, and keep its files. Use it after sandbox_exhausted: no processes or memory are left.',
     endpoint: sandboxes.resetSandbox,
     ...changes,
     idempotent: true,
@@ -94,7 +94,7 @@ export const tools = {
   session_destroy: {
     title: 'Destroy a session',
     description:
-      'Destroy a session with all its files and processes. It cannot be undone; again is no error.',
+      'Destroy a session with all its files and processes. This cannot be undone. Repeating it is harmless.',
     endpoint: sandboxes.destroySandbox,
     ...changes,
     idempotent: true,
@@ -102,19 +102,19 @@ export const tools = {
   exec: {
     title: 'Run a command',
     description:
-      'Run a command in a session and wait for its end. command is a list of arguments that runs as it is, or a string for /bin/sh -c. A command that fails is a result, not an error: look at status and exit_code. It is ended after timeout_ms (60000 by default). Long output is cut in the middle.',
+      'Run a command in a session and wait for its result. command is a list of arguments, which is run directly, or a string for /bin/sh -c. A command that fails is a result, not an error: check status and exit_code. It is killed after timeout_ms (60000 by default). Long output is truncated in the middle.',
     endpoint: exec.execCommand,
     ...changes,
     openWorld: true,
     without: ['background', 'tty', 'rows', 'columns', 'grace_ms', 'reveal'],
-    inputs: { timeout_ms: 'At most what is left of the session' },
-    // A client that leaves does not come back for its command, but for one that can take up its stream.
+    inputs: { timeout_ms: 'At most the remaining lifetime of the session' },
+    // A client that has disconnected never returns for its command, unless it can resume the stream.
     always: { grace_ms: 0 },
   },
   file_view: {
     title: 'Read a file',
     description:
-      'Read a file of a session, or the lines start_line to end_line of it. When truncated is true, read on with start_line.',
+      'Read a file of a session, or only its lines start_line to end_line. If truncated is true, continue with start_line.',
     endpoint: files.viewFile,
     ...reads,
     without: [...named.without, 'reveal'],
@@ -123,7 +123,7 @@ export const tools = {
   file_create: {
     title: 'Write a file',
     description:
-      'Write a file whole, folders on its way included. One that exists is refused unless overwrite is true.',
+      'Write a whole file and create missing parent folders. Fails if the file exists, unless overwrite is true.',
     endpoint: files.createFile,
     ...changes,
     idempotent: true,
@@ -133,37 +133,38 @@ export const tools = {
   file_edit: {
     title: 'Edit a file',
     description:
-      'Replace exact text in a file. old must be in it exactly once, white space included, unless replace_all is true.',
+      'Replace exact text in a file. old must occur in it exactly once, including white space, unless replace_all is true.',
     endpoint: files.editFile,
     ...changes,
     ...named,
-    inputs: { if_match: 'The sha256 that file_view gave, to change no other content' },
+    inputs: { if_match: 'The sha256 from file_view; the edit fails if the file has changed' },
     required: ['path', 'old', 'new'],
   },
   file_list: {
     title: 'List a directory',
-    description: 'List the entries of a directory, of /workspace without a path.',
+    description: 'List the entries of a directory, by default /workspace.',
     endpoint: files.listFiles,
     ...reads,
     ...named,
   },
   file_glob: {
     title: 'Find files by name',
-    description: 'Find paths by a pattern such as **/*.ts: *, ?, [a-z], {a,b}, and ** for any depth.',
+    description: 'Find paths by a pattern such as **/*.ts with *, ?, [a-z], {a,b}, and ** for any depth.',
     endpoint: files.globFiles,
     ...reads,
     ...named,
   },
   file_grep: {
     title: 'Search in files',
-    description: `Find lines that match pattern, in all files below path; include limits them by a glob. pattern is ${grepSyntax}.`,
+    description: `Find lines that match pattern in all files below path; include restricts the files by a glob. pattern is ${grepSyntax}.`,
     endpoint: files.grepFiles,
     ...reads,
     ...named,
   },
   whoami: {
     title: 'Account and limits',
-    description: 'The account, the sandbox-hours it used this month, how many sessions it may have at once.',
+    description:
+      'Show the account, its sandbox-hours of this month, and how many concurrent sessions it may have.',
     endpoint: account.getAccount,
     ...reads,
   },
@@ -177,15 +178,17 @@ const ofSession = {
     .string()
     .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters')
     .optional()
-    .meta({ description: 'As the answer to initialize gave it: whose request a cancellation means' }),
+    .meta({
+      description: 'From the reply to initialize; a cancellation applies only to requests with the same id',
+    }),
 }
 
-/** Which call, and which event of it: api/mcp/ticket.ts. */
+/** The id of a call (see api/mcp/ticket.ts) and the number of its event. */
 export const mcpEventId = /^([\w-]{1,4000})\.(\d{1,9})$/
 
 export const mcp = family({
   callMcp: {
-    summary: 'The Model Context Protocol over streamable HTTP: a JSON-RPC message',
+    summary: 'Send a JSON-RPC message of the Model Context Protocol over streamable HTTP',
     method: 'POST',
     path: '/v1/mcp',
     repeat: 'no',
@@ -200,10 +203,18 @@ export const mcp = family({
     headers: z.object({
       accept: z.string().optional().meta({
         description:
-          'Must accept application/json or text/event-stream; a tool call is answered by events where it accepts them',
+          'Must accept application/json or text/event-stream; if it accepts events, a tool call returns them',
       }),
-      'mcp-method': z.string().max(200).optional().meta({ description: 'From 2026-07-28 on: the method' }),
-      'mcp-name': z.string().max(1_000).optional().meta({ description: 'From 2026-07-28 on: the tool' }),
+      'mcp-method': z
+        .string()
+        .max(200)
+        .optional()
+        .meta({ description: 'The method, since protocol version 2026-07-28' }),
+      'mcp-name': z
+        .string()
+        .max(1_000)
+        .optional()
+        .meta({ description: 'The tool, since protocol version 2026-07-28' }),
       ...ofSession,
     }),
     bodyBytes: limits.bodyBytes,
@@ -212,20 +223,20 @@ export const mcp = family({
       [Message, z.array(Message).min(1).max(limits.mcpMessages)],
       `must be a JSON-RPC 2.0 message, or a list of at most ${limits.mcpMessages}`,
     ),
-    reply: z
-      .union([Message, z.array(Message)])
-      .meta({ description: 'JSON, a list for a list; or for tools/call an event stream of such messages' }),
+    reply: z.union([Message, z.array(Message)]).meta({
+      description: 'JSON-RPC messages: one, or a list for a list; for tools/call also as an event stream',
+    }),
     alsoReply: 'text/event-stream',
     alsoStatus: 202,
     alsoEmpty: true,
     refusals: {
-      400: 'The message or its protocol version is not known',
+      400: 'Unknown message or protocol version',
       406: 'Accept excludes both application/json and text/event-stream',
     },
     errors: [],
   },
   resumeMcp: {
-    summary: 'The rest of the event stream of a tool call, after the connection broke',
+    summary: 'Resume the event stream of a tool call after its connection broke',
     method: 'GET',
     path: '/v1/mcp',
     example: { headers: { 'last-event-id': 'eyJyZXF1ZXN0SWQiOjd9.3' } },
@@ -237,7 +248,7 @@ export const mcp = family({
         .string()
         .regex(mcpEventId, 'must be the id of an event of /v1/mcp')
         .optional()
-        .meta({ description: 'Of the last event that came; without it there is no stream: 405' }),
+        .meta({ description: 'Id of the last event that was received; without it, the response is 405' }),
       ...ofSession,
     }),
     rawReply: 'text/event-stream',

@@ -3,7 +3,7 @@ import { family } from './endpoint.ts'
 
 export const openApi = family({
   getOpenApi: {
-    summary: 'This description',
+    summary: 'Get this description',
     method: 'GET',
     path: '/v1/openapi.json',
     example: { client: 'sandlot openapi' },
@@ -13,7 +13,7 @@ export const openApi = family({
     errors: [],
   },
   getDocs: {
-    summary: 'The same as a page to read',
+    summary: 'Get this description as an HTML page',
     method: 'GET',
     path: '/v1/docs',
     example: {},

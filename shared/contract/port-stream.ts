@@ -1,43 +1,42 @@
-/** Both ends of the WebSocket of a port: its frames on one side, a stream of bytes on the other. */
+/** Connects a WebSocket of a port with a byte stream; used by both the client and the worker. */
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { PendingBytes } from '../lib/pending-bytes.ts'
 import { keepAlive } from './keep-alive.ts'
 import { limits } from './limits.ts'
 
-/** Why the service closes it. */
+/** The close codes of the service. */
 export const portCloseCodes = {
-  /** Who listens in the sandbox has ended the connection. */
+  /** The server in the sandbox has closed the connection. */
   ended: 1000,
   /** The connection broke, or the sandbox ended. */
   broken: 1011,
-  /** Nobody listens at the port. */
+  /** No process listens on the port. */
   refused: 4001,
 } as const
 
 const pingMs = 15_000
-/** Bytes that may wait to leave. Until they have left, no more is read from the stream. */
-const mostUnsent = 256 * 1024
-/** Bytes that may wait for the stream. Until it has taken them, the socket is paused. */
+/** Unsent bytes beyond which reading from the stream pauses. */
+const maxUnsent = 256 * 1024
+/** Bytes waiting for the stream beyond which the socket is paused. */
 const maxPending = 64 * 1024
 
-/** What ends the bytes of one direction, as a text frame. */
+/** The text frame that ends one direction. */
 const eof = JSON.stringify({ type: 'eof' })
 
 interface Carrying {
-  /** The stream has ended, or has failed: there are no more bytes from it. */
+  /** Called when the stream has ended or failed. */
   onEnd(failure?: Error): void
-  /** The WebSocket is closed. */
   onClose(code: number, reason: string): void
 }
 
-/** Passes bytes both ways until one side closes. A slow side slows the other, and little waits here. */
+/** Copies bytes in both directions until one side closes, with backpressure. */
 export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }: Carrying): void {
   const liveness = keepAlive(socket, pingMs, () => socket.terminate())
   const pending = new PendingBytes()
   let isWriting = false
   let isEnding = false
-  // One write at a time: messages that arrive meanwhile are joined, so small ones do not become as many writes.
+  // One write at a time, so that small messages that arrive during a write are joined for the next one.
   const writeNext = () => {
     const bytes = stream.destroyed ? undefined : pending.shift()
     isWriting = bytes !== undefined
@@ -55,7 +54,7 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   socket.on('error', () => socket.terminate())
   socket.on('close', (code, reason) => {
     liveness.stop()
-    // Nobody takes what still comes.
+    // The remaining bytes of the stream have no reader.
     stream.removeAllListeners('data').resume()
     for (let bytes = pending.shift(); bytes && !stream.destroyed; bytes = pending.shift()) stream.write(bytes)
     onClose(code, reason.toString())
@@ -63,15 +62,15 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   stream.on('data', (chunk: Buffer) => {
     liveness.wrote(chunk.length)
     socket.send(chunk, () => {
-      if (stream.isPaused() && socket.bufferedAmount <= mostUnsent) stream.resume()
+      if (stream.isPaused() && socket.bufferedAmount <= maxUnsent) stream.resume()
     })
-    if (socket.bufferedAmount > mostUnsent) stream.pause()
+    if (socket.bufferedAmount > maxUnsent) stream.pause()
   })
-  // What still comes is dropped: behind it comes the end of the WebSocket.
+  // Remaining messages are read and dropped, because the close frame arrives after them.
   stream.on('close', () => socket.resume())
   stream.on('end', () => onEnd())
   stream.on('error', onEnd)
-  // It may have failed before anybody listened.
+  // The stream may have failed before its listeners were added.
   if (stream.errored) onEnd(stream.errored)
   socket.resume()
 }

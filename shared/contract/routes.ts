@@ -1,6 +1,6 @@
 /**
- * What the client needs of each endpoint to call it, without loading a schema. `npm run docs` writes the table from the
- * endpoints; the compiler finds what differs from them.
+ * The properties of each endpoint that the client needs for a call, so that it loads no schemas. `npm run docs`
+ * generates the table from the endpoints; the compiler reports differences.
  */
 import type { Endpoint } from './endpoint.ts'
 import type { EndpointName, endpoints } from './index.ts'

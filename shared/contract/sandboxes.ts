@@ -6,7 +6,6 @@ import { characters, Environment, fieldName, Name, Text } from './texts.ts'
 const destroyReasons = ['requested', 'expired', 'start_failed', 'suspended', 'pod_failed'] as const
 export type DestroyReason = (typeof destroyReasons)[number]
 
-/** What a sandbox can be, and what a list can be asked for. */
 export const sandboxStates = ['active', 'destroyed'] as const
 export const listedStates = [...sandboxStates, 'all'] as const
 export type ListedState = (typeof listedStates)[number]
@@ -19,7 +18,7 @@ export const Sandbox = z
     image: z.string(),
     metadata: z.record(z.string(), z.string()),
     created_at: Time,
-    ready_at: Time.nullable().meta({ description: 'When the first command could run' }),
+    ready_at: Time.nullable().meta({ description: 'When the sandbox could run its first command' }),
     expires_at: Time,
     destroyed_at: Time.nullable(),
     destroy_reason: z.enum(destroyReasons).nullable(),
@@ -27,7 +26,7 @@ export const Sandbox = z
     billed_seconds: z.number(),
     timings: z.record(z.string(), z.union([z.number(), z.string()])).meta({
       description:
-        '`pod`: `claimed` for a warm one, `cold` for one that was made, `replaced` for one made after a warm one had died; milliseconds from admission to each stage',
+        '`pod` is `claimed` for a warm pod, `cold` for a new pod, and `replaced` for a new pod after the warm one had died; the other fields are milliseconds from admission to each stage',
     }),
   })
   .meta({ id: 'Sandbox' })
@@ -48,14 +47,19 @@ export const sandboxes = family({
     bucket: 'sandbox_lifecycle',
     status: 201,
     headers: z.object({
-      'idempotency-key': idempotencyKey('The same key and body give the same sandbox'),
-      prefer: z.string().optional().meta({ description: '`respond-async`: 202 once it is admitted' }),
+      'idempotency-key': idempotencyKey(
+        'A repeated request with the same key and body returns the same sandbox',
+      ),
+      prefer: z
+        .string()
+        .optional()
+        .meta({ description: '`respond-async` returns 202 as soon as the sandbox is admitted' }),
     }),
-    // Room for an environment, with JSON's escapes.
+    // Enough for an environment with JSON escapes.
     bodyBytes: limits.bodyBytes,
     body: z
       .strictObject({
-        image: z.string().min(1).max(512).optional().meta({ description: "By default the service's own" }),
+        image: z.string().min(1).max(512).optional().meta({ description: 'By default the configured image' }),
         name: Name.optional(),
         metadata: z
           .record(fieldName(characters(Text, 1, 64)), characters(Text, 0, 512))
@@ -68,7 +72,7 @@ export const sandboxes = family({
           .optional(),
         env: Environment.optional(),
         ttl_seconds: z.int().min(1).optional().meta({
-          description: 'By default, and at most, `limits.sandbox_seconds` of GET /v1/account',
+          description: 'Default and maximum: `limits.sandbox_seconds` of GET /v1/account',
         }),
       })
       .prefault({}),
@@ -78,7 +82,7 @@ export const sandboxes = family({
       'account_suspended',
       'command_not_allowed',
       'idempotency_conflict',
-      // For a repeated key whose sandbox is gone.
+      // For a repeated Idempotency-Key whose sandbox has been destroyed.
       'sandbox_destroyed',
       'concurrent_sandbox_limit_reached',
       'monthly_usage_limit_reached',
@@ -110,7 +114,7 @@ export const sandboxes = family({
     errors: ['not_found'],
   },
   resetSandbox: {
-    summary: 'End all processes of a sandbox, and keep its files',
+    summary: 'End all processes of a sandbox and keep its files',
     method: 'POST',
     path: '/v1/sandboxes/:id/reset',
     example: { client: 'sandlot session reset "$SANDBOX_ID" --yes' },
@@ -123,7 +127,7 @@ export const sandboxes = family({
     errors: ['not_found', 'sandbox_starting', 'sandbox_destroyed', 'sandbox_exhausted', 'account_suspended'],
   },
   destroySandbox: {
-    summary: 'Destroy a sandbox; one that is destroyed stays so',
+    summary: 'Destroy a sandbox; no effect if it is already destroyed',
     method: 'DELETE',
     path: '/v1/sandboxes/:id',
     repeat: 'yes',

@@ -12,15 +12,15 @@ const Secret = z
   .object({
     id: z.string(),
     name: z.string(),
-    sandbox_id: z.string().nullable().meta({ description: 'null for one that all sandboxes get' }),
+    sandbox_id: z.string().nullable().meta({ description: 'null for a secret of all sandboxes' }),
     created_at: Time.meta({ description: 'When this value was set' }),
   })
-  .meta({ id: 'Secret', description: 'A secret without its value, which no answer ever holds' })
+  .meta({ id: 'Secret', description: 'A secret without its value, which is never returned' })
 export type Secret = z.infer<typeof Secret>
 
 export const secrets = family({
   createSecret: {
-    summary: 'Set a secret: an environment variable of every command that starts from now on',
+    summary: 'Set a secret, which is an environment variable of every command that starts afterwards',
     method: 'POST',
     path: '/v1/secrets',
     repeat: 'yes',
@@ -29,32 +29,34 @@ export const secrets = family({
     scope: 'full',
     bucket: 'changes',
     status: 201,
-    // Room for a value whose every byte is escaped as six.
+    // Enough for a value of which JSON escapes every byte as six.
     bodyBytes: 256 * 1024,
     body: z.strictObject({
       name: SecretName,
-      value: bytes(Text, 1, limits.secretBytes).meta({ description: 'Replaces the one of before' }),
+      value: bytes(Text, 1, limits.secretBytes).meta({ description: 'Replaces the previous value' }),
       sandbox_id: Id.optional().meta({
-        description: "For one sandbox alone, over the account's of this name",
+        description: "Sets the secret for one sandbox, where it overrides the account's secret of this name",
       }),
     }),
     reply: Secret,
     errors: ['not_found', 'sandbox_destroyed', 'command_not_allowed'],
   },
   listSecrets: {
-    summary: "List the names of the account's secrets and its sandboxes', newest first",
+    summary: 'List the secrets of the account and of its sandboxes, newest first',
     method: 'GET',
     path: '/v1/secrets',
     example: { client: 'sandlot secrets ls' },
     credential: 'key',
     scope: 'run',
     bucket: 'reads',
-    query: Page.extend({ sandbox_id: Id.optional().meta({ description: 'Those of one sandbox alone' }) }),
+    query: Page.extend({
+      sandbox_id: Id.optional().meta({ description: 'Only the secrets of this sandbox' }),
+    }),
     reply: listOf(Secret),
     errors: ['not_found'],
   },
   deleteSecret: {
-    summary: 'Delete a secret of the account, or of one sandbox; commands that run keep it',
+    summary: 'Delete a secret of the account or of one sandbox; running commands keep it',
     method: 'DELETE',
     path: '/v1/secrets/:name',
     repeat: 'gone',

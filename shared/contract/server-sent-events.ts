@@ -1,21 +1,21 @@
-/** Server-sent events, as this service writes them and its client reads them: one line of data in each. */
+/** Server-sent events with one line of data each, as the service writes and the client reads them. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 
-/** Escapes NEL, LS and PS, which JSON leaves unescaped and some readers take for the end of a line. */
+/** Escapes NEL, LS and PS, which JSON leaves unescaped and some readers treat as line terminators. */
 export const inOneLine = (json: string): string =>
   json.replaceAll('\u0085', '\\u0085').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 
-/** @param id the offset at which a client that comes back goes on */
+/** @param id the offset from which a client resumes after a disconnect */
 export const formatEvent = (id: string, name: string, data: object): string =>
   `id: ${id}\nevent: ${name}\ndata: ${inOneLine(JSON.stringify(data))}\n\n`
 
-/** What every event ends with, and holds nowhere else: JSON escapes a newline. */
-export const endOfEvent = '\n\n'
+/** Ends every event and occurs nowhere else, because JSON escapes newlines. */
+export const eventTerminator = '\n\n'
 
-/** Whether there is an event of this name among whole ones, as {@link formatEvent} writes them. */
+/** @param events complete events, as {@link formatEvent} writes them */
 export const hasEvent = (events: Buffer, name: string): boolean => events.includes(`\nevent: ${name}\n`)
 
-/** The id of the last of these whole events; undefined where there are only comments. */
+/** Returns the id of the last of these complete events; undefined if there are only comments. */
 export function lastIdIn(events: Buffer): string | undefined {
   const at = events.lastIndexOf('\nid: ')
   const from = at < 0 ? (events.indexOf('id: ') === 0 ? 4 : -1) : at + 5
@@ -23,7 +23,7 @@ export function lastIdIn(events: Buffer): string | undefined {
   return events.subarray(from, events.indexOf('\n', from)).toString('latin1')
 }
 
-/** Reads to the end of the stream, without comments, which keep a connection alive, and without an incomplete event. */
+/** Reads to the end of the stream. Skips comments, which only keep a connection alive, and an incomplete last event. */
 export async function* readEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<EventSourceMessage> {
   const decoder = new TextDecoder()
   const events: EventSourceMessage[] = []

@@ -1,6 +1,6 @@
-/** Words as shells read them: {@link quote} and {@link posixWord} for scripts, {@link shellWord} for a user's own shell. */
+/** Quotes words for shells: {@link quote} and {@link posixWord} for scripts, {@link shellWord} for a user's shell. */
 
-/** Quotes a word for any POSIX shell, such as the /bin/sh of a sandbox. Control characters stay in it as they are. */
+/** Quotes a word for any POSIX shell, such as the /bin/sh of a sandbox. Control characters are not escaped. */
 export const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
 
 /** The same, quoted only where needed. A leading `=` needs it in zsh, which looks up the rest as a program. */
@@ -24,8 +24,8 @@ export const shellLine = (...words: string[]): string => words.map(shellWord).jo
 const named: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '\\': '\\\\' }
 
 /**
- * Octal, because the result of `\u` depends on the locale. `'` and `!` are escaped too, because the history expansion of
- * older versions of bash does not know `$'…'`.
+ * Octal, because the result of `\u` depends on the locale. `'` and `!` are escaped too, because the history expansion
+ * of older versions of bash does not know `$'…'`.
  */
 const escapeLetter = (letter: string): string =>
   named[letter] ?? [...Buffer.from(letter)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')

@@ -1,50 +1,50 @@
 /**
- * Texts and numbers that clients send, with bounds that the API's description can say: what it allows is taken, and what
- * it forbids is not (test/api/document.test.ts).
+ * Texts and numbers that clients send. Their limits can be expressed in the API description, which allows exactly the
+ * values that are accepted (test/api/document.test.ts).
  */
 import * as z from 'zod'
 import { limits } from './limits.ts'
 
-/** Half a surrogate pair is not text: in UTF-8 it would become another character. */
+/** Refuses lone surrogates, which UTF-8 would replace with another character. */
 export const Content = z.string().refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
 
-/** Written so, since a pattern for others to read has no NUL in it. */
+/** NUL is escaped, because this pattern is part of the API description. */
 export const withoutNul = '^[^\\u0000]*$'
 
-/** A NUL cannot stand in an argv, an environment or a database. */
+/** An argv, an environment and PostgreSQL cannot contain a NUL. */
 export const Text = Content.regex(new RegExp(withoutNul), 'must not contain NUL')
 
-/** Bounds in characters as JSON Schema counts them. JavaScript's `length` counts some of them as two. */
-export const characters = (text: z.ZodString, least: number, most: number) =>
+/** Limits characters as JSON Schema counts them: by code point, of which JavaScript's `length` counts some as two. */
+export const characters = (text: z.ZodString, min: number, max: number) =>
   text
     .superRefine((given, { addIssue }) => {
-      // A long text is not counted.
-      const count = given.length > 2 * most ? given.length : [...given].length
-      const bound = { input: given, origin: 'string', inclusive: true } as const
-      if (count < least) addIssue({ ...bound, code: 'too_small', minimum: least })
-      if (count > most) addIssue({ ...bound, code: 'too_big', maximum: most })
+      // Counting is unnecessary for a text that must be too long.
+      const count = given.length > 2 * max ? given.length : [...given].length
+      const limit = { input: given, origin: 'string', inclusive: true } as const
+      if (count < min) addIssue({ ...limit, code: 'too_small', minimum: min })
+      if (count > max) addIssue({ ...limit, code: 'too_big', maximum: max })
     })
-    .meta({ ...(least > 0 && { minLength: least }), maxLength: most })
+    .meta({ ...(min > 0 && { minLength: min }), maxLength: max })
 
-/** Bounds in bytes, which JSON Schema has no word for. */
-export const atMostBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
+/** A limit in bytes, for which JSON Schema has no keyword. */
+export const withMaxBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
 
-/** Of as many bytes in UTF-8. A character has at least one. */
-export const bytes = (text: z.ZodString, least: number, most: number) =>
-  (least > 0 ? text.min(least) : text)
-    .refine((given) => Buffer.byteLength(given) <= most, `must have at most ${most} bytes`)
-    .meta({ maxLength: most, ...atMostBytes(most) })
+/** Limits the bytes of a text in UTF-8, and with them its characters. */
+export const bytes = (text: z.ZodString, min: number, max: number) =>
+  (min > 0 ? text.min(min) : text)
+    .refine((given) => Buffer.byteLength(given) <= max, `must have at most ${max} bytes`)
+    .meta({ maxLength: max, ...withMaxBytes(max) })
 
-/** What people call a thing. White space around it does not count. */
+/** A name that a client chooses. Surrounding white space is removed. */
 export const Name = characters(Text, 0, 100).regex(/\S/, 'must not be empty').meta({ minLength: 1 }).trim()
 
-/** Linux takes no longer paths. */
+/** The longest path that Linux accepts. */
 export const pathBytes = 4096
 
-/** Names of fields that clients choose. One would change the prototype of an object that it is copied into. */
+/** Field names that clients choose. `__proto__` would change the prototype of an object into which it is copied. */
 export const fieldName = (name: z.ZodString) => name.regex(/^(?!__proto__$)/, 'must have another name')
 
-/** Bytes that texts take in an argv or an environment, each with the NUL after it. */
+/** Bytes of texts in an argv or an environment, each with its terminating NUL. */
 export const bytesOf = (texts: readonly string[]): number =>
   texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
 
@@ -64,11 +64,11 @@ export const Environment = z
     (environment) => bytesOf(Object.entries(environment).flat()) <= limits.argumentsBytes,
     `must have at most ${limits.argumentsBytes} bytes together`,
   )
-  .meta(atMostBytes(limits.argumentsBytes))
+  .meta(withMaxBytes(limits.argumentsBytes))
 
-/** A whole number in a path or a query: its decimal digits, and nothing that JavaScript takes for a number besides. */
-export const whole = (least: number, most: number = Number.MAX_SAFE_INTEGER) =>
+/** An integer in a path or a query. Accepts only decimal digits, not the other notations of JavaScript. */
+export const whole = (min: number, max: number = Number.MAX_SAFE_INTEGER) =>
   z.preprocess(
     (given) => (typeof given === 'string' && /^\d{1,16}$/.test(given) ? Number(given) : given),
-    z.int().min(least).max(most),
+    z.int().min(min).max(max),
   )

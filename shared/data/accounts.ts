@@ -11,7 +11,7 @@ type AccountRow = RowOf<typeof Account>
 
 export type AccountOfSession = Pick<AccountRow, 'id' | 'email' | 'created_at' | 'session_generation'>
 
-export type KnownAccount = AccountOfSession &
+export type AuthenticatedAccount = AccountOfSession &
   Pick<AccountRow, 'password_hash' | 'suspended_at' | 'login_addresses'>
 
 const ofSession = ['id', 'email', 'created_at', 'session_generation'] as const
@@ -27,7 +27,7 @@ const insert = statement<{ id: string; email: string; hash: Buffer; addresses: s
       .returning(ofSession),
 )
 
-/** @returns undefined when the address has an account */
+/** @returns undefined if an account with this email exists */
 export const insertAccount = (
   db: Queries,
   { address, ...account }: { id: string; email: string; hash: Buffer; address: string },
@@ -64,7 +64,6 @@ const withSandboxes = statement<{ id: string }>()('account with sandboxes', (db,
     .where('id', '=', id),
 )
 
-/** An account with the number of its active sandboxes. */
 export const findAccountWithSandboxes = (db: Queries, id: string) => first(db.run(withSandboxes, { id }))
 
 const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
@@ -76,13 +75,13 @@ const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
 )
 
 /**
- * Locks the account until the transaction ends, so that no two requests exceed one of its limits together. Every later
- * statement sees the state after this lock: under read committed, each takes a new snapshot.
- * @returns undefined when the account is gone
+ * Locks the account until the transaction ends, so that concurrent requests cannot exceed a limit together. Later
+ * statements see the state after the lock, because each takes a new snapshot under read committed.
+ * @returns undefined if the account does not exist
  */
 export const lockAccount = (transaction: Queries, id: string) => first(transaction.run(locked, { id }))
 
-/** The generation of the session that requests a change; undefined, which no row has, for a caller without one. */
+/** The generation of the requesting session; undefined, which matches no row, without a session. */
 type Generation = number | undefined
 const isOf = (generation: Generation) => sql<boolean>`session_generation = ${generation}::int`
 
@@ -108,8 +107,8 @@ const setPassword = statement<PasswordChange & { addresses: string }>()(
 )
 
 /**
- * Sets the password, and ends all logins.
- * @returns undefined when the requesting session has ended; then nothing is changed
+ * Sets the password and ends all sessions.
+ * @returns undefined if the requesting session has ended; then nothing changes
  */
 export const changePassword = (db: Queries, { address, ...change }: PasswordChange & { address: string }) =>
   first(db.run(setPassword, { ...change, addresses: JSON.stringify([address]) }))
@@ -125,7 +124,7 @@ const resetHash = statement<{ id: string; hash: Buffer }>()('reset password', (d
     .where('id', '=', id),
 )
 
-/** Sets a password, ends all logins, and deletes the remembered addresses. */
+/** Sets the password, ends all sessions and deletes the remembered addresses. */
 export const resetPassword = (db: Queries, id: string, hash: Buffer) => done(db.run(resetHash, { id, hash }))
 
 const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
@@ -138,11 +137,11 @@ const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
       .where('password_hash', '=', former),
 )
 
-export const replacePasswordHash = (db: Queries, { id, password_hash }: KnownAccount, hash: Buffer) =>
+export const replacePasswordHash = (db: Queries, { id, password_hash }: AuthenticatedAccount, hash: Buffer) =>
   done(db.run(replaceHash, { id, former: password_hash, hash }))
 
-/** How many addresses of earlier logins are remembered. Logins from them have their own rate limit. */
-const mostAddresses = 8
+/** The number of remembered addresses. Logins from them have their own rate limit. */
+const maxAddresses = 8
 
 const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>()(
   'remember address of login',
@@ -157,15 +156,18 @@ const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>
                   select address, place
                     from jsonb_array_elements_text(login_addresses) with ordinality as known (address, place)
                    where address <> ${address}
-                   order by place limit ${sql.lit(mostAddresses)}) as latest)`,
+                   order by place limit ${sql.lit(maxAddresses)}) as latest)`,
       })
       .where('id', '=', id)
       .where('password_hash', '=', hash),
 )
 
-/** Safe beside other logins. Does nothing if the password was changed. */
-export const rememberAddress = (db: Queries, { id, password_hash: hash }: KnownAccount, address: string) =>
-  done(db.run(putAddressFirst, { id, hash, address }))
+/** Safe with concurrent logins. Does nothing if the password has changed. */
+export const rememberAddress = (
+  db: Queries,
+  { id, password_hash: hash }: AuthenticatedAccount,
+  address: string,
+) => done(db.run(putAddressFirst, { id, hash, address }))
 
 const sessionOf = statement<{ id: string }>()('session of account', (db, { id }) =>
   db.selectFrom('account').select(['suspended_at', 'session_generation']).where('id', '=', id),
@@ -180,8 +182,8 @@ const endAll = statement<{ id: string }>()('end all sessions', (db, { id }) =>
     .where('id', '=', id),
 )
 
-/** Ends all sessions of an account: each request with a session token reads this row. */
-export const endSessions = (db: Queries, id: string) => done(db.run(endAll, { id }))
+/** Ends all sessions of an account. Every request with a session token checks this row. */
+export const revokeAllSessions = (db: Queries, id: string) => done(db.run(endAll, { id }))
 
 const endOwn = statement<{ id: string; generation: Generation }>()(
   'end own sessions',
@@ -194,8 +196,8 @@ const endOwn = statement<{ id: string; generation: Generation }>()(
       .returning('id'),
 )
 
-/** The same for the owner. Returns false when the requesting session has ended. */
-export const endOwnSessions = (db: Queries, of: { id: string; generation: Generation }) =>
+/** Ends all sessions at the request of one of them. Returns false if that one has ended. */
+export const revokeSessions = (db: Queries, of: { id: string; generation: Generation }) =>
   hasRow(db.run(endOwn, of))
 
 const setAllowlist = statement<{ id: string; commands: string | null }>()(
@@ -208,7 +210,7 @@ const setAllowlist = statement<{ id: string; commands: string | null }>()(
       .returning('id'),
 )
 
-/** @param commands null allows every command. Returns false when the account is gone. */
+/** @param commands null allows every command. Returns false if the account does not exist. */
 export const writeAllowlist = (db: Queries, id: string, commands: string[] | null) =>
   hasRow(db.run(setAllowlist, { id, commands: commands && JSON.stringify(commands) }))
 
@@ -219,7 +221,7 @@ const allowlistOf = statement<{ id: string }>()('allowlist of account', (db, { i
 export const readAllowlist = async (db: Queries, id: string) =>
   (await first(db.run(allowlistOf, { id })))?.allowlist ?? null
 
-/** Limits that an operator has set instead of the settings. */
+/** Limits of an operator, which override the settings. */
 const overrideColumns = [
   'concurrent_limit',
   'hours_limit',
@@ -250,19 +252,21 @@ const overridesOf = statement<{ id: string }>()('limits of account', (db, { id }
 
 export const readOverrides = (db: Queries, id: string) => first(db.run(overridesOf, { id }))
 
-const suspendOne = statement<{ id: string; forGood: boolean }>()('suspend account', (db, { id, forGood }) =>
-  db
-    .updateTable('account')
-    .set((row) => ({
-      suspended_at: row.fn.coalesce('suspended_at', now),
-      deleted_at: row.fn.coalesce('deleted_at', sql<Date>`case when ${forGood}::boolean then ${now} end`),
-    }))
-    .where('id', '=', id),
+const suspendOne = statement<{ id: string; isDeleted: boolean }>()(
+  'suspend account',
+  (db, { id, isDeleted }) =>
+    db
+      .updateTable('account')
+      .set((row) => ({
+        suspended_at: row.fn.coalesce('suspended_at', now),
+        deleted_at: row.fn.coalesce('deleted_at', sql<Date>`case when ${isDeleted}::boolean then ${now} end`),
+      }))
+      .where('id', '=', id),
 )
 
-/** See `suspend.ts` for what goes with it. @param forGood also marks it as deleted */
-export const markSuspended = (db: Queries, id: string, forGood: boolean) =>
-  done(db.run(suspendOne, { id, forGood }))
+/** Only a part of suspending an account, see `suspend.ts`. @param isDeleted also marks it as deleted */
+export const markSuspended = (db: Queries, id: string, isDeleted: boolean) =>
+  done(db.run(suspendOne, { id, isDeleted }))
 
 const unsuspendOne = statement<{ id: string }>()('unsuspend account', (db, { id }) =>
   db
@@ -273,7 +277,7 @@ const unsuspendOne = statement<{ id: string }>()('unsuspend account', (db, { id 
     .returning('id'),
 )
 
-/** @returns false for an account that is being deleted */
+/** @returns false if the account is marked as deleted */
 export const unsuspend = (db: Queries, id: string) => hasRow(db.run(unsuspendOne, { id }))
 
 const passwordCosts = statement<{ costAt: number }>()(
@@ -285,8 +289,8 @@ const passwordCosts = statement<{ costAt: number }>()(
 )
 
 /**
- * How many accounts have a password of each cost, with the installation's id. One row without a cost when there are none.
- * @param costAt the byte of a hash that says its cost
+ * Returns the number of accounts by password cost, with the installation's id. Without accounts, one row has no cost.
+ * @param costAt the index of the byte of a hash that contains its cost
  */
 export const countPasswordCosts = (db: Queries, costAt: number) => db.run(passwordCosts, { costAt })
 

@@ -14,7 +14,6 @@ export type ApiKeyRow = Pick<RowOf<typeof ApiKey>, (typeof shown)[number]>
 
 const key = expressionBuilder<Tables, 'api_key'>()
 
-/** Neither revoked nor expired. */
 const isLive = key.and([
   key('revoked_at', 'is', null),
   key.or([key('expires_at', 'is', null), key('expires_at', '>', now)]),
@@ -41,7 +40,7 @@ const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =
     .where(isLive),
 )
 
-/** A live key with those facts about its account that every request needs. */
+/** A live key, with the columns of its account that every request needs. */
 export const findApiKey = (db: Queries, hash: Buffer) => first(db.run(byHash, { hash }))
 
 const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) =>
@@ -54,7 +53,7 @@ const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) 
     ),
 )
 
-/** Stores that these keys were just used, at most once a minute each. */
+/** Sets the last use of these keys to now. Writes each key once a minute. */
 export const markUsed = (db: Queries, ids: string[]) => done(db.run(used, { ids }))
 
 interface MadeKey {
@@ -79,7 +78,7 @@ const insert = statement<MadeKey>()('insert api key', (db, made) =>
     .returning(shown),
 )
 
-/** Returns undefined when it would have expired already. */
+/** Returns undefined if the key would already be expired. */
 export const insertApiKey = (db: Queries, made: MadeKey) => first(db.run(insert, made))
 
 const toRotate = statement<{ id: string; accountId: string }>()(
@@ -93,7 +92,7 @@ const toRotate = statement<{ id: string; accountId: string }>()(
       .where(isLive),
 )
 
-/** A live key of the account, and the expiry of a replacement with the same lifetime. */
+/** Returns a live key of the account, and the expiry of a replacement with the same lifetime. */
 export const findApiKeyToRotate = (db: Queries, of: { id: string; accountId: string }) =>
   first(db.run(toRotate, of))
 
@@ -110,7 +109,6 @@ const replace = statement<{ id: string; overlapSeconds: number }>()(
       .where('id', '=', id),
 )
 
-/** Lets a replaced key expire soon. */
 export const expireReplaced = (db: Queries, id: string, overlapSeconds: number) =>
   done(db.run(replace, { id, overlapSeconds }))
 
@@ -141,7 +139,7 @@ const revoke = statement<{ id: string; accountId: string }>()('revoke api key', 
     .returning('id'),
 )
 
-/** Returns false when the account has no such key. */
+/** Returns false if the account has no such key. */
 export const revokeApiKey = (db: Queries, of: { id: string; accountId: string }) => hasRow(db.run(revoke, of))
 
 const count = statement<{ accountId: string }>()('count api keys', (db, { accountId }) =>
@@ -158,5 +156,4 @@ const removeDead = statement<{ accountId: string }>()('remove dead api keys', (d
   db.deleteFrom('api_key').where('account_id', '=', accountId).where(key.not(isLive)),
 )
 
-/** Deletes keys that are revoked or expired. */
 export const removeDeadApiKeys = (db: Queries, accountId: string) => done(db.run(removeDead, { accountId }))

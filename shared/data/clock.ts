@@ -8,11 +8,11 @@ const read = statement()('clock', () => sql<{ now: Date }>`select ${now} as now`
 
 export const readClock = async (db: Queries) => (await only(db.run(read))).now
 
-/** PostgreSQL's clock, extrapolated by this process. It is never ahead. */
+/** PostgreSQL's clock, extrapolated by this process, and never ahead of it. */
 export interface DatabaseClock {
-  /** Milliseconds since 1970, when PostgreSQL was asked. */
+  /** Milliseconds since 1970 when PostgreSQL read it. */
   ms: number
-  /** When the answer arrived, in `performance.now()`. */
+  /** When the answer arrived, by `performance.now()`. */
   readAt: number
 }
 

@@ -1,6 +1,7 @@
 /**
- * The database of a process: one pool, and statements whose values are always bound. The ORM makes the pool, builds the
- * statements and runs the migrations. Running them takes only the pool, because the ORM's entity manager costs more than a query.
+ * The database of a process: one pool, and parameterized statements. The ORM creates the pool, builds the statements
+ * and runs the migrations. Statements run directly on the pool, because the ORM's entity manager costs more than a
+ * query.
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
@@ -33,23 +34,23 @@ export interface Database extends Transactions {
   close(): Promise<void>
 }
 
-/** How long a connection waits, in milliseconds; 0 is for ever. */
-export interface Bounds {
-  /** For a connection: a new one, or a free one of the pool. */
+/** Timeouts of a connection in milliseconds; 0 disables one. */
+export interface DatabaseTimeouts {
+  /** For opening a connection, or for a free one in the pool. */
   connection: number
   /** For the answer to a statement. */
   answer: number
   statement: number
   lock: number
-  /** In a transaction, for the next statement. */
+  /** In a transaction, between two statements. */
   idle: number
 }
 
 /**
- * PostgreSQL cancels a statement before its client times out, so a statement that was reported as failed is not
+ * PostgreSQL cancels a statement before its client times out, so that a statement that was reported as failed is not
  * executed later. A process that freezes in a transaction loses its locks.
  */
-export const ofRequests: Bounds = {
+export const requestTimeouts: DatabaseTimeouts = {
   connection: 5_000,
   answer: 10_000,
   statement: 8_000,
@@ -57,8 +58,8 @@ export const ofRequests: Bounds = {
   idle: 10_000,
 }
 
-/** Connections of the pool that one account may use through `share`. */
-const shareOfAccount = 3
+/** The number of connections that one account may use through `share`. */
+const connectionsPerAccount = 3
 
 function numbered(sql: string): string {
   let count = 0
@@ -66,12 +67,12 @@ function numbered(sql: string): string {
 }
 
 /** Connects lazily: while the database is unavailable each query fails, and the next one tries again. */
-export function openDatabase(url: string, { connections = 10, bounds = ofRequests } = {}): Database {
-  const orm = makeOrm(url, { pool: { min: 0, max: connections } }, bounds)
+export function openDatabase(url: string, { connections = 10, timeouts = requestTimeouts } = {}): Database {
+  const orm = makeOrm(url, { pool: { min: 0, max: connections } }, timeouts)
   const connection = orm.em.getConnection() as PostgreSqlConnection
   const builder = orm.em.getKysely<Tables>()
   const pool = (): Promise<Pool> => connection.getNativeClient()
-  const inTurn = limitByKey(shareOfAccount, bounds.connection)
+  const limited = limitByKey(connectionsPerAccount, timeouts.connection)
   const all: Transactions = {
     ...queriesOf(builder, async (query) => (await pool()).query(query)),
     transaction: async (work) => transact(builder, await (await pool()).connect(), work),
@@ -79,9 +80,9 @@ export function openDatabase(url: string, { connections = 10, bounds = ofRequest
   return {
     ...all,
     share: (accountId) => ({
-      run: (...of) => inTurn(accountId, () => all.run(...of)),
-      query: (sql, parameters) => inTurn(accountId, () => all.query(sql, parameters)),
-      transaction: (work) => inTurn(accountId, () => all.transaction(work)),
+      run: (...of) => limited(accountId, () => all.run(...of)),
+      query: (sql, parameters) => limited(accountId, () => all.query(sql, parameters)),
+      transaction: (work) => limited(accountId, () => all.transaction(work)),
     }),
     // The ORM ends the pool only if a statement went through the ORM.
     close: async () => (await pool()).end(),
@@ -96,7 +97,7 @@ async function transact<T>(
   // A connection that breaks while it is idle would otherwise end the process.
   client.on('error', ignore)
   let isUsable = true
-  const noting = async <R>(answer: Promise<R>): Promise<R> => {
+  const tracked = async <R>(answer: Promise<R>): Promise<R> => {
     try {
       return await answer
     } catch (error) {
@@ -105,13 +106,13 @@ async function transact<T>(
     }
   }
   try {
-    await noting(client.query('begin'))
-    const result = await work(queriesOf(builder, (query) => noting(client.query(query))))
-    await noting(client.query('commit'))
+    await tracked(client.query('begin'))
+    const result = await work(queriesOf(builder, (query) => tracked(client.query(query))))
+    await tracked(client.query('commit'))
     return result
   } catch (error) {
-    // The first error is the cause. A rollback would wait behind a statement without answer.
-    if (isUsable) await noting(client.query('rollback')).catch(ignore)
+    // Only the first error is reported. A rollback would wait for a statement that has no answer.
+    if (isUsable) await tracked(client.query('rollback')).catch(ignore)
     throw error
   } finally {
     client.off('error', ignore)
@@ -119,7 +120,7 @@ async function transact<T>(
   }
 }
 
-/** Whether PostgreSQL answered, and is not a demoted primary, whose connections stay read-only (25006). */
+/** Whether PostgreSQL answered and is not a demoted primary, whose connections remain read-only (25006). */
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'
 
@@ -155,17 +156,17 @@ interface PoolClient {
 }
 
 /**
- * Demoting a primary restarts it and ends its connections, so it is enough to check new ones.
- * @throws for a standby, whose data may be old
+ * Demoting a primary closes its connections, so only new ones have to be checked.
+ * @throws for a standby, whose data may be outdated
  */
-async function refuseStandby(client: PoolClient, boundMs: number): Promise<void> {
+async function refuseStandby(client: PoolClient, timeoutMs: number): Promise<void> {
   const { rows } = await client.query({
-    text: 'select pg_is_in_recovery() as follows',
+    text: 'select pg_is_in_recovery() as standby',
     values: [],
-    ...(boundMs > 0 && { query_timeout: boundMs }),
+    ...(timeoutMs > 0 && { query_timeout: timeoutMs }),
   })
-  if (!rows[0]!.follows) return
-  throw Object.assign(new Error('PostgreSQL is a standby here, or a primary that was demoted'), {
+  if (!rows[0]!.standby) return
+  throw Object.assign(new Error('PostgreSQL is a standby or a demoted primary'), {
     code: '25006',
   })
 }
@@ -176,19 +177,23 @@ interface TypeParsers {
   setTypeParser(oid: number, parse: (text: string) => unknown): void
 }
 
-/** As in the entities, a `timestamptz` is a Date, and a `bigint` a number: none is above 2^53. */
+/** As in the entities, a `timestamptz` is a Date and a `bigint` a number. No value exceeds 2^53. */
 function parseTypes(types: TypeParsers): void {
   types.setTypeParser(1184, (text) => new Date(text))
   types.setTypeParser(20, Number)
 }
 
 /** The ORM itself, for the migrations. */
-export function makeOrm(url: string, options: object = {}, bounds: Bounds = ofRequests): MikroORM {
+export function makeOrm(
+  url: string,
+  options: object = {},
+  timeouts: DatabaseTimeouts = requestTimeouts,
+): MikroORM {
   const { host, port, user, password, database, ssl } = parse(url)
   return new MikroORM({
     entities: [...entities],
     dbName: database ?? 'sandlot',
-    // A typing error in the URL must not make an empty database.
+    // A typo in the URL must not create an empty database.
     ensureDatabase: false,
     ...(host ? { host } : {}),
     ...(port ? { port: Number(port) } : {}),
@@ -196,16 +201,16 @@ export function makeOrm(url: string, options: object = {}, bounds: Bounds = ofRe
     ...(password ? { password } : {}),
     driverOptions: {
       ...(ssl === undefined ? {} : { ssl }),
-      // Also bounds the wait for a connection of the pool, when all are in use.
-      connectionTimeoutMillis: bounds.connection,
-      query_timeout: bounds.answer,
+      // Also the timeout for a free connection of the pool.
+      connectionTimeoutMillis: timeouts.connection,
+      query_timeout: timeouts.answer,
       keepAlive: true,
       onPoolCreated: ({ options }: { options: { types: TypeParsers } }) => parseTypes(options.types),
-      onConnect: (client: PoolClient) => refuseStandby(client, bounds.connection),
+      onConnect: (client: PoolClient) => refuseStandby(client, timeouts.connection),
       application_name: 'sandlot',
       options:
-        `-c timezone=UTC -c statement_timeout=${bounds.statement} -c lock_timeout=${bounds.lock} ` +
-        `-c idle_in_transaction_session_timeout=${bounds.idle}`,
+        `-c timezone=UTC -c statement_timeout=${timeouts.statement} -c lock_timeout=${timeouts.lock} ` +
+        `-c idle_in_transaction_session_timeout=${timeouts.idle}`,
     },
     ...options,
   })

@@ -15,31 +15,31 @@ export interface StartedExec {
   sealedCommand: Buffer
   background: boolean
   tty: boolean
-  /** PostgreSQL's time, in milliseconds since 1970, after which the insert does nothing. */
+  /** PostgreSQL's time in milliseconds since 1970. After it, the insert does nothing. */
   endsMs: number
 }
 
-const insertBy = (way: RawBuilder<unknown>, it: StartedExec) => sql<{ id: string }>`
-  with way as (${way})
+const insertBy = (commitMode: RawBuilder<unknown>, it: StartedExec) => sql<{ id: string }>`
+  with commit_mode as (${commitMode})
   insert into exec (id, sandbox_id, worker_id, pid, idempotency_key, request_hash, sealed_command, background, tty, started_at)
   select ${it.id}, ${it.sandboxId}, ${it.workerId}, ${it.pid}::int, ${it.idempotencyKey}, ${it.requestHash}::bytea,
          ${it.sealedCommand}::bytea, ${it.background}::boolean, ${it.tty}::boolean, ${now}
-    from way
+    from commit_mode
    where clock_timestamp() < to_timestamp(${it.endsMs}::double precision / 1000)
   on conflict do nothing
   returning id`
 
-/** Does not wait for PostgreSQL's disk: a crash of PostgreSQL may lose the last moments. */
+/** Commits without waiting for the WAL flush. A crash of PostgreSQL may lose the last commits. */
 const quick = sql`select set_config('synchronous_commit', 'off', true)`
 
-/** A crash of PostgreSQL may lose the row of a command without an Idempotency-Key, which then is not listed. */
+/** Without an Idempotency-Key, a crash of PostgreSQL may lose the row, and the command is not listed. */
 const insert = statement<StartedExec>()('command starts', (_, it) => insertBy(quick, it))
-/** The row of a command with a key survives a crash, so that the command runs once. */
+/** With a key, the row survives a crash, so that the command runs only once. */
 const insertWithKey = statement<StartedExec>()('command with a key starts', (_, it) =>
   insertBy(sql`select 1`, it),
 )
 
-/** Returns false when there is such a row, or one with its Idempotency-Key, or `endsMs` has passed. */
+/** Returns false if the row or one with its Idempotency-Key exists, or `endsMs` has passed. */
 export const insertExec = (db: Queries, started: StartedExec) =>
   hasRow(db.run(started.idempotencyKey === null ? insert : insertWithKey, started))
 
@@ -51,9 +51,9 @@ interface Ended extends ExecEnding {
   duration_ms: number
 }
 
-/** The reported exit status of a command with a key survives a crash. */
+/** With an Idempotency-Key, the exit status also survives a crash. */
 const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>`
-  with way as (
+  with commit_mode as (
     select set_config('synchronous_commit',
                       case when idempotency_key is null then 'off' else current_setting('synchronous_commit') end, true)
       from exec where id = ${it.id})
@@ -61,21 +61,21 @@ const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>
      set status = ${it.status}, exit_code = ${it.exit_code}, signal = ${it.signal}, reason = ${it.reason},
          stdout_bytes = ${it.stdout_bytes}, stderr_bytes = ${it.stderr_bytes}, truncated = ${it.truncated},
          duration_ms = ${it.duration_ms}
-    from way
+    from commit_mode
    where id = ${it.id} and status = 'running' ${condition}
   returning id`
 
-/** With its sandbox destroyed, a command counts as killed. */
+/** In a destroyed sandbox, a command counts as killed. */
 const end = statement<Ended>()('command ends', (_, it) =>
   endBy(it, sql`and not exists (select from sandbox where id = sandbox_id and destroyed_at is not null)`),
 )
-const endAnyhow = statement<Ended>()('command ends whatever its sandbox does', (_, it) => endBy(it, sql``))
+const endAnyhow = statement<Ended>()('command ends in any sandbox', (_, it) => endBy(it, sql``))
 
-/** Returns false when the row has another exit status, or its sandbox was destroyed. */
-export const writeEnd = (db: Queries, ended: Ended) => hasRow(db.run(end, ended))
+/** Returns false if the row has another exit status or the sandbox is destroyed. */
+export const writeExit = (db: Queries, ended: Ended) => hasRow(db.run(end, ended))
 
-/** Also in a destroyed sandbox. Returns false when the row has another exit status. */
-export const writeEndAnyhow = (db: Queries, ended: Ended) => hasRow(db.run(endAnyhow, ended))
+/** Also in a destroyed sandbox. Returns false if the row has another exit status. */
+export const writeExitUnconditionally = (db: Queries, ended: Ended) => hasRow(db.run(endAnyhow, ended))
 
 const settle = statement<{ id: string; isLost: boolean }>()('command has ended', (db, { id, isLost }) =>
   db
@@ -86,17 +86,18 @@ const settle = statement<{ id: string; isLost: boolean }>()('command has ended',
 )
 
 /**
- * Records that no process of a command is left.
+ * Records that no process of a command remains.
  * @param isLost whether it may still run
  * @returns the exit status in its row
  */
-export const settleEnd = (db: Queries, id: string, isLost: boolean) => first(db.run(settle, { id, isLost }))
+export const confirmExited = (db: Queries, id: string, isLost: boolean) =>
+  first(db.run(settle, { id, isLost }))
 
 const pid = statement<{ id: string; pid: number }>()('pid of command', (db, { id, pid }) =>
   db.updateTable('exec').set({ pid }).where('id', '=', id),
 )
 
-/** Stores a pid that is known only later: a terminal's, or that of a replacing slot. */
+/** Stores a pid that was not known at the insert: of a terminal, or of a replacement slot. */
 export const recordPid = (db: Queries, id: string, of: number) => done(db.run(pid, { id, pid: of }))
 
 interface LostExec {
@@ -129,9 +130,9 @@ const insertLost = statement<LostExec>()('command is lost', (db, it) =>
 )
 
 /**
- * Inserts a lost row for a command that was handed over and has none. The worker inserts its row before it starts the
- * command, and fails if this one exists: so no command starts after it was reported as lost. Does nothing if the
- * worker was quicker.
+ * Inserts a lost row for a command that was handed over and has none. A worker inserts the row before it starts the
+ * command, and fails if this row exists, so no command starts after it was reported as lost. Does nothing if the
+ * worker's row exists.
  */
 export const insertLostExec = (db: Queries, lost: LostExec) => done(db.run(insertLost, lost))
 
@@ -140,30 +141,29 @@ interface UnknownEnd {
   sandboxId: string
 }
 
-/** Milliseconds from the start until now, or until its sandbox ended. */
+/** Milliseconds from the start until now, or until the sandbox was destroyed. */
 const durationMs = sql`greatest(0, round(1000 * extract(epoch from
   least(${now}, (select destroyed_at from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
 
 /**
- * Ends a command with an unknown exit status: `lost`, or `killed` if its sandbox is destroyed. The sandbox's row is
- * locked, so that it is not destroyed in between.
+ * Ends a command with an unknown exit status: `lost`, or `killed` if its sandbox is destroyed. The lock on the
+ * sandbox's row prevents a concurrent destroy.
  */
 const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) => sql<ShownExec>`
-  with home as (select destroyed_at, destroy_reason from sandbox where id = ${sandboxId} for share)
+  with its_sandbox as (select destroyed_at, destroy_reason from sandbox where id = ${sandboxId} for share)
   update exec
      set status = case when destroyed_at is null then 'lost' else 'killed' end,
          reason = case when destroyed_at is null then ${sql.lit(workerLost)} else destroy_reason end,
          truncated = true, duration_ms = ${durationMs}${more}
-    from home where exec.id = ${id} and status = 'running'
+    from its_sandbox where exec.id = ${id} and status = 'running'
   returning ${sql.join(shownColumns.map((column) => sql.ref(`exec.${column}`)))}`
 
 const loseOrphan = statement<UnknownEnd>()('orphan is lost', (_, it) => endUnknown(it, sql``))
 
-/** Marks a command as lost that no worker follows. */
 export const markOrphanLost = (db: Queries, orphan: UnknownEnd) => done(db.run(loseOrphan, orphan))
 
 const lose = statement<UnknownEnd & { stdout: number; stderr: number }>()(
-  'command of a silent worker is lost',
+  'command of unresponsive worker is lost',
   (_, it) =>
     endUnknown(
       it,
@@ -172,34 +172,34 @@ const lose = statement<UnknownEnd & { stdout: number; stderr: number }>()(
 )
 
 /**
- * Of a command that may still run: the sweep ends it.
- * @param printed how many bytes of it the client got
- * @returns undefined when its row says how it ended, or is gone
+ * Marks a command as lost that may still run. The reconciler kills it.
+ * @param printed the number of bytes that the client received
+ * @returns undefined if the row has an exit status or does not exist
  */
 export const markLost = (db: Queries, of: UnknownEnd, printed: { stdout: number; stderr: number }) =>
   first(db.run(lose, { ...of, ...printed }))
 
-const unleave = statement<{ id: string }>()('orphan has ended', (db, { id }) =>
+const clearLeft = statement<{ id: string }>()('orphan has ended', (db, { id }) =>
   db.updateTable('exec').set({ is_left: false }).where('id', '=', id),
 )
 
-/** No process of it is left. */
-export const markEnded = (db: Queries, id: string) => done(db.run(unleave, { id }))
+/** Records that no process of a lost command remains. */
+export const markEnded = (db: Queries, id: string) => done(db.run(clearLeft, { id }))
 
-const takeBack = statement<{ ids: string[] }>()(
-  'take back commands',
+const withdraw = statement<{ ids: string[] }>()(
+  'withdraw commands',
   (_, { ids }) => sql<{ clock_ms: number }>`
-  with forgotten as (delete from exec where id = any(${ids}::text[]) and status = 'running'),
-       told as (update exec set is_left = false where id = any(${ids}::text[]) and is_left)
+  with withdrawn as (delete from exec where id = any(${ids}::text[]) and status = 'running'),
+       reported as (update exec set is_left = false where id = any(${ids}::text[]) and is_left)
   select (extract(epoch from statement_timestamp()) * 1000)::double precision as clock_ms`,
 )
 
 /**
- * Removes the rows of commands that did not run, with their Idempotency-Keys. A row that was reported as `lost` stays.
- * @returns PostgreSQL's clock, in milliseconds since 1970, of a moment without these rows
+ * Deletes the rows of commands that did not run, with their Idempotency-Keys. A row reported as `lost` remains.
+ * @returns PostgreSQL's time, in milliseconds since 1970, at which these rows did not exist
  */
 export const takeBackExecs = async (db: Queries, ids: string[]) =>
-  (await only(db.run(takeBack, { ids }))).clock_ms
+  (await only(db.run(withdraw, { ids }))).clock_ms
 
 const forget = statement<{ before: string; limit: number }>()('forget commands', (db, { before, limit }) =>
   db
@@ -215,5 +215,4 @@ const forget = statement<{ before: string; limit: number }>()('forget commands',
     ),
 )
 
-/** Deletes rows of commands that have ended. @param of.before an id */
 export const forgetExecs = (db: Queries, of: { before: string; limit: number }) => done(db.run(forget, of))

@@ -1,4 +1,4 @@
-/** The table `exec`: commands and their exit status. This file reads it, and only `exec-writes.ts` writes to it. */
+/** Queries of the table `exec`. Only `exec-writes.ts` writes to it. */
 import { type NotNull, sql } from 'kysely'
 import { posixWord } from '../contract/shell-words.ts'
 import type { Queries } from './database.ts'
@@ -9,12 +9,11 @@ import { first, statement } from './statement.ts'
 
 export type { ExecRow }
 
-/** The seal context of a command line. */
 export const commandSealContext = (execId: string) => `exec-command ${execId}`
 
 const lineCharacters = 300
 
-/** A command as one readable line: quoted where needed, and cut. */
+/** Formats a command as one line, quoted where necessary and truncated. */
 export function oneLine(command: string | string[]): string {
   const text = typeof command === 'string' ? command : command.map(posixWord).join(' ')
   const line = text.replaceAll(/\s*\n\s*/g, ' ⏎ ')
@@ -42,13 +41,13 @@ export type ShownExec = Pick<ExecRow, (typeof shownColumns)[number]>
 
 export type ExecEnding = Pick<ExecRow, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** The reason of a lost command whose worker is gone or silent. */
+/** The reason of a command that is lost because its worker died or does not answer. */
 export const workerLost = 'the worker that ran it was lost'
 
 /** The worker id of a command that no worker has started. */
 export const noWorker = ''
 
-const endOfHome = statement<{ id: string }>()('end of sandbox of running command', (db, { id }) =>
+const destroyReason = statement<{ id: string }>()('end of sandbox of running command', (db, { id }) =>
   db
     .selectFrom('exec')
     .innerJoin('sandbox', 'sandbox.id', 'sandbox_id')
@@ -58,8 +57,8 @@ const endOfHome = statement<{ id: string }>()('end of sandbox of running command
     .where('destroyed_at', 'is not', null),
 )
 
-/** Why the sandbox of a running command ended. Returns undefined if the command or the sandbox is in another state. */
-export const findEndOfHome = (db: Queries, id: string) => first(db.run(endOfHome, { id }))
+/** Returns undefined unless the command is running in a destroyed sandbox. */
+export const findDestroyReasonOfExec = (db: Queries, id: string) => first(db.run(destroyReason, { id }))
 
 const byKey = statement<{ sandboxId: string; key: string | null }>()(
   'command by key',
@@ -94,7 +93,6 @@ const started = statement<{ sandboxId: string; execId: string; key: string | nul
       .where(({ or, eb }) => or([eb('id', '=', execId), eb('idempotency_key', '=', key)])),
 )
 
-/** The command of a request: with its id, or with its Idempotency-Key. */
 export const findStarted = (
   db: Queries,
   { key, ...of }: { sandboxId: string; execId: string; key: string | undefined },
@@ -112,7 +110,6 @@ const ofSandbox = statement<Page & { sandboxId: string }>()(
       .limit(limit),
 )
 
-/** The commands of a sandbox, newest first. */
 export const listExecs = (db: Queries, page: Page & { sandboxId: string }): Promise<ShownExec[]> =>
   db.run(ofSandbox, page)
 
@@ -125,7 +122,7 @@ const missing = statement<{ live: string }>()('missing workers', (db, { live }) 
     .union(workers.where('is_left', '=', sql.lit(true)).where('pid', 'is', null))
 })
 
-/** Ids of workers that are not among these and have running commands, or commands whose processes may remain. */
+/** Returns ids of workers that are not in `live` and have running commands, or commands whose processes may remain. */
 export async function findMissingWorkers(db: Queries, live: string[]): Promise<string[]> {
   return (await db.run(missing, { live: JSON.stringify(live) })).map(({ worker_id }) => worker_id)
 }
@@ -144,7 +141,7 @@ const orphans = statement<OrphanPage & { gone: string }>()('orphans', (db, { gon
     .where(({ or, and, eb }) =>
       or([
         and([eb('status', '=', 'running'), eb('worker_id', 'in', listed(gone))]),
-        // A worker that lives may yet write the pid, or take the command back.
+        // A live worker may still write the pid or withdraw the command.
         and([
           eb('is_left', '=', sql.lit(true)),
           or([eb('pid', 'is not', null), eb('worker_id', 'in', listed(gone))]),
@@ -156,12 +153,12 @@ const orphans = statement<OrphanPage & { gone: string }>()('orphans', (db, { gon
     .limit(limit),
 )
 
-/** Orphans: commands of workers that are gone, and commands that were reported as lost. */
+/** Orphans are commands of dead workers, and commands that were reported as lost. */
 export const findOrphans = (db: Queries, gone: string[], page: OrphanPage) =>
   db.run(orphans, { gone: JSON.stringify(gone), ...page })
 export type Orphan = Awaited<ReturnType<typeof findOrphans>>[number]
 
-const running = statement<{ ids: string[] }>()('ends that were lost', (db, { ids }) =>
+const running = statement<{ ids: string[] }>()('running commands', (db, { ids }) =>
   db
     .selectFrom('exec')
     .select('id')
@@ -169,7 +166,7 @@ const running = statement<{ ids: string[] }>()('ends that were lost', (db, { ids
     .where('status', '=', 'running'),
 )
 
-/** Which of these run according to their rows. */
+/** Returns those of these commands that are running according to their rows. */
 export async function findRunning(db: Queries, ids: string[]): Promise<Set<string>> {
   return new Set((await db.run(running, { ids })).map(({ id }) => id))
 }

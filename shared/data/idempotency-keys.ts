@@ -1,4 +1,4 @@
-/** The table `idempotency_key`: those of creates. Only this file writes to it. */
+/** The table `idempotency_key`, for creates. Only this file writes to it. */
 import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
 import type { Queries } from './database.ts'
@@ -16,7 +16,7 @@ const honoured = statement<{ accountId: string; key: string }>()(
       .where('created_at', '>', sql<Date>`${now} - ${sql.lit(limits.idempotencyHours)} * interval '1 hour'`),
 )
 
-/** The create that used this key, unless it has expired. */
+/** Finds the create of an unexpired key. */
 export const findIdempotencyKey = (db: Queries, of: { accountId: string; key: string }) =>
   first(db.run(honoured, of))
 
@@ -43,11 +43,11 @@ const remember = statement<NewIdempotencyKey>()(
       ),
 )
 
-/** One that has expired may be used again. */
+/** Overwrites an expired key. */
 export const rememberIdempotencyKey = (db: Queries, key: NewIdempotencyKey) => done(db.run(remember, key))
 
 const forget = statement()('forget idempotency keys', (db) =>
-  // Kept twice as long as they are honoured, so no request that races this sees a difference.
+  // Twice the lifetime, so that a concurrent request never depends on whether this has run.
   db
     .deleteFrom('idempotency_key')
     .where(

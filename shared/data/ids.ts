@@ -4,7 +4,7 @@ import { ulid as freshUlid, monotonicFactory } from 'ulid'
 
 const ulid = monotonicFactory()
 
-/** Lower case, as names of pods must be. */
+/** Lowercase, because ids become names of pods. */
 const idOf = (prefix: string) => `${prefix}_${ulid().toLowerCase()}`
 
 export const newAccountId = () => idOf('acc')
@@ -16,14 +16,14 @@ export const newExecId = () => idOf('exec')
 export const newRequestId = () => `req_${randomUUID()}`
 export const newWorkerId = () => idOf('wrk')
 
-/** The name of a pod that is created for a sandbox: derived from its id, so that 409 and 404 mean "done". */
+/** The name of a sandbox's own pod. Because it is derived from the id, 409 and 404 mean that the work is done. */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
 
-/** The part of an id that is hashed to find its slot owner (shared/rpc/directory.ts). */
+/** The part of an id that is hashed to find its slot owner (shared/rpc/worker-registry.ts). */
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 
-/** A new sandbox id with the hash key of a warm pod: the slot owner of the pod gets the sandbox. */
+/** A new sandbox id with the hash key of a warm pod, so that both have the same slot owner. */
 export const newSandboxIdLike = (podName: string) =>
-  // Not a monotonic ULID: those of one millisecond differ only at their ends.
+  // Monotonic ULIDs of one millisecond would differ only in the part that is replaced here.
   `sbx_${freshUlid().toLowerCase().slice(0, -hashKeyLength)}${hashKeyOf(podName)}`

@@ -9,7 +9,6 @@ const byPod = statement<{ name: string }>()('sandbox by pod', (db, { name }) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('pod_name', '=', name).where('reaped_at', 'is', null),
 )
 
-/** The sandbox that owns a pod, if any. */
 export const findByPod = (db: Queries, pod: { name: string }): Promise<SandboxRow | undefined> =>
   first(db.run(byPod, { name: pod.name }))
 
@@ -17,7 +16,7 @@ const unreaped = statement()('unreaped sandboxes', (db) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('reaped_at', 'is', null).orderBy('expires_at'),
 )
 
-/** Every sandbox that has or may have a pod: about as many rows as there are pods. */
+/** All sandboxes that have or may have a pod, about one row for each pod. */
 export const findUnreaped = (db: Queries): Promise<SandboxRow[]> => db.run(unreaped)
 
 const starting = statement()('starting sandboxes', (db) =>
@@ -44,7 +43,7 @@ const states = statement()('states of sandboxes', (db) =>
     .groupBy('state'),
 )
 
-/** How many sandboxes have or may have a pod, by state. */
+/** The number of sandboxes that have or may have a pod, by state. */
 export const countByState = (db: Queries) => db.run(states)
 
 const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id }) =>
@@ -59,7 +58,7 @@ const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id
 )
 
 /** A sandbox, the milliseconds until it expires, and PostgreSQL's clock in milliseconds since 1970. */
-export const findWithTimeLeft = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
+export const findRemainingTime = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
 
 const owned = statement<{ name: string; uid: string | null }>()(
   'is a pod owned',
@@ -72,9 +71,9 @@ const owned = statement<{ name: string; uid: string | null }>()(
 )
 
 /**
- * Whether the pool or a living sandbox owns a pod. One statement over both tables, so that a claim at this moment shows
- * in one of them.
- * @param pod without a uid, any pod of this name
+ * Whether the pool or a live sandbox owns a pod. One statement reads both tables, so that it sees a concurrent claim in
+ * one of them.
+ * @param pod without a uid, any pod with this name
  */
 export async function isPodOwned(db: Queries, { name, uid }: { name: string; uid?: string | undefined }) {
   return (await only(db.run(owned, { name, uid: uid ?? null }))).owned
@@ -91,7 +90,7 @@ const busiest = statement<{ oldest: string; memoryMs: number; rushMs: number }>(
    group by image`,
 )
 
-/** By image: the most creates within `rushMs`, of the last `memoryMs`. @param of.oldest an id that is older than that */
+/** The peak of creates per `rushMs` in the last `memoryMs`, by image. @param of.oldest an older id */
 export async function findBusiest(
   db: Queries,
   of: { oldest: string; memoryMs: number; rushMs: number },

@@ -1,6 +1,6 @@
 /**
- * Every statement that changes the table `sandbox`: admission, end, deletion, and the steps of its pod. Only workers
- * take those steps, which do nothing for a destroyed sandbox.
+ * Every statement that changes the table `sandbox`: admission, destruction, deletion, and the state of its pod. Only
+ * workers change that state, which does nothing for a destroyed sandbox.
  */
 import { type RawBuilder, sql } from 'kysely'
 import type { DestroyReason } from '../contract/sandboxes.ts'
@@ -21,7 +21,7 @@ export interface NewSandbox {
   createdAt: Date
   expiresAt: Date
   podName: string
-  /** Of its warm pod; null if its pod is to be created. */
+  /** The uid of its warm pod; null if a pod has to be created. */
   podUid: string | null
   podSince: Date | null
 }
@@ -43,10 +43,9 @@ const insert = statement<NewSandbox>()(
     from row, clock, round(extract(epoch from now - created_at) * 1000) as ms`,
 )
 
-/** A sandbox with a warm pod is ready immediately. */
 export const insertSandbox = (db: Queries, sandbox: NewSandbox) => done(db.run(insert, sandbox))
 
-/** Never before its start, even after PostgreSQL's clock went back. */
+/** Never before the start, even if PostgreSQL's clock was set back. */
 const endedNow = sql<Date>`greatest(${now}, coalesce(ready_at, created_at))`
 
 const end = statement<{ id: string; reason: DestroyReason; detail: string | null }>()(
@@ -69,11 +68,11 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
 )
 
 /**
- * Ends a sandbox, which then no longer counts against the quota; its pod is to be deleted. A pod that fails before the
- * sandbox is ready means `start_failed`, which does nothing to a sandbox that has become ready.
- * @returns the row if this call ended it
+ * Ends a sandbox, which then no longer counts against the quota. The caller deletes its pod. Before the sandbox is
+ * ready, `pod_failed` becomes `start_failed`. `start_failed` does not end a ready sandbox.
+ * @returns the row if this call ended the sandbox
  */
-export const endSandbox = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
+export const markDestroyed = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
   first(db.run(end, { id, reason, detail }))
 
 const endAllExpired = statement<{ accountId: string }>()('end expired sandboxes', (db, { accountId }) =>
@@ -87,7 +86,7 @@ const endAllExpired = statement<{ accountId: string }>()('end expired sandboxes'
 )
 
 /** Ends an account's expired sandboxes. Returns their ids. */
-export async function endExpired(db: Queries, accountId: string): Promise<string[]> {
+export async function expireSandboxes(db: Queries, accountId: string): Promise<string[]> {
   return (await db.run(endAllExpired, { accountId })).map(({ id }) => id)
 }
 
@@ -114,7 +113,7 @@ const adopt = statement<OnePod>()('adopt pod', (db, { id, podUid }) =>
 
 /**
  * Stores the pod of a sandbox.
- * @returns false when the sandbox was destroyed, or is ready in another pod
+ * @returns false if the sandbox is destroyed, or ready in another pod
  */
 export const adoptPod = (db: Queries, id: string, podUid: string) => hasRow(db.run(adopt, { id, podUid }))
 
@@ -132,8 +131,8 @@ const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
 )
 
 /**
- * Marks the sandbox ready. Billed time starts here.
- * @returns the row, or undefined when the sandbox was destroyed or has another pod
+ * Marks the sandbox as ready, which starts its billed time.
+ * @returns the row, or undefined if the sandbox is destroyed or has another pod
  */
 export const markReady = (db: Queries, id: string, podUid: string) => first(db.run(ready, { id, podUid }))
 
@@ -145,7 +144,6 @@ const assigned = statement<{ id: string }>()('warm pod is assigned', (db, { id }
     .where(sql<boolean>`timings -> 'assigned_ms' is null`),
 )
 
-/** Stores that its warm pod was assigned. */
 export const markAssigned = (db: Queries, id: string) => done(db.run(assigned, { id }))
 
 const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>
@@ -159,8 +157,8 @@ const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>
 )
 
 /**
- * Writes that something runs in its warm pod: from here on the pod's death is the sandbox's end.
- * @returns false when the sandbox has another pod by now, or none
+ * Marks the warm pod of a sandbox as used. From then on, the sandbox ends if the pod dies.
+ * @returns false if the sandbox has another pod or none
  */
 export const markUsed = (db: Queries, id: string, podUid: string) => hasRow(db.run(used, { id, podUid }))
 
@@ -185,9 +183,9 @@ const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { i
 )
 
 /**
- * Removes an unused warm pod from a sandbox, which then gets a new one and starts again. The time in its first pod
- * stays billed: it was already shown, and its month may be over.
- * @returns false when something has run, another worker did this, or the sandbox was destroyed
+ * Removes an unused warm pod from a sandbox, which then starts again in a new pod. The time in the first pod remains
+ * billed, because clients have seen it and its month may be over.
+ * @returns false if the pod was used or already removed, or the sandbox is destroyed
  */
 export const dropWarmPod = (db: Queries, id: string, podUid: string) =>
   hasRow(db.run(drop, { id, podUid, newName: podName(id) }))
@@ -201,7 +199,7 @@ const reaped = statement<{ id: string }>()('pod is gone', (db, { id }) =>
     .where('reaped_at', 'is', null),
 )
 
-/** The pod of a destroyed sandbox is gone. */
+/** Records that the pod of a destroyed sandbox is gone. */
 export const markReaped = (db: Queries, id: string) => done(db.run(reaped, { id }))
 
 const forget = statement<{ before: string; limit: number }>()('forget metadata', (db, { before, limit }) =>
@@ -220,14 +218,14 @@ const forget = statement<{ before: string; limit: number }>()('forget metadata',
     ),
 )
 
-/** The rest of a sandbox's row is kept to compute usage. @param of.before an id */
+/** Deletes only the metadata, because usage is computed from the rest of the row. @param of.before an id */
 export const forgetMetadata = (db: Queries, of: { before: string; limit: number }) => done(db.run(forget, of))
 
-/** A CTE for the statement that adds up their usage. */
+/** A CTE of the statement that adds their usage to the sums by day. */
 export const deleteSandboxes = (ids: string[]) => sql`(
   delete from sandbox where id = any(${ids}::text[])
   returning account_id, ready_at, destroyed_at, expires_at, first_ready_at, first_ended_at)`
 
-/** A CTE for the statement that deletes accounts. @param ids a query for their ids */
+/** A CTE of the statement that deletes accounts. @param ids a query for their ids */
 export const deleteSandboxesOf = (ids: RawBuilder<unknown>) =>
   sql<Record<string, never>>`(delete from sandbox where account_id in (${ids}))`

@@ -1,6 +1,6 @@
 /**
- * The table `sandbox`, the only truth about each. This file reads it, as does `sandbox-pods.ts` for workers, and only
- * `sandbox-writes.ts` writes to it.
+ * Queries of the table `sandbox`, the authoritative state of sandboxes. `sandbox-pods.ts` has those of workers.
+ * Only `sandbox-writes.ts` writes to it.
  */
 import { sql } from 'kysely'
 import type { ListedState } from '../contract/sandboxes.ts'
@@ -12,10 +12,9 @@ import { type Builder, first, hasRow, statement } from './statement.ts'
 
 export type { SandboxRow }
 
-/** All columns, as statements must name them. */
+/** All columns, because statements must list them. */
 export const sandboxColumns = Object.keys(Sandbox.meta.properties) as (keyof Tables['sandbox'])[]
 
-/** The seal context of a sandbox's environment. */
 export const envSealContext = (sandboxId: string) => `sandbox-env ${sandboxId}`
 
 export const podOf = (sandbox: Pick<SandboxRow, 'pod_name' | 'pod_uid'>) => ({
@@ -23,7 +22,7 @@ export const podOf = (sandbox: Pick<SandboxRow, 'pod_name' | 'pod_uid'>) => ({
   uid: sandbox.pod_uid ?? undefined,
 })
 
-/** When the start of its current pod began. */
+/** When its current pod was requested. */
 export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
   claim === 'replaced' && pod_since ? pod_since : created_at
 
@@ -48,7 +47,7 @@ const active = statement<{ accountId: string }>()('active sandboxes', (db, { acc
     .orderBy('expires_at'),
 )
 
-/** The active sandboxes of an account with the seconds until they expire, the next to expire first. */
+/** The active sandboxes of an account with the seconds until they expire, in the order of their expiry. */
 export const findActive = (db: Queries, accountId: string) => db.run(active, { accountId })
 
 const lockOneActive = statement<{ id: string; accountId: string }>()(
@@ -63,7 +62,7 @@ const lockOneActive = statement<{ id: string; accountId: string }>()(
       .forShare(),
 )
 
-/** Keeps it from ending until the transaction ends. Returns false when the account has no such active sandbox. */
+/** Keeps it active until the transaction ends. Returns false if the account has no such active sandbox. */
 export const lockActive = (transaction: Queries, of: { id: string; accountId: string }) =>
   hasRow(transaction.run(lockOneActive, of))
 
@@ -85,9 +84,9 @@ const shownColumns = [
   'timings',
 ] as const satisfies (keyof Tables['sandbox'])[]
 
-/** With the time billed over its whole life. */
+/** Includes the billed time of its whole lifetime. */
 export type ShownSandbox = Pick<SandboxRow, (typeof shownColumns)[number]> & { billed_ms: number }
-export type OwnSandbox = ShownSandbox & { now: Date }
+export type SandboxOfAccount = ShownSandbox & { now: Date }
 
 const selectShown = (db: Builder) =>
   db
@@ -103,10 +102,11 @@ const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, {
   selectShown(db).select('clock.now').where('id', '=', id).where('account_id', '=', accountId),
 )
 
-/** Returns undefined also for a sandbox of another account. */
-export const findOwnSandbox = (db: Queries, of: { id: string; accountId: string }) => first(db.run(own, of))
+/** Also returns undefined for a sandbox of another account. */
+export const findSandboxOfAccount = (db: Queries, of: { id: string; accountId: string }) =>
+  first(db.run(own, of))
 
-/** A statement for each state, so that each of them is served by an index. */
+/** One statement per state, so that each can use an index. */
 const listIn = (state: ListedState) => ({
   first: list(state, false),
   next: list(state, true),
@@ -127,7 +127,7 @@ const list = (state: ListedState, isNext: boolean) =>
 const lists = { active: listIn('active'), destroyed: listIn('destroyed'), all: listIn('all') }
 
 /** Newest first. */
-export const listOwnSandboxes = (
+export const listSandboxesOfAccount = (
   db: Queries,
   accountId: string,
   { state, before, limit }: Page & { state: ListedState },

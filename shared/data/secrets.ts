@@ -1,4 +1,4 @@
-/** The table `secret`. Only this file writes to it; a trigger deletes a sandbox's own when that ends. */
+/** The table `secret`. Only this file writes to it, and a trigger deletes the secrets of an ended sandbox. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { RowOf } from './entities/row.ts'
@@ -8,7 +8,6 @@ import { hasRow, only, statement } from './statement.ts'
 
 type Row = RowOf<typeof Secret>
 
-/** The seal context of a secret's value. */
 export const secretSealContext = (secretId: string) => `secret ${secretId}`
 
 /** Without the value, which only workers can open. */
@@ -67,7 +66,7 @@ const ofSandbox = statement<{ accountId: string; sandboxId: string }>()(
       .orderBy('sandbox_id', (order) => order.asc().nullsFirst()),
 )
 
-/** The secrets for a command in a sandbox: the account's, then the sandbox's own, which take precedence. */
+/** The secrets for a command: those of the account, then those of the sandbox, which take precedence. */
 export const readSecretsOf = (db: Queries, of: { accountId: string; sandboxId: string }) =>
   db.run(ofSandbox, of)
 
@@ -95,5 +94,4 @@ const sums = statement<{ accountId: string }>()('size of secrets', (db, { accoun
     .where('account_id', '=', accountId),
 )
 
-/** How many an account has, and their bytes in an environment. */
 export const measureSecrets = (db: Queries, accountId: string) => only(db.run(sums, { accountId }))

@@ -1,11 +1,11 @@
-/** Pieces of SQL that several statements use. */
+/** SQL fragments that several statements share. */
 import { expressionBuilder, type RawBuilder, sql } from 'kysely'
 import type { Tables } from './entities/index.ts'
 
-/** The one clock. It is read when the statement reaches it, for example after a lock. */
+/** The clock of the system. It is evaluated during the statement, for example after waiting for a lock. */
 export const now = sql<Date>`sandlot_now()`
 
-/** PostgreSQL reads a volatile function for every row, and then cannot use an index. A subquery is read once. */
+/** PostgreSQL evaluates a volatile function for every row and cannot use an index for it, but a subquery only once. */
 export const nowOnce = sql<Date>`(select sandlot_now())`
 
 /** The UTC day of {@link nowOnce}, as a `date`. */
@@ -13,7 +13,7 @@ export const todayOnce = sql<string>`(${nowOnce} at time zone 'UTC')::date`
 
 const listed = expressionBuilder<Tables, 'api_key' | 'exec' | 'secret'>()
 
-/** Of a list, newest first. */
+/** A page of a list, newest first. */
 export interface Page {
   /** The id that the previous page ended with; null for the first page. */
   before: string | null
@@ -23,7 +23,7 @@ export interface Page {
 export const isOlder = (before: Page['before']) =>
   listed.or([sql<boolean>`${before}::text is null`, listed('id', '<', before)])
 
-/** Milliseconds that a row is billed within [since, until), including a warm pod that died unused before its own. */
+/** Billed milliseconds of a row within [since, until), including those in a replaced warm pod. */
 export const billedMs = (since: RawBuilder<Date>, until: RawBuilder<Date>): RawBuilder<number> =>
   sql<number>`(billed_ms(ready_at, destroyed_at, expires_at, ${since}, ${until}) +
     billed_ms(first_ready_at, first_ended_at, expires_at, ${since}, ${until}))`

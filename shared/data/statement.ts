@@ -1,6 +1,6 @@
 /**
- * Typed statements. Kysely builds each from the entities, so a wrong column, a forgotten value or a changed type does not
- * compile. It is built once, with markers in place of its values, and runs under its name: each connection plans it once.
+ * Typed statements. Kysely builds them from the entities, so a wrong column, a missing value or a changed type does not
+ * compile. Each is built once, with markers for its values, and prepared under its name once per connection.
  */
 import {
   type CompiledQuery,
@@ -14,7 +14,7 @@ import type { Tables } from './entities/index.ts'
 
 export type Builder = Kysely<Tables>
 
-/** Takes `Values`, and gives rows of type `Row`. */
+/** Takes `Values` and returns rows of type `Row`. */
 export interface Statement<Values, Row> {
   readonly name: string
   compile(builder: Builder): Compiled<Values, Row>
@@ -31,7 +31,6 @@ interface Buildable<Row> {
   compile(executor: QueryExecutorProvider): CompiledQuery<Row>
 }
 
-/** Stands for a value until the statement runs. */
 class Marker {
   readonly name: string
 
@@ -41,10 +40,10 @@ class Marker {
 }
 
 /**
- * Makes a statement, as in `statement<{ id: string }>()('sandbox by id', (db, { id }) => db.selectFrom('sandbox')…)`.
- * It names its columns, because a plan for `selectAll` fails after a migration adds one. It sees only markers of its
- * values, so it can use them only in SQL.
- * @param name unique among all statements, because PostgreSQL caches its plan under it
+ * Defines a statement, as in `statement<{ id: string }>()('sandbox by id', (db, { id }) => db.selectFrom('sandbox')…)`.
+ * It must list its columns, because a prepared `select *` fails after a migration adds one. `build` receives markers
+ * instead of values, and can use them only in SQL.
+ * @param name unique among all statements, because PostgreSQL caches the plan under it
  */
 export const statement =
   <Values = Record<never, never>>() =>
@@ -64,8 +63,8 @@ export const statement =
 const markers: unknown = new Proxy({}, { get: (_, name) => new Marker(String(name)) })
 
 /**
- * Writes constants into the text: with a parameter in its place, PostgreSQL cannot tell whether `status = 'running'`
- * matches a partial index.
+ * Inlines constants. With a parameter instead, PostgreSQL could not prove that `status = 'running'` matches a partial
+ * index.
  */
 class ConstantsInText extends OperationNodeTransformer implements KyselyPlugin {
   transformQuery: KyselyPlugin['transformQuery'] = ({ node, queryId }) => this.transformNode(node, queryId)
@@ -89,11 +88,10 @@ function compile<Values, Row>(built: Buildable<Row>, builder: Builder): Compiled
 /** The row of a statement that returns at most one. */
 export const first = async <Row>(rows: Promise<Row[]>): Promise<Row | undefined> => (await rows)[0]
 
-/** The row of a statement that always returns one. */
+/** The row of a statement that always returns exactly one. */
 export const only = async <Row>(rows: Promise<Row[]>): Promise<Row> => (await rows)[0]!
 
-/** Whether a statement found its row. */
 export const hasRow = async (rows: Promise<unknown[]>): Promise<boolean> => (await rows).length > 0
 
-/** For a statement without rows. */
+/** Awaits a statement without rows. */
 export const done = async (rows: Promise<unknown[]>): Promise<void> => void (await rows)

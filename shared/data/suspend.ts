@@ -1,26 +1,26 @@
-/** Suspends an account: its sandboxes end, and its keys and logins are refused. */
+/** Suspends an account, which ends its sandboxes and disables its keys and logins. */
 import { lockAccount, markSuspended } from './accounts.ts'
 import type { Transactions } from './database.ts'
-import { endSandbox } from './sandbox-writes.ts'
+import { markDestroyed } from './sandbox-writes.ts'
 import { findActive } from './sandboxes.ts'
 
 /**
- * May be repeated.
- * @param forGood also marks it as deleted: the workers' sweep removes it once its last pod is gone
- * @returns the sandboxes that it ended; their pods go with the next sweep
+ * Idempotent.
+ * @param isDeleted also marks it as deleted: the reconciler removes it once its last pod is gone
+ * @returns the ids of the ended sandboxes, whose pods the reconciler deletes
  */
 export async function suspend(
   db: Transactions,
   accountId: string,
-  { forGood = false }: { forGood?: boolean } = {},
+  { isDeleted = false }: { isDeleted?: boolean } = {},
 ): Promise<string[]> {
   return await db.transaction(async (transaction) => {
     // Admission locks this row too, so no sandbox is admitted after this.
     await lockAccount(transaction, accountId)
-    await markSuspended(transaction, accountId, forGood)
+    await markSuspended(transaction, accountId, isDeleted)
     const active = await findActive(transaction, accountId)
     const ended: string[] = []
-    for (const { id } of active) if (await endSandbox(transaction, id, 'suspended')) ended.push(id)
+    for (const { id } of active) if (await markDestroyed(transaction, id, 'suspended')) ended.push(id)
     return ended
   })
 }

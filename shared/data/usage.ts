@@ -17,7 +17,7 @@ const billedSince = sql<Date>`coalesce(first_ready_at, ready_at)`
 
 interface Month {
   accountId: string
-  /** Counts up to this time instead of now. */
+  /** Counts until this time instead of now. */
   asOf: Date | null
   /** In UTC, such as 2026-11; null for the month of `asOf`. */
   month: string | null
@@ -33,9 +33,9 @@ export interface UsageOfMonth {
   month_end: Date
 }
 
-const bounds = ({ asOf, month }: Month) => sql`
+const periodOf = ({ asOf, month }: Month) => sql`
   clock as materialized (select coalesce(${asOf}::timestamptz, ${now}) as now),
-  bounds as (
+  period as (
     select now, to_char(since, 'YYYY-MM') as month, since at time zone 'UTC' as since,
            (since + interval '1 month') at time zone 'UTC' as until
       from clock,
@@ -53,10 +53,10 @@ const inMonth = ({ accountId }: Month) =>
 const ofMonth = statement<Month>()(
   'usage',
   (_, it) => sql<UsageOfMonth>`
-  with ${bounds(it)}
+  with ${periodOf(it)}
   select month, now, until as month_end,
          ((select coalesce(sum(${billed}), 0) from sandbox where ${inMonth(it)}) + ${folded(it)})::bigint as milliseconds
-    from bounds`,
+    from period`,
 )
 
 /** @param month in UTC, such as 2026-11; the current one if absent */
@@ -73,7 +73,7 @@ export interface SandboxUsage {
 }
 
 interface UsagePage extends Page {
-  /** Counts up to this time instead of now, so that the pages of a list add up. */
+  /** Counts until this time instead of now, so that the pages of a list are consistent. */
   asOf: Date | null
 }
 
@@ -82,13 +82,13 @@ type OnPage<T> = { [K in keyof T]: T[K] | null }
 const bySandbox = statement<Month & UsagePage>()(
   'usage by sandbox',
   (_, it) => sql<Omit<UsageOfMonth, 'milliseconds'> & { used: number } & OnPage<SandboxUsage>>`
-  with ${bounds(it)},
+  with ${periodOf(it)},
        billed as materialized (
          select id, name, created_at, ${billedSince} as ready_at, destroyed_at, ${billed} as milliseconds
-           from sandbox, bounds where ${inMonth(it)})
+           from sandbox, period where ${inMonth(it)})
   select month, now, until as month_end,
          ((select coalesce(sum(milliseconds), 0) from billed) + ${folded(it)})::bigint as used, page.*
-    from bounds
+    from period
     left join lateral (
       select * from billed
        where milliseconds > 0 and (${it.before}::text is null or id < ${it.before})
@@ -97,8 +97,8 @@ const bySandbox = statement<Month & UsagePage>()(
 )
 
 /**
- * The month's usage with its sandboxes, newest first, all as of one moment and in one statement. Of sandboxes that ended
- * long ago only the sum is left.
+ * The month's usage with its sandboxes, newest first. One statement reads all of it, as of one moment. Sandboxes that
+ * ended long ago count only in the sum.
  */
 export async function readUsageBySandbox(
   db: Queries,
@@ -137,7 +137,7 @@ const ofAccounts = statement()(
     from account, clock order by id`,
 )
 
-/** All accounts, the oldest first, with their active sandboxes and what they used this month. */
+/** All accounts, oldest first, with the number of their active sandboxes and their usage of this month. */
 export const listAccountsWithUsage = (db: Queries) => db.run(ofAccounts)
 
 const toFold = statement<{ before: string; limit: number }>()('sandboxes to fold', (db, { before, limit }) =>
@@ -167,8 +167,8 @@ const fold = statement<{ ids: string[] }>()(
 )
 
 /**
- * Adds the usage of sandboxes that ended long ago to sums by day, and deletes their rows, both in one statement.
- * @param of.before an id; `limit` is how many it folds at most
+ * Adds the usage of sandboxes that ended long ago to the sums by day, and deletes their rows, in one statement.
+ * @param of.before an id; `limit` is the maximum number of rows
  */
 export async function foldSandboxes(db: Queries, of: { before: string; limit: number }): Promise<void> {
   const past = await db.run(toFold, of)

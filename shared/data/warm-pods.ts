@@ -1,4 +1,4 @@
-/** The table `warm_pod`. The process that deletes a row owns its pod: a create, for its sandbox, or a worker, to delete it. */
+/** The table `warm_pod`. Deleting a row claims its pod, for a sandbox or for the worker that deletes the pod. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { WarmPodRow } from './entities/warm-pod.ts'
@@ -9,7 +9,7 @@ export type { WarmPodRow }
 
 const columns = ['name', 'image', 'fingerprint', 'born_at', 'ends_at', 'ready_at', 'uid'] as const
 
-/** Milliseconds. No older warm pod is claimed: images and nodes change. */
+/** Milliseconds. Older warm pods are not claimed, because images and nodes change. */
 export const warmPodMs = 60 * 60_000
 
 const all = statement()('warm pods', (db) => db.selectFrom('warm_pod').select(columns).orderBy('born_at'))
@@ -47,14 +47,14 @@ const markReady = statement<{ name: string; uid: string }>()('warm pod is ready'
     .returning('name'),
 )
 
-/** From now on, the pod can be claimed. Returns false when its row is gone. */
+/** Makes the pod claimable. Returns false if its row does not exist. */
 export const markWarm = (db: Queries, name: string, uid: string) => hasRow(db.run(markReady, { name, uid }))
 
 const remove = statement<{ name: string }>()('remove warm pod', (db, { name }) =>
   db.deleteFrom('warm_pod').where('name', '=', name).returning('name'),
 )
 
-/** Returns whether this call deleted the row. Then the caller must delete the pod. */
+/** Returns whether this call deleted the row. If so, the caller must delete the pod. */
 export const removeWarmPod = (db: Queries, name: string) => hasRow(db.run(remove, { name }))
 
 const claim = statement<{ image: string; at: Date; until: Date }>()(
@@ -83,8 +83,8 @@ const claim = statement<{ image: string; at: Date; until: Date }>()(
 )
 
 /**
- * Takes the oldest ready warm pod that lives until the sandbox expires. A failed transaction leaves it in the pool.
- * Concurrent claims skip each other's locked rows, so no pod is claimed twice.
+ * Claims the oldest ready warm pod that lives until the sandbox expires. A rollback leaves it in the pool. Concurrent
+ * claims skip each other's locked rows, so no pod is claimed twice.
  */
 export const claimWarmPod = (transaction: Queries, wanted: { image: string; at: Date; until: Date }) =>
   first(transaction.run(claim, wanted))

@@ -1,4 +1,4 @@
-/** Calls `load` at most once in `ms` milliseconds; all callers in between share its result. A failure is not kept. */
+/** Caches the result of `load` for `ms` milliseconds. Concurrent callers share it, and failures are not cached. */
 export function cacheFor<T>(ms: number, load: () => Promise<T>): () => Promise<T> {
   let last: { result: Promise<T>; at: number } | undefined
   return () => {

@@ -1,4 +1,4 @@
-/** Binary search: the first index below `count` for which `holds`, as it does for all later ones, or `count`. */
+/** Binary search for the first index below `count` from which on `holds` is true. Returns `count` if there is none. */
 export function firstIndex(count: number, holds: (index: number) => boolean): number {
   let [low, high] = [0, count]
   while (low < high) {

@@ -1,4 +1,4 @@
-/** Collects chunks of any size in one buffer of at most twice their size. */
+/** Collects chunks in one buffer that is up to twice as large as its content. */
 export class GrowingBuffer {
   length = 0
   private readonly maxBytes: number
@@ -8,7 +8,7 @@ export class GrowingBuffer {
     this.maxBytes = maxBytes
   }
 
-  /** Returns how many bytes of the chunk there was room for. */
+  /** Returns the number of bytes of the chunk that fit. */
   push(chunk: Uint8Array): number {
     const taken = Math.min(chunk.length, this.maxBytes - this.length)
     if (this.length + taken > this.buffer.length) this.grow(this.length + taken)

@@ -1,44 +1,44 @@
-/** Runs work one at a time, or a few at a time, for each key. */
+/** Concurrency limits by key. */
 
-interface Line {
+interface Queue {
   running: number
   waiting: Set<() => void>
 }
 
 /**
- * Limits how many pieces of work with the same key run at the same time. The others wait in order of arrival.
- * @param waitMs milliseconds that a piece of work may wait; by default no limit
- * @returns a function that runs work with a key. It throws when the wait takes too long
+ * Limits how many calls with the same key run concurrently. The others wait in order of arrival.
+ * @param waitMs milliseconds that a call may wait; by default no limit
+ * @returns a function that runs work with a key, and throws if the wait takes too long
  */
-export function limitByKey(atOnce = 1, waitMs?: number) {
-  const lines = new Map<string, Line>()
-  const turn = ({ waiting }: Line) =>
+export function limitByKey(maxRunning = 1, waitMs?: number) {
+  const queues = new Map<string, Queue>()
+  const wait = ({ waiting }: Queue) =>
     new Promise<void>((resolve, reject) => {
       const begin = () => {
         clearTimeout(timer)
         resolve()
       }
-      const giveUp = () => {
+      const expire = () => {
         waiting.delete(begin)
         reject(new Error('timeout exceeded while other work of the same key runs'))
       }
-      const timer = waitMs === undefined ? undefined : setTimeout(giveUp, waitMs)
+      const timer = waitMs === undefined ? undefined : setTimeout(expire, waitMs)
       waiting.add(begin)
     })
   return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
-    const line = lines.get(key) ?? { running: 0, waiting: new Set() }
-    lines.set(key, line)
-    if (line.running < atOnce) line.running++
-    else await turn(line)
+    const queue = queues.get(key) ?? { running: 0, waiting: new Set() }
+    queues.set(key, queue)
+    if (queue.running < maxRunning) queue.running++
+    else await wait(queue)
     try {
       return await work()
     } finally {
-      // The next one starts before a new one can take its place.
-      const [next] = line.waiting
+      // Starts the next one immediately, so that a new call cannot overtake it.
+      const [next] = queue.waiting
       if (next) {
-        line.waiting.delete(next)
+        queue.waiting.delete(next)
         next()
-      } else if (--line.running === 0) lines.delete(key)
+      } else if (--queue.running === 0) queues.delete(key)
     }
   }
 }

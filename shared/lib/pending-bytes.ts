@@ -1,7 +1,7 @@
 /** Smaller messages are copied: a view would keep the whole read of its socket in memory, up to 16 KiB with TLS. */
 const smallBytes = 16 * 1024
 
-/** A queue of bytes in which small messages are joined, so that a waiting byte does not cost a separate object. */
+/** A queue of bytes that joins small messages, so that a pending byte does not need its own object. */
 export class PendingBytes {
   length = 0
   private readonly blocks: Buffer[] = []
@@ -19,7 +19,6 @@ export class PendingBytes {
     small.filled += bytes.copy(small.block, small.filled)
   }
 
-  /** Takes the oldest block out of the queue. */
   shift(): Buffer | undefined {
     if (this.blocks.length === 0) this.closeSmall()
     const block = this.blocks.shift()

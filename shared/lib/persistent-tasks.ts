@@ -1,4 +1,4 @@
-/** Runs tasks again and again, each until it succeeds. */
+/** Repeats each task until it succeeds. */
 export class PersistentTasks {
   private readonly pending = new Set<Promise<unknown>>()
   private readonly retryMs: number
@@ -10,14 +10,13 @@ export class PersistentTasks {
     this.onError = onError
   }
 
-  /** Returns the result of the first try that succeeds. It never settles if none does before {@link close}. */
+  /** Returns the result of the first successful attempt. Never settles if none succeeds before {@link close}. */
   async run<T>(name: string, task: () => Promise<T>): Promise<T> {
     const running = this.repeat(name, task)
     this.pending.add(running)
     return await running.finally(() => this.pending.delete(running))
   }
 
-  /** Resolves when no task is left. */
   async idle(): Promise<void> {
     while (this.pending.size > 0) await Promise.all(this.pending)
   }

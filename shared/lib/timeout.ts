@@ -2,9 +2,9 @@
 import { addAbortListener } from 'node:events'
 
 /**
- * Waits for work, at most `ms` milliseconds. A negative time counts as 0.
- * @param late returns or throws in place of work that takes longer; without it the result is undefined
- * @throws what the work throws within that time
+ * Waits for work for up to `ms` milliseconds. A negative time counts as 0.
+ * @param late returns the result or throws after a timeout; without it, the result is undefined
+ * @throws the error of the work
  */
 export async function withTimeout<T, L = undefined>(
   ms: number,
@@ -22,7 +22,7 @@ export async function withTimeout<T, L = undefined>(
 
 /**
  * Waits for work until the signal aborts.
- * @throws the signal's reason once it aborts; the work's later result is ignored
+ * @throws the reason of the signal when it aborts; the later result of the work is ignored
  */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()

@@ -1,19 +1,19 @@
-/** Token buckets that one process counts by itself: one per owner, refilled steadily. */
+/** Token buckets by owner, which are local to this process. */
 
-/** With more owners than this, the one that took tokens the longest ago starts with a full bucket. */
+/** The least recently used bucket is dropped above this number, so its owner starts with a full one. */
 const maxOwners = 10_000
-/** Thousandths of a token are counted: a millisecond earns as many of them as the rate has tokens per second. */
+/** The unit is a thousandth of a token, so that a millisecond adds `perSecond` units. */
 const token = 1_000
 
 interface Bucket {
-  /** Thousandths of a token by which the bucket is not full. */
+  /** Thousandths of a token that are missing to a full bucket. */
   missing: number
   at: number
 }
 
 interface Rate {
   perSecond: number
-  /** Tokens of a full bucket, which an owner may spend immediately after a pause. */
+  /** The tokens of a full bucket. */
   burst: number
 }
 
@@ -28,7 +28,7 @@ export class TokenBuckets {
     this.now = now
   }
 
-  /** Takes one token. Returns the whole tokens left, or the milliseconds until there is one; then it takes none. */
+  /** Takes one token and returns how many remain, or returns the milliseconds until one is available. */
   take(owner: string): { remaining: number } | { waitMs: number } {
     const { burst, perSecond } = this.rate
     const bucket = this.refilled(owner)
@@ -39,8 +39,8 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes tokens, also beyond the last one. A negative number gives tokens back.
-   * Returns the milliseconds until the owner has paid its debt, or 0.
+   * Takes tokens, even if the bucket becomes negative. A negative number returns tokens.
+   * @returns the milliseconds until the bucket is no longer negative, or 0
    */
   spend(owner: string, tokens: number): number {
     const { burst, perSecond } = this.rate
@@ -55,7 +55,7 @@ export class TokenBuckets {
     const bucket = buckets.get(owner) ?? { missing: 0, at }
     bucket.missing = Math.max(0, bucket.missing - (at - bucket.at) * rate.perSecond)
     bucket.at = at
-    // Deleted first, because a map keeps the order of insertion.
+    // A map iterates in insertion order, so deleting first makes this bucket the most recently used one.
     buckets.delete(owner)
     if (buckets.size >= maxOwners) buckets.delete(buckets.keys().next().value!)
     buckets.set(owner, bucket)

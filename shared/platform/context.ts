@@ -1,9 +1,9 @@
-/** The context of a process: opened once at its start, and passed to everything else as one argument. */
+/** The context of a process, which is opened at its start and passed to all other code as one argument. */
 import type { Redis } from 'ioredis'
 import { openDatabase } from '../data/database.ts'
 import { openQueue } from './jobs.ts'
-import { Ledger } from './ledger.ts'
 import { type Logger, openLog } from './log.ts'
+import { MemoryBudget } from './memory-budget.ts'
 import { openMetrics } from './metrics.ts'
 import { Notifications } from './notify.ts'
 import { connectRedis, wrongEvictionPolicy } from './redis.ts'
@@ -15,24 +15,24 @@ export type Context = ReturnType<typeof openContext>
 /** Connects lazily: PostgreSQL and Redis may become available later. */
 export function openContext(role: 'api' | 'worker', settings: Settings) {
   const log = openLog(role, settings.logLevel)
-  const redis = connectRedis(settings.redisUrl, 'impatient', log)
-  const subscriber = connectRedis(settings.redisUrl, 'patient', log)
-  const ledger = new Ledger(settings.memory, log)
+  const redis = connectRedis(settings.redisUrl, 'fail-fast', log)
+  const subscriber = connectRedis(settings.redisUrl, 'retry', log)
+  const memoryBudget = new MemoryBudget(settings.memory, log)
   const db = openDatabase(settings.databaseUrl)
   const jobs = openQueue(redis)
   const endWatch = watchEvictionPolicy(redis, log)
   return {
     settings,
     log,
-    metrics: openMetrics(role, ledger),
-    ledger,
+    metrics: openMetrics(role, memoryBudget),
+    memoryBudget,
     db,
-    /** Fails immediately while Redis is unavailable. */
+    /** Its commands fail immediately while Redis is unavailable. */
     redis,
     jobs,
     notifications: new Notifications(subscriber),
     sealer: makeSealer(settings.secretsPublicKey),
-    lines: makeBox(settings.callsKeys),
+    lines: makeBox(settings.rpcKeys),
     async close(): Promise<void> {
       endWatch()
       await jobs.close().catch(() => {})
@@ -43,31 +43,31 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
   }
 }
 
-/** Milliseconds. The policy may be changed while Redis runs. */
-const lookEveryMs = 10_000
-/** The exit code for wrong settings, with which a restart would not help. */
-const wrongSettings = 2
+/** Milliseconds. The policy can be changed while Redis is running. */
+const checkEveryMs = 10_000
+/** The exit code for wrong settings, which a restart would not fix. */
+const wrongSettingsCode = 2
 
 /**
- * Ends the process if the first Redis that it reaches may evict jobs. Later, that is logged and shown by /readyz,
- * because the reconciler replaces lost jobs.
+ * Exits if Redis may evict jobs at the first connection. Later, the problem is only logged and shown by /readyz,
+ * because the reconciler does the work of lost jobs.
  * @returns a function that stops watching
  */
 function watchEvictionPolicy(redis: Redis, log: Logger): () => void {
-  let before: string | undefined
+  let lastProblem: string | undefined
   let isFirst = true
-  const look = async () => {
+  const checkPolicy = async () => {
     if (redis.status !== 'ready') return
-    const wrong = await wrongEvictionPolicy(redis)
-    if (wrong && isFirst) {
-      log.fatal(wrong)
-      process.exit(wrongSettings)
+    const problem = await wrongEvictionPolicy(redis)
+    if (problem && isFirst) {
+      log.fatal(problem)
+      process.exit(wrongSettingsCode)
     }
     isFirst = false
-    if (wrong && wrong !== before) log.error(wrong)
-    before = wrong
+    if (problem && problem !== lastProblem) log.error(problem)
+    lastProblem = problem
   }
-  redis.on('ready', look)
-  const timer = setInterval(look, lookEveryMs).unref()
+  redis.on('ready', checkPolicy)
+  const timer = setInterval(checkPolicy, checkEveryMs).unref()
   return () => clearInterval(timer)
 }

@@ -1,7 +1,7 @@
 /**
- * Every job: its name and arguments, for the API that adds it and the workers that do it. The row in PostgreSQL is the
- * truth, and jobs only make things fast. So any of them may run twice, late or never. BullMQ makes the ids, so that no
- * kept job swallows a new one.
+ * The jobs with their arguments, for the API, which adds them, and the workers, which run them. The row in PostgreSQL
+ * is authoritative and jobs only reduce latency, so any job may run twice, late or never. BullMQ generates the ids,
+ * because it ignores a new job with the id of a kept one.
  */
 import { type JobsOptions, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -10,7 +10,7 @@ import { unavailable } from './problem.ts'
 export interface Jobs {
   /** Creates the pod of an admitted sandbox. */
   createPod: { sandboxId: string; requestId: string }
-  /** Labels and limits a claimed warm pod for its sandbox. */
+  /** Labels a claimed warm pod and sets its deadline. */
   assignPod: { sandboxId: string; requestId: string }
   /** Deletes the pod of a destroyed sandbox. */
   deletePod: { sandboxId: string; requestId: string }
@@ -30,20 +30,20 @@ const options: JobsOptions = {
 }
 
 export interface JobQueue {
-  /** @param delayMs from now; the job may start some milliseconds later, never earlier */
+  /** @param delayMs from now; the job may start slightly later, but never earlier */
   add<N extends JobName>(name: N, args: Jobs[N], delayMs?: number): Promise<void>
-  /** How many jobs wait, run, are delayed or have failed. */
+  /** The number of waiting, active, delayed and failed jobs. */
   depth(): Promise<Record<string, number>>
   close(): Promise<void>
 }
 
-/** @param redis fails immediately while Redis is unavailable, and so does every method here */
+/** @param redis fails immediately while Redis is unavailable, as do all methods of the queue */
 export function openQueue(redis: Redis): JobQueue {
   let opening: Promise<Queue> | undefined
-  // Opened at the first use, and again after a failure: BullMQ asks for Redis' version once, and a queue for which that
-  // failed stays broken for good.
+  // Opened at the first use, and again after a failure, because BullMQ queries the version of Redis only once, and a
+  // queue stays unusable if that query fails.
   const open = async () => {
-    if (!opening && redis.status !== 'ready') throw unavailable('Redis is away. Try again.')
+    if (!opening && redis.status !== 'ready') throw unavailable('Redis is unavailable. Try again.')
     opening ??= openReady(redis).catch((error) => {
       opening = undefined
       throw error
@@ -66,7 +66,7 @@ async function openReady(redis: Redis): Promise<Queue> {
     prefix: queuePrefix,
     defaultJobOptions: options,
   })
-  // The connection logs its own outages. Without a listener an error would end the process.
+  // The connection logs its own outages. Without a listener, an error would end the process.
   queue.on('error', () => {})
   await queue.waitUntilReady()
   return queue

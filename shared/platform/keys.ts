@@ -1,29 +1,29 @@
-/** Each kind of process gets only the keys that it needs, so an attacker in one does not have all of them. */
-import { callsKeyOf, publicKeyOf } from './seal.ts'
+/** Each kind of process receives only the keys that it needs, so that a compromised process does not reveal all. */
+import { publicKeyOf, rpcKeyOf } from './seal.ts'
 
-/** As in the environment: SECRETS_KEY and CALLS_KEY may be comma-separated lists; the first is used. */
+/** As in the environment. SECRETS_KEY and RPC_KEY may be comma-separated lists, whose first key is used. */
 export interface Keys {
   JWT_SECRET: string
   SECRETS_KEY: string
-  CALLS_KEY?: string | undefined
+  RPC_KEY?: string | undefined
 }
 
-/** Keys that the API gets instead of SECRETS_KEY. */
-export function keysOfApi({ SECRETS_KEY, CALLS_KEY }: Pick<Keys, 'SECRETS_KEY' | 'CALLS_KEY'>) {
+/** The keys that the API receives instead of SECRETS_KEY. */
+export function keysOfApi({ SECRETS_KEY, RPC_KEY }: Pick<Keys, 'SECRETS_KEY' | 'RPC_KEY'>) {
   const secrets = SECRETS_KEY.split(',')
     .map((text) => text.trim())
     .filter((text) => text !== '')
   if (secrets.length === 0) throw new Error('SECRETS_KEY is empty')
   return {
     SECRETS_PUBLIC_KEY: publicKeyOf(secrets[0]!),
-    CALLS_KEY: CALLS_KEY ?? secrets.map(callsKeyOf).join(','),
+    RPC_KEY: RPC_KEY ?? secrets.map(rpcKeyOf).join(','),
   }
 }
 
-/** By the names of the settings; undefined for a key that the process must not have. */
+/** Returns the keys by the names of their settings; undefined for a key that the process must not have. */
 export function keysFor(kind: 'api' | 'worker', keys: Keys): Record<string, string | undefined> {
-  const { CALLS_KEY, SECRETS_PUBLIC_KEY } = keysOfApi(keys)
+  const { RPC_KEY, SECRETS_PUBLIC_KEY } = keysOfApi(keys)
   return kind === 'api'
-    ? { JWT_SECRET: keys.JWT_SECRET, CALLS_KEY, SECRETS_PUBLIC_KEY, SECRETS_KEY: undefined }
-    : { JWT_SECRET: undefined, CALLS_KEY, SECRETS_PUBLIC_KEY: undefined, SECRETS_KEY: keys.SECRETS_KEY }
+    ? { JWT_SECRET: keys.JWT_SECRET, RPC_KEY, SECRETS_PUBLIC_KEY, SECRETS_KEY: undefined }
+    : { JWT_SECRET: undefined, RPC_KEY, SECRETS_PUBLIC_KEY: undefined, SECRETS_KEY: keys.SECRETS_KEY }
 }

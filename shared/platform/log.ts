@@ -1,6 +1,6 @@
 /**
- * Structured logs. Nothing of a command, an environment or a credential is ever logged: callers pass ids and figures,
- * and the route's pattern instead of a URL.
+ * Structured logs. Commands, environments and credentials are never logged. Callers pass ids and numbers, and the
+ * pattern of a route instead of a URL.
  */
 import { type Logger as PinoLogger, pino } from 'pino'
 
@@ -13,12 +13,12 @@ export function openLog(role: string, level: string): Logger {
     formatters: { level: (label) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
     serializers: { err: describeError },
-    // A last line of defence: no caller passes these.
+    // Defence in depth: no caller passes these.
     redact: ['authorization', 'password', 'env', 'stdin', 'command'].flatMap((name) => [name, `*.${name}`]),
   })
 }
 
-/** Database drivers attach parameters to errors, so only known fields are logged. */
+/** Logs only known fields, because database drivers attach parameters to errors. */
 function describeError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) }
   const { code, sqlState } = error as { code?: unknown; sqlState?: unknown }

@@ -1,6 +1,6 @@
-/** The metrics for Prometheus, of API and workers. */
+/** The Prometheus metrics of API and workers. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { heldKinds, type Ledger } from './ledger.ts'
+import { type MemoryBudget, memoryKinds } from './memory-budget.ts'
 
 export type Metrics = ReturnType<typeof openMetrics>
 
@@ -8,7 +8,7 @@ export type Metrics = ReturnType<typeof openMetrics>
 const fast = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const slow = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 
-export function openMetrics(role: string, held?: Pick<Ledger, 'sums'>) {
+export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
   const registry = new Registry()
   registry.setDefaultLabels({ role })
   collectDefaultMetrics({ register: registry })
@@ -19,72 +19,74 @@ export function openMetrics(role: string, held?: Pick<Ledger, 'sums'>) {
     new Gauge({ name, help, labelNames, registers })
   const histogram = <L extends string>(name: string, help: string, labelNames: L[], buckets: number[]) =>
     new Histogram({ name, help, labelNames, buckets, registers })
-  const execs = histogram('sandlot_exec_seconds', 'Commands by how they ended', ['status'], fast)
-  const sweeps = counter('sandlot_sweep_actions_total', 'What the sweep had to mend, by action', ['action'])
-  // An alert sees the first one only as a rise from 0.
+  const execs = histogram('sandlot_exec_seconds', 'Duration of commands, by final status', ['status'], fast)
+  const reconcileActions = counter(
+    'sandlot_reconcile_actions_total',
+    'Repairs by the reconciler, by action',
+    ['action'],
+  )
+  // Alerts on increase() detect the first event only if the series starts at 0.
   if (role === 'worker') {
     execs.zero({ status: 'lost' })
-    sweeps.inc({ action: 'end orphan' }, 0)
+    reconcileActions.inc({ action: 'end orphan' }, 0)
   }
   return {
     registry,
     requests: histogram(
       'sandlot_http_request_seconds',
-      'Requests by route, method and status',
+      'Duration of requests, by route, method and status',
       ['route', 'method', 'status'],
       fast,
     ),
-    refusals: counter('sandlot_refusals_total', 'Requests refused, by error code', ['code']),
+    refusals: counter('sandlot_refusals_total', 'Refused requests, by error code', ['code']),
     creates: histogram(
       'sandlot_create_seconds',
-      'From admission to the first command that could run, by outcome',
+      'Time from admission until commands can run, by outcome',
       ['outcome'],
       slow,
     ),
     execs,
     slots: counter(
       'sandlot_slots_total',
-      'Commands by whether an open slot waited for them (warm) or not (cold); only where starting is slow',
+      'Commands that found an open slot (warm) or not (cold), with drivers that start processes slowly',
       ['outcome'],
     ),
-    slotsWaiting: gauge('sandlot_slots_waiting', 'Open slots that wait for a command', []),
+    slotsWaiting: gauge('sandlot_slots_waiting', 'Open slots without a command', []),
     poolClaims: counter(
       'sandlot_pool_claims_total',
-      'Creates of images that have a pool: claimed a warm pod, or missed because none was ready',
+      'Creates of images with a warm pool: claimed a pod, or missed because none was ready',
       ['image', 'outcome'],
     ),
-    poolPods: gauge('sandlot_pool_pods', 'Warm pods by state; wanted is what the pool is to have', [
+    poolPods: gauge('sandlot_pool_pods', 'Warm pods, by state; wanted is the target size', [
       'image',
       'state',
     ]),
     poolRefill: histogram(
       'sandlot_pool_refill_seconds',
-      'From the decision to start a warm pod until it can be claimed',
+      'Time from the decision to start a warm pod until it can be claimed',
       ['image'],
       slow,
     ),
-    jobs: histogram('sandlot_job_seconds', 'Jobs by name and outcome', ['job', 'outcome'], slow),
+    jobs: histogram('sandlot_job_seconds', 'Duration of jobs, by name and outcome', ['job', 'outcome'], slow),
     held: new Gauge({
       name: 'sandlot_held_bytes',
-      help: 'Memory held for clients, by kind',
+      help: 'Memory reserved for data of clients, by kind',
       labelNames: ['kind'],
       registers,
       collect() {
-        for (const kind of heldKinds) this.set({ kind }, held?.sums[kind] ?? 0)
+        for (const kind of memoryKinds) this.set({ kind }, held?.sums[kind] ?? 0)
       },
     }),
-    sweeps,
-    sweepSeconds: histogram(
-      'sandlot_sweep_seconds',
-      'Passes of the sweep, in the worker whose turn it was',
+    reconcileActions,
+    reconcileIntervalSeconds: histogram(
+      'sandlot_reconcile_seconds',
+      'Duration of reconciler passes, in the worker that ran them',
       [],
       slow,
     ),
-    queueDepth: gauge('sandlot_queue_jobs', 'Jobs in the queue by state, as of the last scrape', ['state']),
-    sandboxes: gauge(
-      'sandlot_sandboxes',
-      'Sandboxes that are active or not yet cleaned up, as of the last scrape',
-      ['state'],
-    ),
+    queueDepth: gauge('sandlot_queue_jobs', 'Jobs in the queue, by state', ['state']),
+    sandboxes: gauge('sandlot_sandboxes', 'Sandboxes that are active or not yet cleaned up, by state', [
+      'state',
+    ]),
   }
 }

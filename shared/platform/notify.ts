@@ -1,6 +1,6 @@
 /**
- * Notifications over Redis pub/sub: something happened to this sandbox, key or call. It wakes those who wait for that.
- * Waiters also poll, so a lost one costs only time.
+ * Notifications over Redis pub/sub about changes of a sandbox, key or call. They wake waiters, which also poll, so a
+ * lost notification only adds latency.
  */
 import { addAbortListener } from 'node:events'
 import type { Redis } from 'ioredis'
@@ -21,7 +21,7 @@ export class Notifications {
   private readonly waiting = new Map<string, Set<() => void>>()
   private readonly handlers: ((sandboxId: string) => void)[] = []
 
-  /** @param subscriber a separate connection: one that subscribes can do nothing else */
+  /** @param subscriber a separate connection, because a subscribed one cannot execute other commands */
   constructor(subscriber: Redis) {
     // ioredis subscribes again after an outage.
     void subscriber.subscribe(...Object.values(channels)).catch(() => {})
@@ -31,14 +31,13 @@ export class Notifications {
     })
   }
 
-  /** Calls back at every notification about a sandbox. */
   onSandbox(handle: (sandboxId: string) => void): void {
     this.handlers.push(handle)
   }
 
   /**
-   * Resolves at the next notification about this id, after `maxMs`, or when the signal is aborted. Until then it keeps
-   * everything in memory that waits for it.
+   * Resolves at the next notification about this id, after `maxMs`, or when the signal aborts. Until then, it keeps its
+   * waiters reachable.
    */
   next(topic: Topic, id: string, maxMs: number, signal?: AbortSignal): Promise<void> {
     const key = `${channels[topic]} ${id}`

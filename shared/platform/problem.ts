@@ -1,4 +1,4 @@
-/** An error for clients: a code, and a detail with the next step. */
+/** An error for clients, with a code and a detail that includes the next step. */
 import { type ErrorCode, errors } from '../contract/errors.ts'
 
 export interface ProblemExtras {
@@ -34,27 +34,27 @@ export const unavailable = (detail: string, cause?: unknown, members: Record<str
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
 
 /**
- * Whether an error of a database or queue client means that the server is unavailable, rather than that it refused the
- * request. Neither client has one class for it.
+ * Whether an error of a database or Redis client means that the server is unavailable, rather than that it refused the
+ * request. Neither client has a class for such errors.
  */
-export function meansAway(error: unknown): boolean {
+export function isOutage(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
-    if (at instanceof AggregateError) return at.errors.some(meansAway)
+    if (at instanceof AggregateError) return at.errors.some(isOutage)
     const { code } = at as { code?: unknown }
-    if (typeof code === 'string' && awayCodes.test(code)) return true
-    if (at.name === 'MaxRetriesPerRequestError' || awayWords.test(at.message)) return true
-    if (at.name === 'ReplyError' && !faultsOfOurs.test(at.message)) return true
+    if (typeof code === 'string' && outageCodes.test(code)) return true
+    if (at.name === 'MaxRetriesPerRequestError' || outageMessages.test(at.message)) return true
+    if (at.name === 'ReplyError' && !requestErrors.test(at.message)) return true
   }
   return false
 }
 
-// Codes of sockets; PostgreSQL's classes 08 (connection, except a protocol violation, which is our fault), 28 (its password
-// is another, or its role may not log in), 53 (resources) and 57 (operator), a database that is not there (3D000), a lock
-// that did not come, a transaction that lost to another, a primary that was demoted and only reads (25006).
-const awayCodes =
+// Codes of sockets; PostgreSQL's classes 08 (connection, except a protocol violation, which is a bug), 28 (wrong
+// password, or a role without the login right), 53 (resources) and 57 (operator), and its codes for a missing database
+// (3D000), a lock timeout (55P03), a deadlock, a serialization failure, and a read-only, demoted primary (25006).
+const outageCodes =
   /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08(?!P01)|28|53|57|3D000|55P03|40P01|40001|25006)/
-// pg, pg-pool and ioredis have only messages. So has a Redis that has too many clients.
-const awayWords =
+// pg, pg-pool and ioredis have only messages for these, as does a Redis with too many clients.
+const outageMessages =
   /Connection (is closed|terminated|ended)|isn't writeable|is not queryable|Command timed out|timeout exceeded|Query read timeout|^ERR max number of clients/
-// Every other error reply of Redis tells its state: loading, a replica, full, its disk full, its password another.
-const faultsOfOurs = /^(ERR|WRONGTYPE|NOSCRIPT)\b/
+// Every other error reply of Redis is about its state: loading, a replica, out of memory or disk, a changed password.
+const requestErrors = /^(ERR|WRONGTYPE|NOSCRIPT)\b/

@@ -1,6 +1,6 @@
 /**
- * WebSockets whose frames are limited per second and owner, an account or a pod, over all of its sockets. Limits on bytes
- * do not cover them: an empty frame costs as much time as a large one.
+ * WebSockets with a frame rate limit per owner, which is an account or a pod, across all of its sockets. Limits on
+ * bytes do not cover this, because an empty frame takes as much time as a large one.
  */
 import { WebSocket } from 'ws'
 import type { TokenBuckets } from '../lib/token-buckets.ts'
@@ -8,15 +8,15 @@ import type { TokenBuckets } from '../lib/token-buckets.ts'
 const pongIntervalMs = 10
 
 /**
- * A WebSocket that is also paused while its owner is over the limit. Frames of the last read still arrive then, up to
- * 100 KiB; they are counted too. Use it with `allowSynchronousEvents: false`, which emits one frame per turn of the loop.
+ * A WebSocket that is paused while its owner is above the limit. Frames of the last read, up to 100 KiB, are still
+ * emitted and counted. Use it with `allowSynchronousEvents: false`, which emits one frame per event-loop iteration.
  */
 export class RateLimitedWebSocket extends WebSocket {
   private readonly pauseReasons = new Set<'rate' | 'reader'>()
 
   /**
-   * Answers pings, at most every 10 ms and then only the latest, which RFC 6455 permits. Each pong is a TLS record, and
-   * the receiver of thousands would have to handle them in one turn. Use it with `autoPong: false`.
+   * Answers only the latest ping every 10 ms, which RFC 6455 permits. Each pong is a TLS record, and a receiver of
+   * thousands would process all of them in one event-loop iteration. Use it with `autoPong: false`.
    */
   answerPings(): void {
     let latest: Buffer | undefined
@@ -60,7 +60,7 @@ export class RateLimitedWebSocket extends WebSocket {
     super.pause()
   }
 
-  /** The socket stays paused until every reason is gone. */
+  /** The socket remains paused until no reason is left. */
   private resumeFrom(reason: 'rate' | 'reader'): void {
     this.pauseReasons.delete(reason)
     if (this.pauseReasons.size === 0) super.resume()

@@ -1,15 +1,18 @@
 /**
- * Compares requests with the same Idempotency-Key. A request may contain little but a password, so its hash is keyed:
- * a reader of the database cannot try passwords against it.
+ * Hashes of requests, to compare those with the same Idempotency-Key. A request may contain little except a password,
+ * so the hash is keyed, and cannot be used to guess the password without RPC_KEY.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'
 
-/** Hashes a request's JSON, independent of the order of its keys. @param secrets CALLS_KEY; the first is used */
+/**
+ * Hashes the JSON of a request, independent of the order of keys.
+ * @param secrets RPC_KEY, of which the first is used
+ */
 export const hashOfRequest = (request: object, [first]: readonly string[]): Buffer =>
   hashUnder(first!, request)
 
-/** @param hash made under any of the keys */
+/** @param hash under any of the keys */
 export const isHashOf = (hash: Buffer, request: object, secrets: readonly string[]): boolean =>
   secrets.some((secret) => hashUnder(secret, request).equals(hash))
 

@@ -1,16 +1,16 @@
-/** Checks of a sandbox's state, shared by API and workers. */
+/** Checks of the state of a sandbox, shared by API and workers. */
 import type { SandboxRow } from '../data/sandboxes.ts'
 import { Problem } from './problem.ts'
 
 type EndedSandbox = Pick<SandboxRow, 'id' | 'destroy_reason' | 'destroy_detail'>
 
-/** Also for a sandbox of another account. @throws {Problem} `not_found` */
+/** For a sandbox that does not exist or belongs to another account. @throws {Problem} `not_found` */
 export function refuseMissing(): never {
-  throw new Problem('not_found', 'There is no such sandbox.')
+  throw new Problem('not_found', 'The sandbox does not exist.')
 }
 
 /** @throws {Problem} `sandbox_destroyed`, or `sandbox_starting` while its pod is being created */
-export function mustRun(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at' | 'destroyed_at'>): void {
+export function assertRunning(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at' | 'destroyed_at'>): void {
   if (sandbox.destroyed_at) refuseDestroyed(sandbox)
   if (sandbox.ready_at) return
   throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again in a moment.', {
@@ -18,7 +18,6 @@ export function mustRun(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at' | 'd
   })
 }
 
-/** @throws {Problem} `sandbox_destroyed` */
 export function refuseDestroyed({ id, destroy_reason, destroy_detail }: EndedSandbox): never {
   const why = [destroy_reason, destroy_detail].filter(Boolean).join(', ')
   throw new Problem('sandbox_destroyed', `The sandbox is destroyed (${why}). Create a new one.`, {

@@ -1,8 +1,8 @@
 /**
- * Seals secrets, environments and command lines before PostgreSQL or Redis sees them. Each sealed text is bound to its
- * context. Secrets and environments are sealed to a public key: the API seals them, and only workers, which have
- * SECRETS_KEY, can open them (X25519, HKDF, AES-256-GCM; 0.2 ms). Command lines, which the API shows again, are sealed
- * and opened under CALLS_KEY, which both have.
+ * Seals secrets, environments and command lines before they are stored in PostgreSQL or Redis. Each sealed text can be
+ * opened only with the same context. Secrets and environments are sealed to a public key (X25519, HKDF, AES-256-GCM;
+ * 0.2 ms), so the API can seal them, but only workers, which have SECRETS_KEY, can open them. Command lines, which the
+ * API displays, are sealed and opened under RPC_KEY, which both have.
  */
 import {
   createCipheriv,
@@ -18,16 +18,16 @@ import {
 } from 'node:crypto'
 
 /** The first byte of a sealed text. */
-const formats = { toPublicKey: 2, underCallsKey: 3 }
+const formats = { toPublicKey: 2, underRpcKey: 3 }
 const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 
 export interface Sealer {
-  /** @param context what the text belongs to, such as `sandbox-env sbx_…`; needed again to open it */
+  /** @param context the owner of the text, such as `sandbox-env sbx_…`; required to open it */
   seal(text: string, context: string): Buffer
 }
 
 export interface Opener {
-  /** @throws when the key is gone, the context is another, or a bit was changed */
+  /** @throws if the key is not listed, the context differs, or the text was modified */
   open(sealed: Uint8Array, context: string): string
 }
 
@@ -50,7 +50,7 @@ export function makeSealer(publicKey: string): Sealer {
   }
 }
 
-/** @param secrets all of SECRETS_KEY */
+/** @param secrets all values of SECRETS_KEY */
 export function makeOpener(secrets: readonly string[]): Opener {
   const pairs = secrets.map((secret) => {
     const ours = privateKeyOf(secret)
@@ -68,7 +68,7 @@ export function makeOpener(secrets: readonly string[]): Opener {
   }
 }
 
-/** Seals and opens command lines. @param secrets CALLS_KEY: the first seals, all of them open */
+/** Seals and opens command lines. @param secrets RPC_KEY, of which the first seals and all open */
 export function makeBox(secrets: readonly string[]): Sealer & Opener {
   const keys = secrets.map((secret) => {
     const key = deriveKey(secret, 'sandlot command lines')
@@ -78,25 +78,25 @@ export function makeBox(secrets: readonly string[]): Sealer & Opener {
     seal(text, context) {
       const { key, id } = keys[0]!
       const iv = randomBytes(bytes.iv)
-      return Buffer.concat([Buffer.of(formats.underCallsKey), id, iv, encrypt(key, iv, text, context)])
+      return Buffer.concat([Buffer.of(formats.underRpcKey), id, iv, encrypt(key, iv, text, context)])
     },
     open(sealed, context) {
-      const reader = readerOf(sealed, formats.underCallsKey)
+      const reader = readerOf(sealed, formats.underRpcKey)
       const { key } = findKey(keys, reader.take(bytes.keyId))
       return decrypt(key, reader.take(bytes.iv), reader.rest(), context)
     },
   }
 }
 
-/** Returns 32 bytes for one purpose, which reveal nothing about those for another. */
+/** Derives 32 bytes for one purpose, which reveal nothing about those for another one. */
 export const deriveKey = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
 
-/** The default of CALLS_KEY. It reveals nothing about the SECRETS_KEY from which it is derived. */
-export const callsKeyOf = (secretsKey: string): string =>
+/** The default of RPC_KEY. It reveals nothing about the SECRETS_KEY from which it is derived. */
+export const rpcKeyOf = (secretsKey: string): string =>
   deriveKey(secretsKey, 'sandlot calls key').toString('base64url')
 
-/** SECRETS_PUBLIC_KEY for one of SECRETS_KEY: 32 bytes in base64url. Only that key opens what is sealed to it. */
+/** Returns the SECRETS_PUBLIC_KEY of a SECRETS_KEY, as 32 bytes in base64url. */
 export const publicKeyOf = (secretsKey: string): string =>
   rawOf(createPublicKey(privateKeyOf(secretsKey))).toString('base64url')
 
@@ -119,7 +119,7 @@ const publicKeyFrom = (raw: Buffer): KeyObject =>
 const rawOf = (key: KeyObject): Buffer =>
   key.export({ format: 'der', type: 'spki' }).subarray(der.public.length)
 
-/** Derives key and IV for one text. One side's key pair is generated for it, so they never repeat. */
+/** Derives key and IV for one text. One key pair is generated for each text, so they never repeat. */
 function agree(ours: KeyObject, theirs: KeyObject, onceRaw: Buffer, raw: Buffer) {
   const shared = diffieHellman({ privateKey: ours, publicKey: theirs })
   const salt = Buffer.concat([onceRaw, raw])
@@ -131,7 +131,7 @@ const idOf = (key: Buffer): Buffer => createHash('sha256').update(key).digest().
 
 function findKey<K extends { id: Buffer }>(keys: K[], id: Buffer): K {
   const found = keys.find((candidate) => candidate.id.equals(id))
-  if (!found) throw new Error('sealed under a key that is no longer listed')
+  if (!found) throw new Error('sealed under a key that is not listed')
   return found
 }
 
@@ -149,7 +149,7 @@ function decrypt(key: Buffer, iv: Buffer, sealed: Buffer, context: string): stri
 
 function readerOf(sealed: Uint8Array, format: number) {
   const buffer = Buffer.from(sealed)
-  if (buffer[0] !== format) throw new Error('sealed in a form that is not known here')
+  if (buffer[0] !== format) throw new Error('sealed in an unknown format')
   let at = 1
   return {
     take: (length: number) => {

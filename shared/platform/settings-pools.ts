@@ -1,20 +1,20 @@
 /** The settings of the warm pools. */
 import * as z from 'zod'
 
-/** How many warm pods an image has. The number follows demand between the two. */
+/** The number of warm pods of an image. It follows demand between the two. */
 export interface PoolSize {
   min: number
   max: number
 }
 
-const most = 1_000
+const maxSize = 1_000
 
-/** `image=4` or `image=2..10`; an image's name holds no `=`. */
+/** `image=4` or `image=2..10`. The name of an image contains no `=`. */
 export const poolEntry = z.string().transform((text, context) => {
   const [, image, min, max] = /^([^=\s]+)=(\d{1,4})(?:\.\.(\d{1,4}))?$/.exec(text) ?? []
   const size = { min: Number(min), max: Number(max ?? min) }
-  if (image && size.min <= size.max && size.max <= most) return { image, ...size }
-  context.addIssue(`expected image=n or image=min..max with figures up to ${most}, comma-separated`)
+  if (image && size.min <= size.max && size.max <= maxSize) return { image, ...size }
+  context.addIssue(`expected image=n or image=min..max with numbers up to ${maxSize}, comma-separated`)
   return z.NEVER
 })
 
@@ -31,7 +31,7 @@ export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, de
   return pools
 }
 
-/** Returns why the settings contradict each other, if they do. */
+/** Returns a contradiction between the settings, or undefined. */
 export function poolsProblem(
   { WARM_POOL_SIZE, WARM_POOLS }: PoolSettings,
   { image, images }: { image: string; images: readonly string[] },
@@ -42,7 +42,7 @@ export function poolsProblem(
   }
   if (new Set(named).size < named.length) return 'WARM_POOLS: names an image twice'
   if (WARM_POOL_SIZE > 0 && named.includes(image)) {
-    return 'WARM_POOLS: names the image of SANDBOX_IMAGE, whose pool WARM_POOL_SIZE sets: leave one of them out'
+    return 'WARM_POOLS: names the image of SANDBOX_IMAGE, whose pool WARM_POOL_SIZE sets. Remove one of them'
   }
   return undefined
 }

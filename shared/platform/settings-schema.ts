@@ -1,10 +1,10 @@
 /**
- * Every setting of the service: name, type, default and purpose. The tables of docs/settings.md are generated from it;
- * `unset` is shown there instead of a default.
+ * Every setting of the service: name, type, default and description. The tables of docs/settings.md are generated from
+ * it, and show `unset` instead of a default.
  */
 import * as z from 'zod'
+import { defaultSeconds } from './liveness-timeouts.ts'
 import { poolEntry } from './settings-pools.ts'
-import { usualSeconds } from './silence.ts'
 
 const whole = z.coerce.number().int()
 const port = whole.min(0).max(65535)
@@ -15,7 +15,7 @@ const list = z.string().transform((text) =>
     .map((item) => item.trim())
     .filter((item) => item !== ''),
 )
-/** `name`, `*.name` or an address, each with a port or without; or `*`. */
+/** `name`, `*.name` or an address, each with or without a port; or `*`. */
 const host = z
   .string()
   .regex(
@@ -42,38 +42,38 @@ const addresses = {
     .pipe(z.array(host))
     .default([])
     .describe(
-      'The names that clients use for the API, comma-separated: `sandlot.example.com`, `*.example.com`, with a port or without, or `*` for any. A request by another name gets 421. Localhost, loopback addresses and `HOST` are always allowed.',
+      'The host names of the API, comma-separated: `sandlot.example.com` or `*.example.com`, with or without a port, or `*` for any. A request for another host gets 421. Localhost, loopback addresses and `HOST` are always allowed.',
     ),
   TRUSTED_PROXIES: list
     .default([])
     .describe(
-      'Addresses and ranges of proxies, comma-separated. The API believes only their `X-Forwarded-For`.',
+      'Addresses and CIDR ranges of proxies, comma-separated. The API trusts `X-Forwarded-For` only from them.',
     ),
   INTERNAL_PORT: port.default(9090).describe('The port of health checks and metrics.'),
-  // Far above INTERNAL_PORT, which `npm start` counts up for each process.
-  CALLS_PORT: port
+  // Far above INTERNAL_PORT, which `npm start` increments for each process.
+  RPC_PORT: port
     .default(9443)
-    .describe('The port at which a worker takes calls of the API and of other workers, over TLS.'),
+    .describe('The port of a worker for RPC from the API and from other workers, over TLS.'),
   INTERNAL_HOST: z
     .string()
     .default('127.0.0.1')
     .describe(
-      'The address of these two ports. The API and all workers must be able to reach that of each worker.',
+      'The address of these two ports. The API and all workers must be able to reach it on each worker.',
     ),
 }
 
 const databases = {
   DATABASE_URL: z
     .string()
-    .min(1, 'is needed: postgresql://user:password@host/database')
+    .min(1, 'is required: postgresql://user:password@host/database')
     .describe(
-      'PostgreSQL 15 or later: `postgresql://user:password@host/database`. `npm start` brings its own.',
+      'PostgreSQL 15 or later: `postgresql://user:password@host/database`. `npm start` runs its own.',
     ),
   REDIS_URL: z
     .string()
-    .min(1, 'is needed: redis://host:6379, or unix:///path/of/redis.sock')
+    .min(1, 'is required: redis://host:6379, or unix:///path/of/redis.sock')
     .describe(
-      'Redis 7 or later with `maxmemory-policy noeviction`: `redis://…`, `rediss://…` or `unix:///path`. `npm start` brings its own.',
+      'Redis 7 or later with `maxmemory-policy noeviction`: `redis://…`, `rediss://…` or `unix:///path`. `npm start` runs its own.',
     ),
 }
 
@@ -88,17 +88,17 @@ const keys = {
   }),
   SECRETS_PUBLIC_KEY: z
     .string()
-    .regex(/^[\w-]{43}$/, 'expected what `npm run admin -- public-key` prints')
+    .regex(/^[\w-]{43}$/, 'expected the output of `npm run admin -- public-key`')
     .optional()
     .meta({
-      unset: 'made of `SECRETS_KEY`',
+      unset: 'derived from `SECRETS_KEY`',
       description:
-        'Seals what workers open. Give it to the API in place of `SECRETS_KEY`; `npm run admin -- public-key` prints it.',
+        'Seals secrets and environments, which only workers can open. Set it for the API instead of `SECRETS_KEY`. `npm run admin -- public-key` prints it.',
     }),
-  CALLS_KEY: secrets.optional().meta({
-    unset: 'made of `SECRETS_KEY`',
+  RPC_KEY: secrets.optional().meta({
+    unset: 'derived from `SECRETS_KEY`',
     description:
-      'API and workers authenticate each other with it. It also protects the stored text of commands and the hashes of requests. `npm run admin -- public-key` prints it.',
+      'Authenticates API and workers to each other. It also encrypts stored command lines and keys the hashes of requests. `npm run admin -- public-key` prints it.',
   }),
 }
 
@@ -106,12 +106,12 @@ const drivers = {
   SANDBOX_DRIVER: z
     .enum(['kubernetes', 'local'])
     .default('kubernetes')
-    .describe('Where sandboxes run. `npm start` takes `local` unless told otherwise.'),
+    .describe('Where sandboxes run. With `npm start`, the default is `local`.'),
   KUBECONFIG: z.string().optional().meta({
-    unset: 'that of its own pod',
-    description: "The file with the cluster's address and credential. Only workers should have it.",
+    unset: 'the service account of the pod',
+    description: 'The file with the address and credentials of the cluster. Only workers should have it.',
   }),
-  SANDBOX_NAMESPACE: z.string().default('sandlot').describe('The namespace of the pods.'),
+  SANDBOX_NAMESPACE: z.string().default('sandlot').describe('The namespace of the sandbox pods.'),
   SANDBOX_RUNTIME_CLASS: z
     .string()
     .optional()
@@ -120,12 +120,12 @@ const drivers = {
     .enum(['yes', 'no'])
     .default('yes')
     .describe(
-      '`no` gives each pod on Kubernetes a user namespace of its own (`hostUsers: false`). The nodes must support it.',
+      '`no` runs each pod on Kubernetes in a separate user namespace (`hostUsers: false`), which the nodes must support.',
     ),
   SANDBOX_NETWORK_POLICIES: list.optional().meta({
     unset: 'none',
     description:
-      'Network policies of your own in that namespace that may open ways to or from sandboxes, by name, comma-separated. While [any other](hosting.md#isolation-checks) does, no sandbox is made.',
+      'Names of additional network policies in that namespace that may allow traffic to or from sandboxes, comma-separated. While [any other policy](hosting.md#isolation-checks) allows traffic, no sandbox is created.',
   }),
   SANDBOX_LOCAL_DIR: z.string().default('.data/sandboxes').describe('The folder of local sandboxes.'),
   SANDBOX_LOCAL_BWRAP: z.string().optional().meta({
@@ -139,41 +139,39 @@ const sandboxes = {
     .default('debian:bookworm-slim')
     .describe('The default image. Any image with a POSIX shell works.'),
   SANDBOX_IMAGES: list.optional().meta({
-    unset: 'the default image alone',
+    unset: 'only the default image',
     description:
-      'The images that a client may ask for, comma-separated. The default image is always one of them.',
+      'The images that clients may choose, comma-separated. The default image is always one of them.',
   }),
-  SANDBOX_CPU: quantity.default('1').describe('The most CPU that a sandbox gets.'),
-  SANDBOX_MEMORY: quantity.default('512Mi').describe('The most memory of a sandbox.'),
-  SANDBOX_DISK: quantity.default('1Gi').describe('The most disk of a sandbox.'),
+  SANDBOX_CPU: quantity.default('1').describe('The CPU limit of a sandbox.'),
+  SANDBOX_MEMORY: quantity.default('512Mi').describe('The memory limit of a sandbox.'),
+  SANDBOX_DISK: quantity.default('1Gi').describe('The disk limit of a sandbox.'),
   SANDBOX_PIDS: whole
     .min(16)
     .default(256)
     .describe(
-      'The most processes of a local sandbox. On Kubernetes [the nodes set it](hosting.md#settings-of-the-nodes).',
+      'The maximum number of processes in a local sandbox. On Kubernetes, [the nodes](hosting.md#settings-of-the-nodes) set it.',
     ),
   SANDBOX_INODES: whole
     .min(1000)
     .default(65_536)
     .describe(
-      'The most files and folders of a local sandbox; one with more ends as `Evicted`. On Kubernetes [the nodes set it](hosting.md#settings-of-the-nodes).',
+      'The maximum number of files and folders in a local sandbox, which ends as `Evicted` above it. On Kubernetes, [the nodes](hosting.md#settings-of-the-nodes) set it.',
     ),
-  SANDBOX_CPU_REQUEST: quantity
-    .default('50m')
-    .describe('The CPU that the scheduler sets aside for a sandbox.'),
-  SANDBOX_MEMORY_REQUEST: quantity.default('64Mi').describe('The memory that the scheduler sets aside.'),
-  SANDBOX_DISK_REQUEST: quantity.default('64Mi').describe('The disk that the scheduler sets aside.'),
-  SANDBOX_MAX_SECONDS: whole.min(1).max(86_400).default(1800).describe('The longest life of a sandbox.'),
+  SANDBOX_CPU_REQUEST: quantity.default('50m').describe('The CPU request of a sandbox.'),
+  SANDBOX_MEMORY_REQUEST: quantity.default('64Mi').describe('The memory request of a sandbox.'),
+  SANDBOX_DISK_REQUEST: quantity.default('64Mi').describe('The disk request of a sandbox.'),
+  SANDBOX_MAX_SECONDS: whole.min(1).max(86_400).default(1800).describe('The maximum lifetime of a sandbox.'),
   SANDBOX_START_SECONDS: whole
     .min(1)
     .max(3600)
     .default(60)
-    .describe('How long the start of a sandbox may take.'),
+    .describe('The timeout for the start of a sandbox.'),
   SANDBOX_EGRESS: z
     .enum(['internet', 'none'])
     .default('internet')
     .describe(
-      'What a sandbox on Kubernetes reaches: the internet without private ranges and metadata addresses, or nothing. Local sandboxes have no network.',
+      'The network access of a sandbox on Kubernetes: the internet except private ranges and metadata addresses, or none. Local sandboxes have no network.',
     ),
 }
 
@@ -182,22 +180,22 @@ const pools = {
     .min(0)
     .max(1_000)
     .default(0)
-    .describe('How many pods of `SANDBOX_IMAGE` are kept ready.'),
+    .describe('The number of warm pods with `SANDBOX_IMAGE`.'),
   WARM_POOLS: list
     .pipe(z.array(poolEntry))
     .default([])
     .describe(
-      'Pools of other images, comma-separated: `image=n`, or `image=min..max` for one that follows demand between the two.',
+      'Warm pools of other images, comma-separated: `image=n`, or `image=min..max` for a size that follows demand.',
     ),
 }
 
 const limits = {
-  QUOTA_CONCURRENT_SANDBOXES: whole.min(0).default(2).describe('Sandboxes at once, per account.'),
+  QUOTA_CONCURRENT_SANDBOXES: whole.min(0).default(2).describe('Concurrent sandboxes, per account.'),
   QUOTA_SANDBOX_HOURS_PER_MONTH: z.coerce
     .number()
     .min(0)
     .default(20)
-    .describe('Sandbox-hours a month, per account.'),
+    .describe('Sandbox-hours per month, per account.'),
   RATE_SANDBOX_OPS_PER_MINUTE: perMinute.default(120).describe('Commands and file operations, per account.'),
   RATE_SANDBOX_LIFECYCLE_PER_MINUTE: perMinute.default(20).describe('Creates and destroys, per account.'),
   RATE_CONNECTIONS_PER_MINUTE: perMinute
@@ -206,22 +204,22 @@ const limits = {
   RATE_READS_PER_MINUTE: perMinute
     .default(600)
     .describe(
-      'Looking at sandboxes, lists and the account, per account. Each API process counts for itself, so N of them allow N times as much.',
+      'Reads of sandboxes, lists and the account, per account. Each API process counts separately, so N processes allow N times as many.',
     ),
   RATE_CHANGES_PER_MINUTE: perMinute
     .default(60)
     .describe(
-      'Changes of keys, allowlist and secrets, per account. Each API process counts for itself, so N of them allow N times as much.',
+      'Changes of keys, allowlist and secrets, per account. Each API process counts separately, so N processes allow N times as many.',
     ),
   RATE_MCP_PER_MINUTE: perMinute
     .default(300)
-    .describe('Messages to `/v1/mcp`, per account. The call of a tool also counts as its route.'),
+    .describe('Messages to `/v1/mcp`, per account. A tool call also counts toward the limit of its route.'),
   RATE_SIGNUP_PER_MINUTE: perMinute.default(5).describe('Sign-ups, per IP address.'),
   RATE_LOGIN_PER_MINUTE: perMinute.default(10).describe('Logins, per IP address.'),
   RATE_LOGIN_ACCOUNT_PER_MINUTE: perMinute
     .default(10)
     .describe(
-      'Logins per email address, from all IP addresses together. One that logged in to the account before is counted apart.',
+      'Logins per email address, from all IP addresses together. IP addresses of earlier logins to the account are counted separately.',
     ),
 }
 
@@ -229,74 +227,76 @@ const processes = {
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')
-    .describe('What is logged, as lines of JSON on stdout.'),
+    .describe('The level of the logs, which are lines of JSON on stdout.'),
   NODE_ENV: z
     .string()
     .default('development')
-    .describe('`production` keeps `npm start` from making its logs readable on a terminal.'),
+    .describe('With `production`, `npm start` does not format its logs for a terminal.'),
   PASSWORD_SCRYPT_LOG_N: whole
     .min(10)
     .max(20)
     .default(17)
-    .describe('The cost of a password check as a power of two; 17 takes 128 MiB for each.'),
-  PASSWORD_SCRYPT_AT_ONCE: whole
+    .describe('The base-2 logarithm of the cost of a password hash. With 17, each takes 128 MiB.'),
+  PASSWORD_HASH_CONCURRENCY: whole
     .min(1)
     .default(2)
-    .describe('How many password checks run at once in an API process.'),
+    .describe('The number of concurrent password hashes in an API process.'),
   MEMORY_PER_ACCOUNT_MIB: whole
     .min(32)
     .default(64)
     .describe(
-      'The memory, in MiB, that one API or worker process holds for an account: requests, answers and output that are not read yet, stdin that a command has yet to read.',
+      'The memory budget of an account in one API or worker process, in MiB, for requests, unread answers and output, and unread stdin.',
     ),
   MEMORY_FOR_CLIENTS_MIB: whole
     .min(64)
     .default(256)
-    .describe('The same for all accounts together. The default fits a process that may take 1 GiB.'),
+    .describe(
+      'The same for all accounts together. The default is suitable for a process with a memory limit of 1 GiB.',
+    ),
   DRAIN_SECONDS: whole.min(1).max(86_400).optional().meta({
     unset: '12 for an API, 20 for a worker',
     description:
-      'How long a process that is told to stop serves what it holds: an API its requests, a worker its commands. It ends sooner when nothing is left. Allow it [some seconds more](hosting.md#stopping-and-upgrading).',
+      'How long a process may take after SIGTERM to finish its work: an API its requests, a worker its commands. It exits earlier if no work is left. Configure a [longer grace period](hosting.md#stopping-and-upgrading) in the supervisor.',
   }),
-  LEAVE_SECONDS: whole
+  SHUTDOWN_DELAY_SECONDS: whole
     .min(0)
     .max(600)
     .default(0)
     .describe(
-      'How long an API that is told to stop still takes requests, while its `/readyz` says 503: until load balancers have noticed.',
+      'How long an API still accepts requests after SIGTERM while its `/readyz` answers 503, so that load balancers can remove it.',
     ),
-  WORKER_SILENCE_SECONDS: z.coerce
+  WORKER_LIVENESS_TIMEOUT_SECONDS: z.coerce
     .number()
     .min(1)
     .max(20)
-    .default(usualSeconds)
+    .default(defaultSeconds)
     .describe(
-      'How long a worker may be silent before the API tells its commands as lost, or gives a call to another one. How long workers wait for the cluster and for shells in sandboxes follows from it. A machine whose processors are overcommitted needs more; [it costs time](hosting.md#liveness-timeouts) when something is really gone. Set the same for all processes.',
+      'How long a worker may fail to answer before the API reports its commands as lost, or sends a call to another worker. The timeouts of workers for the cluster and for shells in sandboxes are derived from it. A machine with overcommitted CPUs needs a higher value, with which [real failures are detected later](hosting.md#liveness-timeouts). Set the same value for all processes.',
     ),
-  SWEEP_SECONDS: z.coerce
+  RECONCILE_INTERVAL_SECONDS: z.coerce
     .number()
     .min(0.1)
     .default(10)
-    .describe('How often the workers compare pods with rows.'),
+    .describe('The interval of the reconciler, which compares pods with rows.'),
   SANDBOX_RECORD_DAYS: whole
     .min(35)
     .max(36_500)
     .default(400)
     .describe(
-      'How many days an ended sandbox stays listed, and in usage by sandbox. Then its usage is added to sums by day, and its row is deleted.',
+      'How many days an ended sandbox remains in lists and in usage by sandbox. Then its usage is added to sums by day, and its row is deleted.',
     ),
   CLIENT_STALL_SECONDS: whole
     .min(1)
     .max(3_600)
     .default(30)
     .describe(
-      'An API closes a connection whose client takes nothing for so long while bytes wait for it: answers, streams and WebSockets. Events of a command may stall 60 times as long, and an idle stream stays open.',
+      'The API closes a connection if the client reads none of the pending bytes for this long. This applies to answers, streams and WebSockets. Events of a command may stall 60 times as long, and idle streams stay open.',
     ),
   EVENT_LOOP_STALL_SECONDS: whole
     .min(0)
     .default(30)
     .describe(
-      'A process whose event loop stands still for so long ends itself, to be started again. 0 means never.',
+      'A process exits if its event loop stalls for this long, so that its supervisor restarts it. 0 disables this.',
     ),
 }
 

@@ -1,13 +1,13 @@
 /**
- * The settings of a process: read from the environment once, checked once, typed. Nothing else in the services reads
- * `process.env`; the client and the scripts that start things have their own settings.
+ * The settings of a process, which are read from the environment and validated once. No other code of the services
+ * reads `process.env`. The client and the scripts have their own settings.
  */
 import { resolve } from 'node:path'
 import type * as z from 'zod'
-import { callsKeyOf, publicKeyOf } from './seal.ts'
+import { livenessTimeoutsOf } from './liveness-timeouts.ts'
+import { publicKeyOf, rpcKeyOf } from './seal.ts'
 import { poolsProblem, readPools } from './settings-pools.ts'
 import { Environment } from './settings-schema.ts'
-import { silenceOf } from './silence.ts'
 
 export type Settings = ReturnType<typeof readSettings>
 
@@ -15,7 +15,7 @@ export class SettingsError extends Error {
   override name = 'SettingsError'
 }
 
-/** The cost of a password's hash, for a program that needs no other setting. */
+/** Reads the cost of password hashes, for a program that needs no other setting. */
 export const readPasswordCost = (environment: Record<string, string | undefined>): number =>
   check(Environment.pick({ PASSWORD_SCRYPT_LOG_N: true }), environment).PASSWORD_SCRYPT_LOG_N
 
@@ -25,27 +25,24 @@ export type Role = 'api' | 'worker'
 
 type EnvironmentValues = z.output<typeof Environment>
 
-/**
- * Which keys a process lacks: the API seals and signs, and a worker opens.
- * @returns the names of the keys that are not set
- */
+/** Returns the names of required keys that are not set. The API seals and signs, and a worker opens. */
 function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValues)[] {
   const needed: (keyof EnvironmentValues)[] =
     role === 'worker'
       ? ['SECRETS_KEY']
-      : ['JWT_SECRET', ...(env.SECRETS_KEY ? [] : (['SECRETS_PUBLIC_KEY', 'CALLS_KEY'] as const))]
+      : ['JWT_SECRET', ...(env.SECRETS_KEY ? [] : (['SECRETS_PUBLIC_KEY', 'RPC_KEY'] as const))]
   return needed.filter((name) => env[name] === undefined)
 }
 
-/** Reads only the settings of a driver, before there are databases and keys. */
+/** Reads only the settings of a driver, which need neither databases nor keys. */
 export const readDriverSettings = (environment: Record<string, string | undefined>) =>
   driverSettings(check(Environment.omit({ DATABASE_URL: true, REDIS_URL: true }), environment))
 
 /**
  * Reads the settings of an API or worker process.
  * @param environment usually `process.env`
- * @param role which keys it needs
- * @throws {SettingsError} names every setting that is missing or wrong, and never shows a value
+ * @param role determines the required keys
+ * @throws {SettingsError} names all missing and wrong settings, and never includes a value
  */
 export function readSettings(environment: Record<string, string | undefined>, role: Role = 'api') {
   const env = check(Environment, environment)
@@ -59,28 +56,28 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     production: env.NODE_ENV === 'production',
     logLevel: env.LOG_LEVEL,
     http: { host: env.HOST, port: env.PORT },
-    /** Names that the API accepts, besides its own address and this machine's. */
+    /** Host names that the API accepts in addition to its own address and the loopback addresses. */
     allowedHosts: env.ALLOWED_HOSTS,
     internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
-    calls: { host: env.INTERNAL_HOST, port: env.CALLS_PORT },
-    /** Bytes that a process holds for one client, and for all. */
+    calls: { host: env.INTERNAL_HOST, port: env.RPC_PORT },
+    /** The memory budget in bytes, for one account and for all. */
     memory: { ofAccount: env.MEMORY_PER_ACCOUNT_MIB * mib, ofAll: env.MEMORY_FOR_CLIENTS_MIB * mib },
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
     /** The first signs, all verify. */
     jwtSecrets: env.JWT_SECRET ?? [],
-    /** They open sealed texts; an API needs none. */
+    /** They open sealed texts. An API needs none. */
     secretsKeys,
     secretsPublicKey: env.SECRETS_PUBLIC_KEY ?? publicKeyOf(secretsKeys[0]!),
     /** The first seals, all open. API and workers authenticate each other with them. */
-    callsKeys: env.CALLS_KEY ?? secretsKeys.map(callsKeyOf),
+    rpcKeys: env.RPC_KEY ?? secretsKeys.map(rpcKeyOf),
     driver: env.SANDBOX_DRIVER,
     ...driver,
     local: {
       directory: resolve(env.SANDBOX_LOCAL_DIR),
       bwrap: env.SANDBOX_LOCAL_BWRAP,
     },
-    /** How many warm pods are kept ready, by image. */
+    /** The sizes of the warm pools, by image. */
     pools: readPools(env, env.SANDBOX_IMAGE),
     quotas: { concurrent: env.QUOTA_CONCURRENT_SANDBOXES, hoursPerMonth: env.QUOTA_SANDBOX_HOURS_PER_MONTH },
     /** Tokens per minute, by bucket. */
@@ -97,19 +94,18 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     },
     /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */
     trustedProxies: env.TRUSTED_PROXIES,
-    password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_SCRYPT_AT_ONCE },
-    /** Days that rows of ended sandboxes stay. */
+    password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_HASH_CONCURRENCY },
+    /** Days for which rows of ended sandboxes are kept. */
     recordDays: env.SANDBOX_RECORD_DAYS,
-    sweepSeconds: env.SWEEP_SECONDS,
-    /** Liveness timeouts between processes. */
-    silence: silenceOf(env.WORKER_SILENCE_SECONDS),
+    reconcileIntervalSeconds: env.RECONCILE_INTERVAL_SECONDS,
+    livenessTimeouts: livenessTimeoutsOf(env.WORKER_LIVENESS_TIMEOUT_SECONDS),
     /** Seconds that a stopping process has to finish its work. */
     drainSeconds: env.DRAIN_SECONDS ?? (role === 'api' ? 12 : 20),
-    /** Seconds before those, in which an API still accepts requests. */
-    leaveSeconds: env.LEAVE_SECONDS,
-    /** Seconds of an event-loop stall after which a process ends itself; 0: never. */
+    /** Seconds before those, during which an API still accepts requests. */
+    shutdownDelaySeconds: env.SHUTDOWN_DELAY_SECONDS,
+    /** Seconds of an event-loop stall after which a process exits; 0 disables this. */
     stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
-    /** Seconds after which a connection is closed whose client reads nothing while bytes are pending. */
+    /** Seconds after which a connection is closed if the client reads no pending bytes. */
     clientStallSeconds: env.CLIENT_STALL_SECONDS,
   }
 }
@@ -124,9 +120,8 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
     },
     sandbox: {
       image: env.SANDBOX_IMAGE,
-      /** Images that a client may choose, including the default one. */
+      /** Images that clients may choose, including the default one. */
       images: [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])],
-      /** Kubernetes quantities. */
       limits: { cpu: env.SANDBOX_CPU, memory: env.SANDBOX_MEMORY, disk: env.SANDBOX_DISK },
       requests: {
         cpu: env.SANDBOX_CPU_REQUEST,
@@ -134,7 +129,7 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
         disk: env.SANDBOX_DISK_REQUEST,
       },
       pids: env.SANDBOX_PIDS,
-      /** Files and folders. On Kubernetes, the nodes' settings limit them. */
+      /** Files and folders. On Kubernetes, the settings of the nodes limit them. */
       inodes: env.SANDBOX_INODES,
       runtimeClass: env.SANDBOX_RUNTIME_CLASS,
       /** Whether pods share the user ids of their node. */

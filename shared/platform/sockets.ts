@@ -1,19 +1,19 @@
-/** Limits on the HTTP connections of a server, so that no client's input costs more to handle than to send. */
+/** Limits on HTTP connections, so that no input costs the server more than it costs the client. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TokenBuckets } from '../lib/token-buckets.ts'
 
-/** Node parses all pipelined requests of one read in the same turn of the event loop. Clients pipeline only a few. */
+/** Node parses all pipelined requests of one read in one event-loop iteration. Clients pipeline only a few. */
 const maxUnanswered = 8
 
 /** Milliseconds until an ended connection is destroyed: the answer needs time to arrive. */
 const lingerMs = 2_000
 
 /**
- * How much of a body is still read after its answer. Many clients look at the answer only after they have sent
- * everything, and closing a connection with unread bytes resets it, which can discard that answer. A connection whose
- * body may be longer than 256 KiB carries no further request, and the rest of the body is dropped without being parsed.
+ * How much of a body is still read after its answer. Many clients read the answer only after they have sent the whole
+ * body, and closing a connection with unread bytes resets it, which can discard the answer. If the body may be longer
+ * than 256 KiB, the connection accepts no further request, and the rest of the body is dropped without being parsed.
  */
 const unreadBody = { ms: 15_000, parsedBytes: 256 * 1024, bytes: 64 * 1024 * 1024 }
 
@@ -21,7 +21,7 @@ const unansweredOf = new WeakMap<Socket, number>()
 
 /**
  * Applies the limits of a connection to one of its requests. Call it before anything else handles the request.
- * @returns false when the connection is destroyed: it has more than 8 unanswered requests
+ * @returns false if the connection is destroyed, because it has more than 8 unanswered requests
  */
 export function limitRequest(request: IncomingMessage, response: ServerResponse): boolean {
   const { socket } = request
@@ -35,15 +35,15 @@ export function limitRequest(request: IncomingMessage, response: ServerResponse)
   unansweredOf.set(socket, unanswered)
   response.once('close', () => unansweredOf.set(socket, unansweredOf.get(socket)! - 1))
   if (hasBody(request)) {
-    limitPieces(request)
+    limitChunks(request)
     limitUnreadBody(request, response)
   }
   return true
 }
 
 /**
- * Calls back when a response has left or its connection has closed, immediately if that has already happened. A plain
- * 'close' listener that is added after an `await` may be too late, and would never be called.
+ * Calls back when a response is complete or its connection is closed, immediately if that has already happened. A plain
+ * 'close' listener that is added after an `await` may be too late and never be called.
  */
 export function onceClosed(response: ServerResponse, callback: () => void): void {
   if (response.closed) callback()
@@ -54,7 +54,7 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || 'content-length' in headers
 
 /**
- * Node's parser continues after the socket is destroyed: it creates a request for each head of the last read, which
+ * Node's parser continues after the socket is destroyed and creates a request for each head of the last read, which
  * takes 100 ms for 64 KiB on a busy machine. Returning 2 signals a protocol upgrade, which ends the parsing.
  */
 function stopParsing(socket: Socket): void {
@@ -63,20 +63,21 @@ function stopParsing(socket: Socket): void {
 }
 
 /**
- * Returns whether a body has more than 1,024 unpaid chunks, called with the bytes of each: handling a chunk costs more
- * than its bytes. Every 16 bytes and every 5 ms pay for one, so a person who types stays below the limit.
+ * Returns a function that is called with the bytes of each chunk of a body, and returns whether the body exceeds the
+ * limit: a token bucket of 1,024 chunks, to which every 16 bytes and every 5 ms add one. Chunks are limited because
+ * each costs more time than its bytes. Typing in a terminal stays below the limit.
  * @param now milliseconds of a monotonic clock
  */
-export function makePieceLimit(now?: () => number): (bytes: number) => boolean {
-  const pieces = new TokenBuckets({ perSecond: 200, burst: 1_024 }, now)
-  return (bytes) => pieces.spend('', 1 - bytes / 16) > 0
+export function makeChunkLimit(now?: () => number): (bytes: number) => boolean {
+  const chunks = new TokenBuckets({ perSecond: 200, burst: 1_024 }, now)
+  return (bytes) => chunks.spend('', 1 - bytes / 16) > 0
 }
 
-/** Destroys the connection of a body that arrives in too many small chunks, whether or not somebody reads it. */
-function limitPieces(request: IncomingMessage): void {
-  const isExceededBy = makePieceLimit()
+/** Destroys the connection of a body that arrives in too many small chunks, even if nothing reads the body. */
+function limitChunks(request: IncomingMessage): void {
+  const isExceededBy = makeChunkLimit()
   const push = request.push.bind(request)
-  // Node's parser hands every chunk to `push`. A 'data' listener would start the stream before its reader does.
+  // Node's parser passes every chunk to `push`. A 'data' listener would start the stream before its reader does.
   request.push = (chunk: Buffer | null, encoding) => {
     if (chunk !== null && isExceededBy(chunk.length)) {
       request.socket.destroy()
@@ -86,7 +87,7 @@ function limitPieces(request: IncomingMessage): void {
   }
 }
 
-/** A body in chunks does not announce its length. */
+/** A chunked body has no Content-Length. */
 const mayBeLong = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > unreadBody.parsedBytes
 
@@ -126,12 +127,12 @@ function limitUnreadBody(request: IncomingMessage, response: ServerResponse): vo
 }
 
 /** Ends a socket that has left Node's server, after its pending bytes. */
-export function endSoon(socket: Duplex): void {
+export function closeGracefully(socket: Duplex): void {
   if (socket.destroyed) return
   socket.on('error', () => socket.destroy())
   const timer = setTimeout(() => socket.destroy(), lingerMs)
   socket.once('close', () => clearTimeout(timer))
-  // With unread bytes it would never close, and the answer might be lost with them.
+  // Unread bytes would prevent the socket from closing, and the answer might be lost.
   socket.resume()
   socket.end()
 }

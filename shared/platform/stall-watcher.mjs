@@ -1,8 +1,10 @@
-/** The thread of stall.ts. It counts its own ticks, which also stop while the process or the machine is suspended. */
+/**
+ * The thread of stall.ts. It counts its own ticks, because they also stop while the process or machine is suspended.
+ */
 import { write } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 
-const { beats, tickMs, mostTicks } = workerData
+const { beats, tickMs, maxTicks } = workerData
 let seen = Atomics.load(beats, 0)
 let ticks = 0
 
@@ -10,11 +12,11 @@ const timer = setInterval(() => {
   const beat = Atomics.load(beats, 0)
   ticks = beat === seen ? ticks + 1 : 0
   seen = beat
-  if (ticks < mostTicks) return
+  if (ticks < maxTicks) return
   clearInterval(timer)
-  const words = `The event loop stood still for ${(ticks * tickMs) / 1000} s: process ${process.pid} ends itself.\n`
-  write(2, words, end)
-  // Perhaps it stalls because its output is not read.
+  const message = `The event loop was stalled for ${(ticks * tickMs) / 1000} s. Process ${process.pid} exits.\n`
+  write(2, message, end)
+  // The stall may be caused by unread output, which would also block this write.
   setTimeout(end, 1_000)
 }, tickMs)
 

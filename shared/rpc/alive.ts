@@ -1,10 +1,10 @@
-/** Liveness checks of workers. TLS proves that the answer is from that worker. */
+/** Liveness checks of workers. TLS authenticates the worker that answers. */
 import { type Agent, get } from 'node:https'
-import { readWhatCame } from '../platform/standstill.ts'
+import { readPendingInput } from '../platform/event-loop-stall.ts'
 import { type Callee, provenTo } from './channel.ts'
 
-/** `gone` when the connection is refused or breaks; `silent` without an answer in `ms`. */
-export function askWhetherAlive(
+/** Returns `gone` if the connection is refused or breaks, and `silent` without an answer within `ms` milliseconds. */
+export function checkLiveness(
   worker: Callee & { url: string },
   agent: Agent,
   ms: number,
@@ -19,8 +19,8 @@ export function askWhetherAlive(
       resolve(answer)
     }
     const timer = setTimeout(async () => {
-      // If this process was busy, the answer may have arrived and not been read yet.
-      await readWhatCame()
+      // If this process was busy, the answer may have arrived without having been read.
+      await readPendingInput()
       done('silent')
       request.destroy()
     }, ms)

@@ -1,9 +1,9 @@
 /**
- * RPC from the API to a worker, for commands and files. They need not be durable and may be large, so they use HTTP. A
- * job is as quick for a small command, but would put command, stdin and output through Redis, sealed, and has no
- * backpressure; Redis streams would cost the same. Over HTTP, a slow reader slows the command, and a disconnect is
- * noticed immediately. `bench/transport.ts` compares them. A call is handed over in two steps: the body is sent only
- * after the worker's 100 Continue, so a worker that froze never gets a command that the API has given to another.
+ * RPC from the API to a worker, for commands and files. RPCs need not be durable and may be large, so they use HTTP. A
+ * job is as fast for a small command, but it has no backpressure, and command, stdin and output would have to be sealed
+ * and stored in Redis, as with Redis streams. Over HTTP, a slow reader blocks the command, and a disconnect is noticed
+ * immediately. `bench/transport.ts` compares them. The body of a call is sent only after the worker's 100 Continue, so
+ * a frozen worker never receives a command that the API has given to another worker.
  */
 import type { Tags } from '../contract/conditions.ts'
 import type { Input } from '../contract/endpoint.ts'
@@ -12,12 +12,12 @@ import type { CreatedFile, FileView, files } from '../contract/files.ts'
 
 /** Arguments and results are JSON. */
 export interface Calls {
-  /** Starts a command. Answers when it has ended; at once for one in the background. */
+  /** Starts a command. Returns after it has ended, or immediately for a background command. */
   exec: { args: StartExec; result: ExecResult }
-  /** The result so far, or at its end, of a command that was started before. */
+  /** Returns the current or, with `wait`, the final result of a command. */
   getExec: { args: OneExec & { wait: boolean }; result: ExecResult }
   stopExec: { args: OneExec & { signal: string }; result: ExecResult }
-  /** Ends all processes in the sandbox. Answers when a command can run again. */
+  /** Kills all processes in the sandbox. Returns when commands can run again. */
   resetSandbox: { args: InSandbox; result: Record<string, never> }
   viewFile: {
     args: InSandbox &
@@ -44,28 +44,28 @@ export interface Calls {
 export type CallName = keyof Calls
 
 /**
- * Calls that stream bytes, in one direction or both. Where the body is the client's own, the arguments travel in a
- * header, so they must be small. Status, headers and body of the answer are the worker's, passed on as they are.
+ * Calls that stream bytes in one or both directions. If the body comes from the client, the arguments are sent in a
+ * header and must be small. The API forwards the worker's status, headers and body unchanged.
  */
 export interface Streams {
-  /** Starts a command and streams its events, as the client gets them. */
+  /** Starts a command and streams its events to the client. */
   execEvents: { args: StartExec }
-  /** Follows a command from after an event, or from its start. */
+  /** Streams the events of a command after `lastEventId`, or from its start. */
   followExec: { args: OneExec & { lastEventId?: string | undefined } }
   writeStdin: { args: OneExec & { offset?: number | undefined; eof: boolean } }
   readOutput: { args: OneExec & { stream: 'stdout' | 'stderr'; range?: string | undefined } }
-  /** The bytes of a file, or one range of them, under the conditions of RFC 9110. */
+  /** Reads a file or a range of it, with the conditions of RFC 9110. */
   readRaw: { args: InSandbox & FileName & ReadConditions }
-  /** Some lines of a file, or a file with redacted secrets. Its length is not known in advance. */
+  /** Reads lines of a file, or a file with redacted secrets. The length is not known in advance. */
   readShown: { args: Calls['viewFile']['args'] }
-  /** Writes a file's new bytes. Answers a CreatedFile. */
+  /** Writes a file. Returns a CreatedFile. */
   writeRaw: {
     args: InSandbox &
       FileName & {
         mode?: string | undefined
         overwrite: boolean
         ifMatch?: Tags | undefined
-        /** Only a new file is written. */
+        /** Fails if the file exists. */
         isNew: boolean
       }
   }
@@ -83,7 +83,7 @@ export interface ReadConditions {
   ifRange?: string | undefined
   ifMatch?: Tags | undefined
   ifNoneMatch?: Tags | undefined
-  /** The ETag is needed, even for a large file. */
+  /** The caller needs the ETag, even of a large file. */
   isTagged: boolean
 }
 
@@ -95,7 +95,7 @@ export interface FileName {
 
 export interface StartExec extends InSandbox {
   execId: string
-  /** How the client follows it: an answer at the end, events, or neither. It decides the default timeout. */
+  /** How the client receives the result: as JSON at the end, as events, or by polling. Sets the default timeout. */
   mode: 'json' | 'events' | 'background'
   request: ExecRequest
   /** Whether the account has an allowlist, which also restricts variables. */
@@ -114,22 +114,21 @@ export interface OnePort extends InSandbox {
 export const callPath = (name: CallName) => `/calls/${name}`
 export const streamPath = (name: StreamCallName) => `/streams/${name}`
 export const isStream = (path: string): boolean => path.startsWith('/streams/')
-/** The name of the call or the stream that has this path. */
 export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path)?.[1]
-/** The paths of WebSockets to a command and to a port. The API passes the client's connection on unchanged. */
+/** The paths of WebSockets to a command and to a port. The API forwards the client's connection unchanged. */
 export const attachPath = '/attach'
 export const portPath = '/port'
 
-/** The header with a stream's arguments, as JSON in base64url, if the body comes from the client. */
+/** The header with the arguments of a stream whose body comes from the client: JSON in base64url. */
 export const argsHeader = 'x-sandlot-args'
-/** The header with the account of a call, against which its body is counted. */
+/** The header with the account whose memory budget the body is charged to. */
 export const accountHeader = 'x-sandlot-account'
-/** Milliseconds after which the API counts a worker that does not answer as lost. */
-export const silenceHeader = 'x-sandlot-silence-ms'
-/** Present on a stream's answer whose body is a {@link CallProblem}. */
+/** The header with the milliseconds after which the API considers an unresponsive worker lost. */
+export const livenessTimeoutHeader = 'x-sandlot-liveness-timeout-ms'
+/** Set on the answer to a stream if the body is a {@link CallProblem}. */
 export const problemHeader = 'x-sandlot-problem'
 
-/** An error for the client, as the worker sends it. */
+/** An error that the worker returns for the client. */
 export interface CallProblem {
   code: string
   detail: string
@@ -138,7 +137,7 @@ export interface CallProblem {
 }
 
 /**
- * The code of a {@link CallProblem} that no client sees: the command of this Idempotency-Key runs, or ran, in another
- * worker. Its members are `exec_id` and `worker_id`.
+ * The code of an internal {@link CallProblem}: the command of this Idempotency-Key belongs to another worker. Its
+ * members are `exec_id` and `worker_id`.
  */
 export const execElsewhere = 'exec_elsewhere'

@@ -7,20 +7,20 @@ import type { Context } from '../platform/context.ts'
 import { wrongEvictionPolicy } from '../platform/redis.ts'
 import { SettingsError } from '../platform/settings.ts'
 import { limitRequest } from '../platform/sockets.ts'
-import { listWorkers, takesCalls } from './directory.ts'
+import { listWorkers, takesCalls } from './worker-registry.ts'
 
-/** Resolves when the part is available, else rejects with the reason. */
+/** Rejects with the reason if the part is unavailable. */
 type HealthCheck = () => Promise<unknown>
 
 const checkMs = 2_000
 const readinessKey = 'sandlot:readiness'
-/** Milliseconds for a request, which has no body. */
+/** Milliseconds to receive a request, which has no body. */
 const requestMs = 20_000
 
 /** The parts that every process needs, by their names in /readyz. */
 export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck> => ({
   postgres: () => ping(db),
-  // A replica answers reads.
+  // Writes, because a replica would also answer reads.
   redis: async () => {
     await redis.set(readinessKey, '1', 'PX', 10 * checkMs)
     const wrong = await wrongEvictionPolicy(redis)
@@ -33,13 +33,13 @@ export function openInternalServer(context: Context, checks: Record<string, Heal
     if (!limitRequest(request, response)) return
     const path = request.url?.split('?')[0]
     if (path === '/healthz') return answer(response, 200, { status: 'ok' })
-    if (path === '/readyz') return void tellReadiness(checks, response)
-    if (path === '/metrics') return void tellMetrics(context, response)
+    if (path === '/readyz') return void sendReadiness(checks, response)
+    if (path === '/metrics') return void sendMetrics(context, response)
     answer(response, 404, { status: 'not found' })
   })
 }
 
-async function tellReadiness(checks: Record<string, HealthCheck>, response: ServerResponse) {
+async function sendReadiness(checks: Record<string, HealthCheck>, response: ServerResponse) {
   const parts = Object.fromEntries(
     await Promise.all(
       Object.entries(checks).map(async ([name, check]) => [name, await stateOf(check)] as const),
@@ -60,8 +60,8 @@ async function stateOf(check: HealthCheck): Promise<string> {
   }
 }
 
-/** Answers the metrics. Those that need a query are read now, and omitted when that fails. */
-async function tellMetrics(context: Context, response: ServerResponse) {
+/** Sends the metrics. Those that need a query are read now, and keep their previous values if that fails. */
+async function sendMetrics(context: Context, response: ServerResponse) {
   const { metrics, db, jobs } = context
   await Promise.allSettled([
     countByState(db).then((rows) => {
@@ -88,27 +88,28 @@ export const workerChecks = (context: Context): Record<string, HealthCheck> => (
   },
   cluster: async () => {
     const workers = (await listWorkers(context)).filter(takesCalls)
-    if (workers.length === 0) throw new Error('no worker is there to ask it')
+    if (workers.length === 0) throw new Error('no worker is running that could check it')
     const problem = workers.every((worker) => worker.driverProblem !== null) && workers[0]?.driverProblem
     if (problem) throw new Error(problem)
   },
 })
 
 /**
- * Listens.
- * @param setting the one of the port, for the error
- * @returns the port, the actual one where 0 was asked for
- * @throws {SettingsError} with the address, when it is taken or cannot be used
+ * @param setting the name of the port's setting, for the error message
+ * @returns the port; if 0 was requested, the one that the kernel chose
+ * @throws {SettingsError} if the address is in use or cannot be used
  */
 export async function listen(
   server: Server,
   { host, port }: { host: string; port: number },
-  setting: 'PORT' | 'INTERNAL_PORT' | 'CALLS_PORT',
+  setting: 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT',
 ): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      const words = error.code === 'EADDRINUSE' ? 'is taken by another process' : error.message
-      reject(new SettingsError(`Cannot listen on ${host}:${port}: it ${words}. Set ${setting} to another.`))
+      const reason = error.code === 'EADDRINUSE' ? 'another process uses this port' : error.message
+      reject(
+        new SettingsError(`Cannot listen on ${host}:${port}: ${reason}. Set ${setting} to another port.`),
+      )
     })
     server.listen(port, host, resolve)
   })

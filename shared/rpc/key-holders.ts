@@ -1,6 +1,6 @@
 /**
- * Which process holds which keys, by fingerprint. Each process publishes them in Redis, so that an operator who
- * rotates keys sees when all processes have the new one (`npm run admin -- keys`).
+ * Key fingerprints by process. Each process publishes its own in Redis, so that an operator who rotates keys can check
+ * that all processes have the new one (`npm run admin -- keys`).
  */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -12,8 +12,8 @@ import type { Context } from '../platform/context.ts'
 import { deriveKey, publicKeyOf } from '../platform/seal.ts'
 import type { Role, Settings } from '../platform/settings.ts'
 
-/** As in the environment. For SECRETS_KEY, an API has the public half of the first. */
-export const keyNames = ['JWT_SECRET', 'SECRETS_KEY', 'CALLS_KEY'] as const
+/** Names of settings. For SECRETS_KEY, an API has the public key of the first value. */
+export const keyNames = ['JWT_SECRET', 'SECRETS_KEY', 'RPC_KEY'] as const
 export type KeyName = (typeof keyNames)[number]
 
 const fingerprint = /^[0-9a-f]{6}$/
@@ -22,34 +22,33 @@ const KeyHolder = z.object({
   kind: z.enum(['api', 'worker']),
   /** Host and process id. */
   place: z.string().regex(/^[\w.-]{1,255}:\d{1,10}$/),
-  /** In the order of their use: the first signs and seals. */
-  keys: z.object({ JWT_SECRET: Fingerprints, SECRETS_KEY: Fingerprints, CALLS_KEY: Fingerprints }),
+  /** In the order of the setting: the first one signs and seals. */
+  keys: z.object({ JWT_SECRET: Fingerprints, SECRETS_KEY: Fingerprints, RPC_KEY: Fingerprints }),
 })
 export type KeyHolder = z.output<typeof KeyHolder>
 
 const prefix = 'sandlot:keys:'
-/** Milliseconds. */
-const tellEveryMs = 2_000
-const livesMs = 10_000
+const publishEveryMs = 2_000
+const expireMs = 10_000
 const withdrawMs = 500
 
-/** Returns a function that withdraws the entry. */
-export function tellKeys({ redis, settings }: Pick<Context, 'redis' | 'settings'>, kind: Role) {
+/** Publishes this process's fingerprints. Returns a function that withdraws them. */
+export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'settings'>, kind: Role) {
   const key = prefix + randomUUID()
   const place = `${hostname()}:${process.pid}`
   const text = JSON.stringify({ kind, place, keys: fingerprintsOf(settings, kind) } satisfies KeyHolder)
-  const tell = () => void redis.set(key, text, 'PX', livesMs).catch(() => {})
-  tell()
-  redis.on('ready', tell)
-  const timer = setInterval(tell, tellEveryMs).unref()
+  const publish = () => void redis.set(key, text, 'PX', expireMs).catch(() => {})
+  publish()
+  redis.on('ready', publish)
+  const timer = setInterval(publish, publishEveryMs).unref()
   return async () => {
     clearInterval(timer)
-    redis.off('ready', tell)
+    redis.off('ready', publish)
     await withTimeout(withdrawMs, redis.del(key)).catch(() => {})
   }
 }
 
-/** Processes that are alive, or were within ten seconds. These entries are not signed: they grant nothing. */
+/** Returns processes that were alive within ten seconds. Entries are not signed, because they grant nothing. */
 export async function listKeyHolders(redis: Redis): Promise<KeyHolder[]> {
   const found: (string | null)[] = []
   for await (const names of redis.scanStream({ match: `${prefix}*`, count: 1_000 })) {
@@ -65,9 +64,9 @@ const fingerprintsOf = (settings: Settings, kind: Role): KeyHolder['keys'] => ({
   SECRETS_KEY: (kind === 'api' ? [settings.secretsPublicKey] : settings.secretsKeys.map(publicKeyOf)).map(
     fingerprintOf,
   ),
-  CALLS_KEY: settings.callsKeys.map(fingerprintOf),
+  RPC_KEY: settings.rpcKeys.map(fingerprintOf),
 })
 
-/** 24 bits distinguish the few keys of one installation, and are too few to find a key. */
+/** 24 bits distinguish the keys of an installation, and are too few to recover a key. */
 export const fingerprintOf = (key: string): string =>
   deriveKey(key, 'sandlot key fingerprint').toString('hex').slice(0, 6)

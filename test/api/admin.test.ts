@@ -1,19 +1,19 @@
-/** What an operator does with `npm run admin`, and what the accounts feel of it. */
+/** The commands of `npm run admin`, and their effects on accounts. */
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { endSessionsOf, listAccounts, suspendAccount, unsuspendAccount } from '../../api/admin/accounts.ts'
+import { listAccounts, revokeSessionsOf, suspendAccount, unsuspendAccount } from '../../api/admin/accounts.ts'
 import { readLimits } from '../../api/admin/limits.ts'
 import { root } from '../../scripts/root.mjs'
-import { listWorkers } from '../../shared/rpc/directory.ts'
 import { fingerprintOf } from '../../shared/rpc/key-holders.ts'
+import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { type Account, callAs, type Refusal } from '../support/account.ts'
 import { startWorld } from '../support/index.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '3' } })
 
-/** Needs the database's address and nothing else. */
+/** Runs an admin command with only DATABASE_URL. */
 const admin = (...args: string[]) => adminWith({ DATABASE_URL: world.settings.databaseUrl }, args)
 
 async function adminWith(env: Record<string, string>, args: string[]) {
@@ -33,12 +33,12 @@ const codeOf = (call: Promise<unknown>): Promise<string> =>
     (refusal: Refusal) => refusal.code,
   )
 
-/** What a process remembers of a key is gone by then; longer is a failure. */
+/** A process caches a key for less than a second. */
 const withinASecond = (probe: () => Promise<boolean>) => world.eventually(probe, 1_000)
 
 const create = async (account: Account) => (await account.call('createSandbox')).body.id
 
-test("an account's own limits take the place of the settings within a second, and go with --reset", async () => {
+test("an account's limits override the settings within a second, until --reset", async () => {
   const alice = await world.account()
   const { body: before } = await alice.call('getAccount')
   const flags = ['--concurrent', '1', '--hours', '0.5', '--seconds', '7200']
@@ -89,14 +89,14 @@ test('keys shows fingerprints of the keys of each process, and asks only Redis',
   expect(away).toMatchObject({ code: 1, stderr: expect.stringContaining('ECONNREFUSED') })
 })
 
-test('an account whose sessions are ended logs in again; its keys go on', async () => {
+test('end-sessions ends logins, and API keys remain valid', async () => {
   const alice = await world.account()
   expect(await admin('end-sessions', alice.email)).toMatchObject({ code: 0 })
   expect(await codeOf(alice.call('listApiKeys'))).toBe('invalid_credentials')
   expect((await alice.call('getAccount')).status).toBe(200)
 })
 
-test('a lost password is replaced by one that is printed once; sessions end, and keys go on', async () => {
+test('replaces a lost password, prints the new one once and ends sessions; API keys remain valid', async () => {
   const alice = await world.account()
   const { code, stdout } = await admin('reset-password', alice.email, '--json')
   const { password, ...told } = JSON.parse(stdout)
@@ -107,12 +107,12 @@ test('a lost password is replaced by one that is printed once; sessions end, and
   expect((await alice.call('getAccount')).status).toBe(200)
   expect((await logIn(password)).body.account.id).toBe(alice.id)
   expect((await admin('reset-password', alice.email)).stdout).toMatch(
-    / is [\w-]{20}\nIt is shown only now\. /,
+    / is [\w-]{20}\nIt is not shown again\. /,
   )
 })
 
-// At once: each waits for a sweep, which leaves what is new to the jobs.
-test.concurrent('a suspended account loses its sandboxes, its keys within a second and its logins, until it is not', async () => {
+// Concurrent, because each waits for the reconciler, which ignores new rows for some seconds.
+test.concurrent('a suspended account has no sandboxes, keys or logins until it is resumed', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const sandboxes = [await create(alice), await create(alice)]
   const bobs = await create(bob)
@@ -124,7 +124,7 @@ test.concurrent('a suspended account loses its sandboxes, its keys within a seco
   const { email, password } = alice
   expect(await codeOf(callAs(world, {}, 'logIn', { body: { email, password } }))).toBe('account_suspended')
   expect(await codeOf(alice.call('listApiKeys'))).toBe('account_suspended')
-  // The pods are gone, without any job that told of them.
+  // The reconciler deletes the pods without a job.
   await world.eventually(async () => {
     const rows = await world.db.query('select destroy_reason, reaped_at from sandbox where id = any(?)', [
       sandboxes,
@@ -139,7 +139,7 @@ test.concurrent('a suspended account loses its sandboxes, its keys within a seco
   expect(body.data.map(({ destroy_reason }) => destroy_reason)).toEqual(['suspended', 'suspended'])
 })
 
-test.concurrent('a deleted account is gone with all that it had, and its address can sign up again', async () => {
+test.concurrent('deletes an account with all its rows, and its address can sign up again', async () => {
   const alice = await world.account()
   const id = await create(alice)
   await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a value' } })
@@ -164,7 +164,7 @@ test.concurrent('a deleted account is gone with all that it had, and its address
   expect(again.id).not.toBe(alice.id)
 })
 
-test.concurrent('its owner deletes an account with the password, and all that it had ends', async () => {
+test.concurrent('the owner deletes an account with the password, and its sandboxes and credentials end', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   await create(alice)
   const remove = (current_password: string) => alice.call('deleteAccount', { body: { current_password } })
@@ -181,7 +181,7 @@ test.concurrent('its owner deletes an account with the password, and all that it
   expect((await world.account({ email })).id).not.toBe(id)
 })
 
-test.concurrent('an account that is being deleted stays suspended, and waits for the last pod', async () => {
+test.concurrent('an account that is being deleted stays suspended until its last pod is deleted', async () => {
   await using slow = await startWorld({ workers: 0 })
   const alice = await slow.account()
   await slow.db.query(
@@ -195,8 +195,8 @@ test.concurrent('an account that is being deleted stays suspended, and waits for
   )
   const refused = await adminWith({ DATABASE_URL: slow.settings.databaseUrl }, ['unsuspend', alice.email])
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('being deleted') })
-  await slow.startWorker({ SWEEP_SECONDS: '0.1' })
-  // Several passes: the sandbox is active, so its account stays.
+  await slow.startWorker({ RECONCILE_INTERVAL_SECONDS: '0.1' })
+  // After several passes, the account still exists, because its sandbox is active.
   await slow.eventually(async () => (await listWorkers(slow)).length === 1, 10_000)
   const rows = () => slow.db.query('select id from account where id = ?', [alice.id])
   expect(await rows()).toHaveLength(1)
@@ -206,7 +206,7 @@ test.concurrent('an account that is being deleted stays suspended, and waits for
   await slow.eventually(async () => (await rows()).length === 0, 20_000)
 })
 
-test('every account is listed with its state, its sandboxes, its hours and its own limits', async () => {
+test('lists every account with its state, sandboxes, hours and limits', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   await create(alice)
   await admin('limits', alice.email, '--hours', '3')
@@ -219,7 +219,7 @@ test('every account is listed with its state, its sandboxes, its hours and its o
   expect(lines.find((line) => line.startsWith(bob.email))).toMatch(/ suspended +0 +0\.00$/)
 })
 
-test('--json prints one object for programs, errors too', async () => {
+test('--json prints one object, also for errors', async () => {
   const alice = await world.account()
   await create(alice)
   const { email, id } = alice
@@ -227,7 +227,7 @@ test('--json prints one object for programs, errors too', async () => {
   const { code, stdout } = await admin('--json', 'limits', email, '--hours', '3')
   expect({ code, ...JSON.parse(stdout) }).toEqual({ code: 0, id, email, limits })
   const wrong = await admin('limit', email, '--json')
-  const message = 'There is no admin command limit.'
+  const message = 'Unknown admin command limit.'
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
   expect(JSON.parse(wrong.stdout)).toEqual({ error: { message, exit_code: 2 } })
 
@@ -245,17 +245,17 @@ test('--json prints one object for programs, errors too', async () => {
   const suspended = { id, email, state: 'suspended', sandboxes_ended: 1 }
   expect((await suspendAccount(world.db, account)).value).toEqual(suspended)
   expect((await unsuspendAccount(world.db, account)).value).toEqual({ id, email, state: 'active' })
-  expect((await endSessionsOf(world.db, account)).value).toEqual({ id, email, sessions_ended: true })
+  expect((await revokeSessionsOf(world.db, account)).value).toEqual({ id, email, sessions_ended: true })
 })
 
 test.each([
   [[], 2, 'A command is missing.\n\nUsage'],
-  [['acounts'], 2, 'There is no admin command acounts.\n\nUsage'],
+  [['acounts'], 2, 'Unknown admin command acounts.\n\nUsage'],
   [['suspend'], 2, 'suspend takes the EMAIL of one account.'],
   [['accounts', 'a@b.c'], 2, 'accounts takes no EMAIL.'],
   [['suspend', 'nobody@example.com'], 1, 'There is no account nobody@example.com'],
-  [['suspend', 'a@b.c', '--hours', '1'], 2, '--hours does not go with suspend'],
-] as const)('%j is refused in words', async (args, code, words) => {
+  [['suspend', 'a@b.c', '--hours', '1'], 2, 'suspend has no option --hours'],
+] as const)('rejects %j with a readable message', async (args, code, words) => {
   expect(await admin(...args)).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(words) })
 })
 
@@ -266,6 +266,6 @@ test.each([
   ['seconds', '86401'],
   ['hours', 'many'],
   ['sandbox-ops', ''],
-])('--%s %s is no limit', (name, value) => {
+])('rejects --%s %s', (name, value) => {
   expect(() => readLimits({ [name]: value })).toThrow(`--${name} ${value} is not a`)
 })

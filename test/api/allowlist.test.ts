@@ -1,7 +1,7 @@
-/** The command allowlist over HTTP: set, checked, obeyed by every kind of command, counted. */
+/** The command allowlist over HTTP: setting, checking, enforcement for every kind of command, counts of refusals. */
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
-import { waysAround, waysAroundList } from '../allowlist-ways-around.ts'
+import { bypasses, bypassList } from '../allowlist-bypasses.ts'
 import type { Account, Refusal } from '../support/account.ts'
 import { toolCall } from '../support/mcp.ts'
 import { insertSandbox } from '../support/rows.ts'
@@ -12,7 +12,7 @@ const world = shareWorld({ workers: 0, apis: 2 })
 
 const sandboxOf = async (account: Account) => ({ id: await insertSandbox(world, account) })
 
-/** An account that has had this list from the start, so that no process remembers another. */
+/** An account with this list from the start, so that no process has cached another one. */
 async function accountWith(commands: string[]): Promise<Account> {
   const account = await world.account()
   await world.db.query('update account set allowlist = ?::jsonb where id = ?', [
@@ -28,7 +28,7 @@ const codeOf = (call: Promise<unknown>): Promise<string> =>
     (refusal: Refusal) => refusal.code,
   )
 
-test('an account has no allowlist until it sets one, and none again when it clears it', async () => {
+test('an account has no allowlist until it sets one, or after it clears it', async () => {
   const alice = await world.account()
   expect((await alice.call('getAllowlist')).body).toEqual({ commands: null, warnings: [], refusals: [] })
   const commands = ['ls', '  git   status ', 'env', 'ls']
@@ -43,7 +43,7 @@ test('an account has no allowlist until it sets one, and none again when it clea
   expect((await alice.call('getAllowlist')).body.commands).toBeNull()
 })
 
-test('an allowlist holds only for its account', async () => {
+test('an allowlist applies only to its account', async () => {
   const [alice, bob] = [await accountWith([]), await world.account()]
   expect((await bob.call('getAllowlist')).body.commands).toBeNull()
   const check = (account: Account) => account.call('checkAllowlist', { body: { command: ['ls'] } })
@@ -56,8 +56,8 @@ test.each([
   ['   ', 'must name a command'],
   ['*', 'clear the allowlist'],
   ['* --version', 'clear the allowlist'],
-  ['npm run test:*', 'stands alone'],
-  ['l*', 'stands alone'],
+  ['npm run test:*', 'must be a whole word'],
+  ['l*', 'must be a whole word'],
   ['ls\nid', 'one line'],
   ['ls\u200b', 'one line'],
   ['x'.repeat(201), '200'],
@@ -92,11 +92,11 @@ describe('in the foreground, as events, in the background and with a terminal', 
     { body: { tty: true } },
   ]
 
-  test('every way around is refused, named and counted', async () => {
-    const alice = await accountWith(waysAroundList)
+  test('rejects, names and counts every bypass', async () => {
+    const alice = await accountWith(bypassList)
     const params = await sandboxOf(alice)
     let count = 0
-    for (const [name, command, env] of waysAround) {
+    for (const [name, command, env] of bypasses) {
       const kind = kinds[count % kinds.length]!
       const call = alice.call('execCommand', {
         params,
@@ -134,7 +134,7 @@ describe('in the foreground, as events, in the background and with a terminal', 
   })
 })
 
-test('a command of an agent is refused by the same rule', async () => {
+test("an agent's commands follow the same rules", async () => {
   const alice = await accountWith(['ls'])
   const { id } = await sandboxOf(alice)
   const call = toolCall(alice, 'exec', { session_id: id, command: ['rm', '-rf', '/'] })
@@ -159,7 +159,7 @@ test('every API process uses a new list as soon as it has been set', async () =>
   expect(await Promise.all([run(0), run(1)])).toEqual(['unavailable', 'unavailable'])
 })
 
-test('a command that waited for its sandbox obeys a list that was set during the wait', async () => {
+test('a list that is set while a command waits for its sandbox applies to it', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const setReady = (ready: string) =>
@@ -175,11 +175,11 @@ test('files are always allowed, and an unknown sandbox is still unknown', async 
   const alice = await accountWith([])
   const params = await sandboxOf(alice)
   expect(await codeOf(alice.call('viewFile', { params, query: { path: 'a' } }))).toBe('unavailable')
-  const nobodys = alice.call('execCommand', { params: { id: newSandboxId() }, body: { command: ['id'] } })
-  expect(await codeOf(nobodys)).toBe('not_found')
+  const unknown = alice.call('execCommand', { params: { id: newSandboxId() }, body: { command: ['id'] } })
+  expect(await codeOf(unknown)).toBe('not_found')
 })
 
-test('refusals are shown for a month, by day', async () => {
+test('returns the refusals of the last month by day', async () => {
   const alice = await accountWith([])
   const params = await sandboxOf(alice)
   await world.db.query(

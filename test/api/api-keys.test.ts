@@ -1,4 +1,4 @@
-/** API keys: made, shown once, listed, revoked. */
+/** API keys: creation, listing, expiry, rotation, revocation. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { request } from 'node:http'
@@ -18,7 +18,7 @@ type Page = z.output<typeof apiKeys.listApiKeys.reply>
 
 const world = shareWorld({ apis: 3, workers: 0 })
 
-/** Whether an API process that remembers a key for a second has noticed that it opens nothing any more. */
+/** Whether the API rejects the key. A process caches a key for less than a second. */
 const isRefused = (account: Account) => () =>
   account.call('getAccount').then(
     () => false,
@@ -51,7 +51,7 @@ test('the checksum is the CRC-32 of what precedes it, in base 62', () => {
   }
 })
 
-test('keys are listed newest first, page by page, without what opens anything', async () => {
+test('lists keys in pages, newest first, without the keys themselves', async () => {
   const alice = await world.account()
   for (const name of ['one', 'two', 'three', 'four']) await alice.call('createApiKey', { body: { name } })
   const names: (string | null)[] = []
@@ -67,7 +67,7 @@ test('keys are listed newest first, page by page, without what opens anything', 
   expect(names).toEqual(['four', 'three', 'two', 'one', null])
 })
 
-test('a revoked key is dead within a second on every API process', async () => {
+test('every API process rejects a revoked key within a second', async () => {
   const alice = await world.account()
   const everywhere = [0, 1, 2]
   // Every process has cached the key.
@@ -83,9 +83,9 @@ test('a revoked key is dead within a second on every API process', async () => {
   })
 })
 
-test('a key that is revoked while a request is being sent gets nothing done by it', async () => {
+test('a request whose key is revoked while it is being sent has no effect', async () => {
   const alice = await world.account()
-  // Remembered, so that it is good for the head of the request in any case.
+  // Cached, so that the head of the request passes authentication.
   await alice.call('getAccount')
   const body = JSON.stringify({ name: 'LATE', value: 'a value' })
   const outgoing = request(`${world.url()}/v1/secrets`, {
@@ -110,7 +110,7 @@ test('a key that is revoked while a request is being sent gets nothing done by i
   expect(await world.db.query('select * from secret where account_id = ?', [alice.id])).toEqual([])
 })
 
-test('a key ends when it said it would', async () => {
+test('a key expires at its expires_at', async () => {
   const alice = await world.account()
   const expires_at = new Date(Date.now() + 600_000).toISOString()
   const { body } = await alice.call('createApiKey', { body: { expires_at } })
@@ -127,9 +127,9 @@ test('a key ends when it said it would', async () => {
   })
 })
 
-test('when a key was last used is written once for many requests, also when the process ends', async () => {
+test('writes last_used_at once for many requests, also on shutdown', async () => {
   const alice = await world.account()
-  // Within one minute of this clock, only the first process writes it.
+  // Within one minute, only the first process writes it.
   const at = new Date()
   await setClock(world.db, at)
   const read = async () => {
@@ -155,7 +155,7 @@ test('when a key was last used is written once for many requests, also when the 
 })
 
 test.each(['0000-01-01T00:00:00Z', '9999-12-31T23:59:59-12:00', '1999-12-31T23:59:59Z'])(
-  'a key that would expire in %s is refused by name',
+  'rejects a key that would expire in %s, and names the field',
   async (expires_at) => {
     const alice = await world.account()
     expect(await expectRefusal(alice.call('createApiKey', { body: { expires_at } }))).toMatchObject({
@@ -191,7 +191,7 @@ test('concurrent requests never exceed the key limit, and expired or revoked key
   expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(limits.apiKeys - live)
   const refusal = await expectRefusal(alice.call('createApiKey', { body: {} }))
   expect(refusal).toMatchObject({ status: 409, code: 'api_key_limit_reached' })
-  expect(refusal.problem.detail).toContain('Revoke one')
+  expect(refusal.problem.detail).toContain('Revoke an unused one')
   const [row] = await world.db.query('select count(*)::int as n from api_key where account_id = ?', [
     alice.id,
   ])
@@ -257,7 +257,7 @@ describe('a key that is rotated', () => {
     await setClock(world.db, new Date(), { running: true })
   })
 
-  test('again within its overlap: the newest lives as long as the first was to', async () => {
+  test('can be rotated again within the overlap; the newest keeps the first lifetime', async () => {
     const alice = await world.account()
     const expires_at = new Date(Date.now() + 86_400_000).toISOString()
     const rotate = async (key_id: string) => (await alice.call('rotateApiKey', { params: { key_id } })).body
@@ -270,7 +270,7 @@ describe('a key that is rotated', () => {
     for (let turn = 0; turn < 3; turn++) expect((await rotate(eternal.id)).expires_at).toBeNull()
   })
 
-  test('lives no longer for it, and not at all with an overlap of 0; a dead one cannot be', async () => {
+  test('never outlives its expiry, ends immediately with overlap 0, and cannot be rotated once dead', async () => {
     const alice = await world.account()
     const expires_at = new Date(Date.now() + 60_000).toISOString()
     const { body: brief } = await alice.call('createApiKey', { body: { expires_at } })

@@ -10,7 +10,7 @@ const world = shareWorld({ workers: 0 })
 const logIn = ({ email, password }: { email: string; password: string }) =>
   callAs(world, {}, 'logIn', { body: { email, password } })
 
-test('a login gives a token that opens the account', async () => {
+test('a login returns a token for the account', async () => {
   const alice = await world.account()
   const { body } = await logIn(alice)
   expect(body).toMatchObject({
@@ -54,7 +54,7 @@ test.each([
   expect(refusal.problem.errors?.map(({ path }) => path)).toEqual(paths)
 })
 
-test('a wrong password and an unknown address are refused in the same words', async () => {
+test('a wrong password and an unknown address get the same error', async () => {
   const alice = await world.account()
   const wrong = await expectRefusal(logIn({ email: alice.email, password: 'not her password' }))
   const unknown = await expectRefusal(logIn({ email: 'nobody@example.com', password: 'not her password' }))
@@ -62,7 +62,7 @@ test('a wrong password and an unknown address are refused in the same words', as
   expect(words).toMatchObject({ status: 401, code: 'invalid_credentials' })
   expect(unknown.problem).toEqual({ ...words, request_id: expect.any(String) })
   expect(unknown.headers.get('www-authenticate')).toBe('Bearer')
-  // No account can have this address, so the answer reveals nothing.
+  // No account can have this address, so another error reveals nothing.
   const malformed = await expectRefusal(logIn({ email: 'no address', password: '' }))
   expect(malformed.problem).toMatchObject({ status: 400, errors: [{ path: 'email' }] })
 })
@@ -103,7 +103,7 @@ test.each<[string, (secret: string, subject: string) => string, string]>([
     'token_expired',
   ],
   [
-    'one of another secret',
+    'one with another secret',
     (_, subject) => jwt.sign({}, 'x'.repeat(64), { ...claims, subject, expiresIn: 60 }),
     'invalid_credentials',
   ],
@@ -136,7 +136,7 @@ test.each<[string, (secret: string, subject: string) => string, string]>([
     ],
   ),
   [
-    'one whose generation is no number',
+    'one with an invalid generation',
     (secret, subject) =>
       signRaw(
         { iss: 'sandlot', aud: 'sandlot-dashboard', exp: 9_999_999_999, sub: subject, generation: '0' },
@@ -145,7 +145,7 @@ test.each<[string, (secret: string, subject: string) => string, string]>([
     'invalid_credentials',
   ],
   [
-    'one of an account that is gone',
+    'one of a deleted account',
     (secret) => jwt.sign({}, secret, { ...claims, subject: 'acc_gone', expiresIn: 60 }),
     'invalid_credentials',
   ],
@@ -155,7 +155,7 @@ test.each<[string, (secret: string, subject: string) => string, string]>([
   await expect(alice.with({ token }).call('listApiKeys')).rejects.toMatchObject({ status: 401, code })
 })
 
-test('a password is changed only with the current one, and every login except the new one ends', async () => {
+test('changes a password only with the current one, and ends all other logins', async () => {
   const alice = await world.account()
   const other = alice.with({ token: (await logIn(alice)).body.token })
   const next = { email: alice.email, password: 'quite a new password' }

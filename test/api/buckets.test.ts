@@ -34,7 +34,7 @@ interface Outcome {
   retryAfter: number
 }
 
-/** One request that takes a token of `sandbox_ops`, and finds no sandbox. */
+/** Sends a request for an unknown sandbox, which takes a token of `sandbox_ops`. */
 async function operate(account: Account, api: number): Promise<Outcome> {
   return outcomeOf(account.call('viewFile', { params: { id: newSandboxId() }, query: { path: 'a' }, api }))
 }
@@ -45,7 +45,7 @@ async function destroy(account: Account, api: number): Promise<Outcome> {
 
 async function outcomeOf(call: Promise<unknown>): Promise<Outcome> {
   const { status, headers, retryAfter } = await call.then(
-    () => expect.unreachable('there is no such sandbox'),
+    () => expect.unreachable('the sandbox does not exist'),
     (error) => error as Refusal,
   )
   return {
@@ -58,16 +58,16 @@ async function outcomeOf(call: Promise<unknown>): Promise<Outcome> {
 
 const allowed = (outcomes: Outcome[]) => outcomes.filter(({ status }) => status !== 429)
 
-/** How many come back in this time: whole ones. */
+/** Number of whole tokens that are refilled in this time. */
 const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000)
 
-test('each process counts reads and changes for itself, and the settings and the operator’s page say so', async () => {
+test('reads and changes are documented as counted by each API process', async () => {
   const alice = await world.account()
   const read = (api: number) => outcomeOf(alice.call('getSandbox', { params: { id: newSandboxId() }, api }))
   const first = await Promise.all(Array.from({ length: 200 }, () => read(0)))
   expect(first.some(({ status }) => status === 429)).toBe(true)
   expect((await read(1)).status).toBe(404)
-  const words = 'Each API process counts for itself, so N of them allow N times as much.'
+  const words = 'Each API process counts separately, so N processes allow N times as many.'
   const page = readPage('docs/settings.md').split('\n')
   for (const name of ['RATE_READS_PER_MINUTE', 'RATE_CHANGES_PER_MINUTE']) {
     expect(page.find((line) => line.includes(name))).toContain(words)
@@ -75,7 +75,7 @@ test('each process counts reads and changes for itself, and the settings and the
   }
 })
 
-test('of 100 requests at once to 4 processes exactly as many pass as the bucket holds', async () => {
+test('of 100 concurrent requests to 4 processes, exactly as many succeed as the bucket holds', async () => {
   const alice = await world.account()
   const start = performance.now()
   const outcomes = await Promise.all(Array.from({ length: 100 }, (_, n) => operate(alice, n % 4)))
@@ -83,7 +83,7 @@ test('of 100 requests at once to 4 processes exactly as many pass as the bucket 
   const passed = allowed(outcomes)
   expect(passed.length).toBeGreaterThanOrEqual(limits.ops)
   expect(passed.length).toBeLessThanOrEqual(limits.ops + late)
-  // Each token was given once.
+  // No token was used twice.
   if (late === 0) {
     const remaining = passed.map((outcome) => outcome.remaining).sort((a, b) => a - b)
     expect(remaining).toEqual(Array.from({ length: limits.ops }, (_, n) => n))
@@ -97,7 +97,7 @@ test('of 100 requests at once to 4 processes exactly as many pass as the bucket 
 
 test('after Retry-After one more passes, and only one', async () => {
   const alice = await world.account()
-  // A token comes back in a minute: none does while this runs, except by the clock that is moved.
+  // One token a minute, so that only the moved clock refills the bucket.
   await world.db.query('update account set sandbox_ops_per_minute = 1 where id = ?', [alice.id])
   expect((await operate(alice, 0)).status).toBe(404)
   const { status, retryAfter } = await operate(alice, 1)
@@ -153,7 +153,7 @@ test.each(Object.keys(endpoints) as EndpointName[])(
   },
 )
 
-test('reads and changes are limited by each process, and go on without Redis', async () => {
+test('limits reads and changes in each process, also without Redis', async () => {
   const alice = await world.account()
   const strict = await world.startApi({ RATE_READS_PER_MINUTE: '3', RATE_CHANGES_PER_MINUTE: '1' })
   const api = world.apis.indexOf(strict)
@@ -169,7 +169,7 @@ test('reads and changes are limited by each process, and go on without Redis', a
   expect((refusal as Refusal).retryAfter).toBeGreaterThan(50)
 })
 
-test('a bucket of one process refills steadily, and forgets the least recent owner', () => {
+test('a bucket in a process refills steadily, and evicts the least recent owner', () => {
   let now = 0
   const buckets = new TokenBuckets({ perSecond: 1, burst: 60 }, () => now)
   const take = (owner = 'a') => buckets.take(owner)
@@ -187,7 +187,7 @@ test('a bucket of one process refills steadily, and forgets the least recent own
   expect(take()).toEqual({ remaining: 59 })
 })
 
-test('a request that is refused for its credentials takes no token', async () => {
+test('a request with invalid credentials takes no token', async () => {
   const alice = await world.account()
   const stranger = alice.with({ key: alice.token })
   for (let n = 0; n < limits.ops; n++) await operate(stranger, 0)
@@ -212,7 +212,7 @@ describe('by address', () => {
     return world.apis.indexOf(strict)
   }
 
-  test('sign-ups are counted, whatever X-Forwarded-For says', async () => {
+  test('counts sign-ups by the peer address, and ignores X-Forwarded-For', async () => {
     const api = await startStrict({})
     const first = await signUp('{}', { api, from: '127.0.0.2' })
     expect(first.headers).toMatchObject({ 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '2' })
@@ -224,23 +224,23 @@ describe('by address', () => {
     expect(await statuses(1, { api, from: '127.0.0.3' })).toEqual([400])
   })
 
-  test('behind a trusted proxy they are counted by the address that it saw', async () => {
+  test('counts by the address that a trusted proxy reports', async () => {
     const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.4, 10.0.0.0/8' })
     const proxy = { api, from: '127.0.0.4' }
     expect(await statuses(4, { ...proxy, forwarded: '198.51.100.1' })).toEqual([400, 400, 400, 429])
-    // What the client itself wrote to the left of it counts for nothing.
+    // Addresses further left were sent by the client, and are ignored.
     expect(await statuses(1, { ...proxy, forwarded: '203.0.113.99, 198.51.100.1' })).toEqual([429])
-    // A second trusted proxy in between is looked through.
+    // A second trusted proxy is skipped.
     expect(await statuses(1, { ...proxy, forwarded: '198.51.100.1, 10.1.2.3' })).toEqual([429])
     expect(await statuses(1, { ...proxy, forwarded: '198.51.100.2' })).toEqual([400])
-    // Nobody but the proxy may say so.
+    // Only the proxy may report addresses.
     expect(await statuses(4, { api, from: '127.0.0.5', forwarded: '198.51.100.3' })).toEqual([
       400, 400, 400, 429,
     ])
     expect(await statuses(1, { api, from: '127.0.0.5', forwarded: '198.51.100.4' })).toEqual([429])
   })
 
-  test('an IPv6 customer is a /64, and an IPv4 address is one in every spelling', async () => {
+  test('counts IPv6 addresses by /64, and all spellings of an IPv4 address as one', async () => {
     const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.6' })
     const proxy = { api, from: '127.0.0.6' }
     const seen = []
@@ -254,7 +254,7 @@ describe('by address', () => {
     expect(await statuses(1, { ...proxy, forwarded: '[::ffff:198.51.100.77]:443' })).toEqual([429])
   })
 
-  test('a port behind the address is none of it, of a client as of a proxy', async () => {
+  test('ignores the port after an address of a client or a proxy', async () => {
     const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.8, 10.0.0.0/8, 2001:db8:ffff::/48' })
     const proxy = { api, from: '127.0.0.8' }
     for (const client of ['203.0.113.1', '[2001:db8:1::1]']) {
@@ -267,7 +267,7 @@ describe('by address', () => {
     expect(await statuses(1, { ...proxy, forwarded: '[2001:db8:2::1]:1001' })).toEqual([400])
   })
 
-  test('logins have a bucket of their own', async () => {
+  test('logins have a separate bucket', async () => {
     const api = await startStrict({ RATE_LOGIN_PER_MINUTE: '2' })
     const logIn = () =>
       send(`${world.url(api)}/v1/auth/login`, {
@@ -284,15 +284,15 @@ describe('by address', () => {
 })
 
 interface TestedBucket {
-  /** In Redis. */
+  /** Its key in Redis. */
   key: string
   take(limit: number): Promise<unknown>
-  /** Takes, and must be refused. */
+  /** Takes tokens, and returns the expected refusal. */
   refusal(limit: number): Promise<Problem>
 }
 
 describe('a bucket', () => {
-  /** Takes until it is refused. */
+  /** Takes tokens until a refusal. */
   async function drain(buckets: Buckets, owner: string): Promise<number> {
     for (let taken = 0; ; taken++) {
       const refused = await buckets.take('sandbox_ops', owner).then(
@@ -314,7 +314,7 @@ describe('a bucket', () => {
         take: (limit) => buckets.take('sandbox_ops', owner, limit),
         refusal: (limit) =>
           buckets.take('sandbox_ops', owner, limit).then(
-            () => expect.unreachable('there was a token'),
+            () => expect.unreachable('the bucket had a token'),
             (error) => error,
           ),
       })
@@ -323,22 +323,22 @@ describe('a bucket', () => {
     }
   }
 
-  test('whose limit was lowered says how long it really takes', async () => {
+  test('whose limit was lowered reports the real delay', async () => {
     await withBuckets('lowered', async ({ key, take, refusal }) => {
       for (let n = 0; n < 60; n++) await take(60)
       const { retryAfterSeconds = 0 } = await refusal(1)
       expect(retryAfterSeconds).toBeGreaterThan(0)
       expect(retryAfterSeconds).toBeLessThanOrEqual(60)
-      // As if that had passed.
+      // As if that time had passed.
       const [missing, us] = (await world.redis.get(key))!.split(' ')
       await world.redis.set(key, `${missing} ${Number(us) - retryAfterSeconds * 1e6}`)
       expect(await take(1)).toMatchObject({ limit: 1, remaining: 0 })
     })
   })
 
-  test("goes on refilling after Redis' clock went back", async () => {
+  test("continues to refill after Redis' clock steps back", async () => {
     await withBuckets('back', async ({ key, take, refusal }) => {
-      // An hour ahead of the clock, and empty.
+      // Empty, with a time an hour in the future.
       const [seconds] = await world.redis.time()
       await world.redis.set(key, `${60 * 60_000_000} ${(Number(seconds) + 3_600) * 1e6}`)
       expect(await refusal(60)).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 1 })
@@ -362,9 +362,9 @@ describe('a bucket', () => {
       const ms = performance.now() - start + movedMs
       expect(first).toBeGreaterThanOrEqual(limit)
       expect(all).toBeLessThanOrEqual(limit + refilled(limit, ms))
-      // It was never full in between, so nothing that came back was lost.
+      // It was never full, so no refilled token was lost.
       expect(all).toBeGreaterThanOrEqual(limit + refilled(limit, movedMs))
-      // A bucket that nobody uses is forgotten when it is full again.
+      // An unused bucket expires when it is full again.
       const ttl = await world.redis.pttl(`sandlot:bucket:sandbox_ops:${owner}`)
       expect(ttl).toBeGreaterThan(0)
       expect(ttl).toBeLessThanOrEqual(60_000)

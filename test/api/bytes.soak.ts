@@ -1,4 +1,4 @@
-/** Other bytes each time, and many. */
+/** Many random bytes, with a new seed for each run. */
 import { seed } from '../support/seed.ts'
 import { testBytes } from './bytes.ts'
 

@@ -1,4 +1,4 @@
-/** A few bytes, always the same: bytes.soak.ts has many. */
+/** A few random bytes with a fixed seed. bytes.soak.ts has more. */
 import { testBytes } from './bytes.ts'
 
 testBytes(8, 20_261_124)

@@ -1,4 +1,4 @@
-/** Random bytes through every way in and out: they come back the same, or are refused, or the answer says so. */
+/** Random bytes through every route: they are returned unchanged, rejected, or marked in the response. */
 import { request } from 'node:http'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -12,22 +12,22 @@ import { shareSandbox } from '../support/shared.ts'
 
 const base64 = (bytes: Buffer) => bytes.toString('base64')
 const octal = (bytes: Buffer) => [...bytes].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
-/** Bytes as an answer has them: `odd` where they are not UTF-8. */
+/** Decodes bytes in a response: base64 in `odd` if they are not UTF-8. */
 const bytesFrom = (text: string, odd: string | undefined): Buffer =>
   odd === undefined ? Buffer.from(text) : Buffer.from(odd, 'base64')
 
 /**
- * @param runs of each property
- * @param seed the same one makes the same bytes
+ * @param runs number of runs of each property
+ * @param seed determines the bytes
  */
 export function testBytes(runs: number, seed: number): void {
   console.info(`bytes: seed ${seed}`)
-  /** A failure says which seed and which bytes. @param share of the runs, for one that takes many requests */
+  /** Checks a property. @param share of the runs, for a property with many requests */
   const forAll = <T>(arbitrary: fc.Arbitrary<T>, hold: (value: T) => Promise<void>, share = 1) =>
     fc.assert(fc.asyncProperty(arbitrary, hold), {
       numRuns: Math.ceil(runs * share),
       seed,
-      // To shrink it would take hundreds of commands.
+      // Shrinking would take hundreds of commands.
       endOnFailure: true,
     })
 
@@ -35,7 +35,7 @@ export function testBytes(runs: number, seed: number): void {
     const { world, alice, params, sh } = shareSandbox({ driver, env })
     const { authorized, urlOf } = rawFiles({ world, alice, params })
 
-    /** What no client of JavaScript sends: a path and a body as bytes. */
+    /** Sends a path and a body as bytes, which JavaScript clients cannot do. */
     const send = (method: string, path: string, body?: Buffer) =>
       new Promise<{ status: number; body: Buffer }>((resolve, reject) => {
         const url = new URL(world.url())
@@ -54,7 +54,7 @@ export function testBytes(runs: number, seed: number): void {
     const view = async (name: Buffer) =>
       (await alice.call('viewFile', { params, query: { path_base64: base64(name) } })).body
 
-    test('a body that is not UTF-8 is refused; one that is comes whole', () =>
+    test('accepts a UTF-8 body unchanged, and rejects any other', () =>
       forAll(someBytes, async (bytes) => {
         const content = Buffer.from(
           bytes.map((byte) => (byte < 32 || byte === 34 || byte === 92 ? 97 : byte)),
@@ -68,7 +68,7 @@ export function testBytes(runs: number, seed: number): void {
         expect(answer.status).toBe(isText(content) ? 201 : 400)
       }))
 
-    test('a query is taken as it was sent if it is UTF-8, and is refused otherwise', () =>
+    test('accepts a UTF-8 query unchanged, and rejects any other', () =>
       forAll(someName, async (name) => {
         const percent = [...name].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
         const { status } = await send('PUT', at(`${files}/raw?path=${percent}`), Buffer.from('found'))
@@ -76,7 +76,7 @@ export function testBytes(runs: number, seed: number): void {
         if (status === 201) expect((await view(name)).content).toBe('found')
       }))
 
-    test('a refusal tells where', async () => {
+    test('an error contains the position of the invalid byte', async () => {
       const body = Buffer.from('{"path":"p","content":"\ufffdcaf\xe9"}')
       const latin = Buffer.from([...body.subarray(0, -4), 0xe9, ...body.subarray(-2)])
       const { detail } = JSON.parse((await send('POST', at(`${files}/create`), latin)).body.toString())
@@ -85,14 +85,14 @@ export function testBytes(runs: number, seed: number): void {
       const refused = await send('GET', at(`${files}/view?path=caf%e9`))
       expect([refused.status, JSON.parse(refused.body.toString()).errors]).toEqual([
         400,
-        [{ path: 'path', message: 'is not UTF-8: its byte 3 (0xe9) begins no character' }],
+        [{ path: 'path', message: 'is not UTF-8: its byte 3 (0xe9) is not the beginning of a character' }],
       ])
       // Node writes each character as one byte.
       const raw = await send('GET', at(`${files}/view?path=${Buffer.from('café').toString('latin1')}`))
       expect(raw.status).toBe(400)
     })
 
-    test('files keep all bytes, of their names too', async () => {
+    test('files keep all bytes, also in their names', async () => {
       await sh('mkdir names')
       await forAll(
         fc.tuple(someName, someBytes),
@@ -103,7 +103,7 @@ export function testBytes(runs: number, seed: number): void {
           const put = await fetch(url, { method: 'PUT', headers: authorized(), body: bytes })
           expect(put.status).toBe(201)
           const seen = await view(path)
-          // A view has the first MiB.
+          // A view contains the first MiB.
           expect(Buffer.from(seen.content, seen.encoding as 'base64').equals(bytes)).toBe(true)
           const raw = await fetch(url, { headers: authorized({ range: `bytes=3-${bytes.length}` }) })
           expect(Buffer.from(await raw.arrayBuffer()).equals(bytes.subarray(3))).toBe(true)
@@ -141,7 +141,7 @@ export function testBytes(runs: number, seed: number): void {
       }
     }
 
-    test('so do the targets of links', () =>
+    test('links keep all bytes of their targets', () =>
       forAll(someName, async (name) => {
         const target = Buffer.concat([Buffer.from('to'), name, Buffer.from('.')])
         await sh(`ln -sfn "$(printf '${octal(target)}')" link`)
@@ -149,7 +149,7 @@ export function testBytes(runs: number, seed: number): void {
         expect(bytesFrom(body.entries[0]!.target!, body.entries[0]!.target_base64)).toEqual(target)
       }))
 
-    test('a command gets its stdin and gives its output as bytes, and JSON says where it cannot', () =>
+    test('stdin and output of a command are bytes, and JSON marks bytes that are not UTF-8', () =>
       forAll(someBytes, async (bytes) => {
         const { body: started } = await alice.call('execCommand', {
           params,
@@ -172,7 +172,7 @@ export function testBytes(runs: number, seed: number): void {
           expect([result.stdout, result.stderr]).toEqual([bytes.toString(), bytes.toString()])
       }))
 
-    /** What came back; undefined for a text that was refused in words. */
+    /** Returns the response, or undefined for a text that was rejected. */
     async function unlessRefused<T>(call: Promise<Answer<T>>): Promise<T | undefined> {
       return await call.then(
         ({ body }) => body,
@@ -182,15 +182,15 @@ export function testBytes(runs: number, seed: number): void {
         },
       )
     }
-    /** A file with a NUL is told in base64. */
+    /** Returns the content of a file, which is base64 if it contains a NUL. */
     const textOf = async (name: string) => {
       const { content, encoding } = await view(Buffer.from(name))
       return Buffer.from(content, encoding as 'base64').toString()
     }
-    /** A NUL cannot stand in an argv, and half a pair is no text. */
+    /** An argv cannot contain NUL, and half a surrogate pair is not valid Unicode. */
     const isArgument = (text: string) => text.isWellFormed() && !text.includes('\0')
 
-    test('texts in JSON come back as they were sent, or are refused', () =>
+    test('returns texts in JSON unchanged, or rejects them', () =>
       forAll(
         fc.tuple(someText, someText),
         async ([one, other]) => {

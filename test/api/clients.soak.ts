@@ -1,6 +1,6 @@
 /**
- * Clients that kept generators make of `/v1/openapi.json` do every operation. It installs the generators from their
- * registries into a folder of its own, so it needs those, and a Python with `venv`.
+ * Generated clients from `/v1/openapi.json` can use every operation. Installs maintained generators from their
+ * registries into a temporary folder, so it needs those and a Python with `venv`.
  */
 import { execFile } from 'node:child_process'
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ const here = import.meta.dirname
 const installMs = 480_000
 
 const run = async (folder: string, file: string, ...args: string[]): Promise<string> => {
-  // The generator looks for what it formats with beside its own Python.
+  // The generator expects its formatter in the folder of its Python.
   const env = { ...process.env, PATH: `${join(folder, 'venv/bin')}:${process.env.PATH}` }
   const options = { cwd: folder, env, maxBuffer: 64 * 1024 * 1024 }
   const { stdout } = await promisify(execFile)(file, args, options).catch((error) => {
@@ -34,7 +34,7 @@ async function folderWithDocument(name: string): Promise<string> {
   return folder
 }
 
-/** What a script printed last: the operations that it did. */
+/** The operations that a script used, which it prints last. */
 const doneOf = (printed: string): string[] => JSON.parse(printed.trim().split('\n').at(-1)!)
 
 const modules = {
@@ -46,7 +46,9 @@ const modules = {
 
 const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 
-test('one in TypeScript does every operation, and its types are sound', { timeout: installMs }, async () => {
+test('a TypeScript client uses every operation, and its types are correct', {
+  timeout: installMs,
+}, async () => {
   const folder = await folderWithDocument('typescript')
   writeFileSync(join(folder, 'package.json'), '{"private":true,"type":"module"}')
   const packages = ['@hey-api/openapi-ts@0.95', 'typescript@5']
@@ -64,7 +66,7 @@ test('one in TypeScript does every operation, and its types are sound', { timeou
   expect([...new Set(doneOf(printed))].sort()).toEqual(names.toSorted())
 })
 
-test('one in Python does every operation', { timeout: installMs }, async () => {
+test('a Python client uses every operation', { timeout: installMs }, async () => {
   const folder = await folderWithDocument('python')
   await run(folder, 'python3', '-m', 'venv', 'venv')
   const bin = join(folder, 'venv/bin')

@@ -1,4 +1,4 @@
-/** Clocks that step under a system that runs: PostgreSQL's, Redis' and that of one process. */
+/** Clock steps of PostgreSQL, Redis and a process while the system runs. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -8,7 +8,7 @@ import { moveClock, moveClockOfRedis } from '../support/clock.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const hourMs = 3_600_000
-/** Documented: a part that is back is used again within this time. */
+/** The documented recovery time. */
 const recoverMs = 5_000
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '1' } })
@@ -18,7 +18,7 @@ const say = async (account: Account, params: { id: string }) =>
   (await account.call('execCommand', { params, body: { command: 'echo on' } })).body.stdout
 const used = async (account: Account) => (await account.call('getAccount')).body.usage.milliseconds
 
-test('when PostgreSQL’s clock goes back, no interval is negative, and no quota is passed', async () => {
+test('when PostgreSQL’s clock steps back, no interval is negative and no quota is exceeded', async () => {
   const alice = await world.account()
   const params = await create(alice)
   await moveClock(world.db, -hourMs)
@@ -36,7 +36,7 @@ test('when PostgreSQL’s clock goes back, no interval is negative, and no quota
   await moveClock(world.db, hourMs)
 })
 
-test('when PostgreSQL’s clock leaps forward, what is past its cap ends there, and its place is free', async () => {
+test('when PostgreSQL’s clock steps forward, expired sandboxes end and free the quota', async () => {
   const alice = await world.account()
   const params = await create(alice)
   await moveClock(world.db, hourMs)
@@ -52,7 +52,7 @@ test('when PostgreSQL’s clock leaps forward, what is past its cap ends there, 
 test.each([
   ['back', -hourMs],
   ['forward', 2 * hourMs],
-])('when Redis’ clock goes %s, workers are found, and jobs and limits go on', async (_, byMs) => {
+])('when Redis’ clock steps %s, workers are found, and jobs and limits continue', async (_, byMs) => {
   const alice = await world.account()
   await moveClockOfRedis(world.redis, byMs)
   const params = await world.eventually(() => create(alice), recoverMs)
@@ -61,7 +61,7 @@ test.each([
   await world.eventually(() => world.account(), recoverMs)
 })
 
-test('a process whose clock is minutes off finds no worker, bills nothing wrong, and goes on once it is right', async () => {
+test('a process whose clock is minutes off finds no worker, bills correctly, and recovers with its clock', async () => {
   const folder = join(world.folder, 'moved')
   mkdirSync(folder)
   const clock = join(folder, 'clock')
@@ -70,7 +70,7 @@ test('a process whose clock is minutes off finds no worker, bills nothing wrong,
   const env = { NODE_OPTIONS: `--import=${preload}`, CHAOS_WIRES: folder, CHAOS_CLOCK: clock }
   const api = world.apis.indexOf(await world.startApi(env))
   const alice = await world.account()
-  // The test before may have ended on a list of workers that was read before its step.
+  // The API may still use a list of workers from before the previous test's step.
   const params = await world.eventually(() => create(alice), recoverMs)
   writeFileSync(clock, String(10 * 60_000))
   const run = () =>

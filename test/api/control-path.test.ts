@@ -1,4 +1,4 @@
-/** Commands that close or remove every folder within a tenant's reach: the sandbox still takes requests. */
+/** Commands that remove, or remove access to, every folder that a tenant can write: requests still work. */
 import { expect, test } from 'vitest'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
@@ -44,7 +44,7 @@ describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
     }
   })
 
-  test('every file request into a closed folder is refused as permission_denied', async () => {
+  test('rejects every file request into an inaccessible folder with permission_denied', async () => {
     await sh('mkdir -p closed && echo x >closed/file && chmod 000 closed')
     const requests = [
       () => view('closed/file'),
@@ -57,7 +57,7 @@ describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
       await expect(request()).rejects.toMatchObject({ code: 'permission_denied' })
   })
 
-  test('the result of a command on a terminal reports a closed workspace', async ({ onTestFinished }) => {
+  test('the result of a terminal reports an inaccessible workspace', async ({ onTestFinished }) => {
     await exec({ command: 'chmod 000 /workspace', cwd: '/' })
     onTestFinished(async () => {
       await exec({ command: 'chmod 755 /workspace', cwd: '/' })

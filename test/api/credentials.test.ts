@@ -1,4 +1,4 @@
-/** Every route, tried with no credential, a wrong one, the other kind, and another account's ids. */
+/** Every route without a credential, with a wrong one, with the other kind, and with another account's ids. */
 import { describe, expect, test } from 'vitest'
 import { makeApiKey } from '../../api/auth/api-keys.ts'
 import { Tokens } from '../../api/auth/tokens.ts'
@@ -67,9 +67,7 @@ describe.each(guarded)('%s', (name) => {
       status: 403,
       code: 'wrong_credential_type',
       problem: {
-        detail: expect.stringContaining(
-          credential === 'key' ? 'needs an API key' : 'needs the session token',
-        ),
+        detail: expect.stringContaining(credential === 'key' ? 'needs an API key' : 'needs a session token'),
       },
     })
   })
@@ -79,21 +77,24 @@ test('there are routes with ids to try', () => {
   expect(withId).toEqual(expect.arrayContaining(['getSandbox', 'execCommand', 'revokeApiKey']))
 })
 
-test.each(withId)("%s answers the same for another account's id as for one that never was", async (name) => {
-  const alice = await world.account()
-  const bob = await world.account()
-  const sandboxId = await insertSandbox(world, bob)
-  const of = (id: string, key_id: string) => attempt(name, alice, { id, key_id }).catch((error) => error)
-  const bobs = await of(sandboxId, bob.keyId)
-  const nobodys = await of(newSandboxId(), `key_${sandboxId.slice(4)}`)
-  expect(bobs).toMatchObject({ status: 404, code: 'not_found' })
-  expect({ ...bobs.problem, request_id: '' }).toEqual({ ...nobodys.problem, request_id: '' })
-  const [row] = await world.db.query('select destroyed_at from sandbox where id = ?', [sandboxId])
-  expect(row!.destroyed_at).toBeNull()
-  expect((await bob.call('getAccount')).status).toBe(200)
-})
+test.each(withId)(
+  "%s returns the same error for another account's id as for an unknown one",
+  async (name) => {
+    const alice = await world.account()
+    const bob = await world.account()
+    const sandboxId = await insertSandbox(world, bob)
+    const of = (id: string, key_id: string) => attempt(name, alice, { id, key_id }).catch((error) => error)
+    const bobs = await of(sandboxId, bob.keyId)
+    const unknown = await of(newSandboxId(), `key_${sandboxId.slice(4)}`)
+    expect(bobs).toMatchObject({ status: 404, code: 'not_found' })
+    expect({ ...bobs.problem, request_id: '' }).toEqual({ ...unknown.problem, request_id: '' })
+    const [row] = await world.db.query('select destroyed_at from sandbox where id = ?', [sandboxId])
+    expect(row!.destroyed_at).toBeNull()
+    expect((await bob.call('getAccount')).status).toBe(200)
+  },
+)
 
-test.each(['', ' ', 'x', '%00', '..', 'sbx_', "sbx_' or true --"])('the id %j is no id', async (id) => {
+test.each(['', ' ', 'x', '%00', '..', 'sbx_', "sbx_' or true --"])('rejects the id %j', async (id) => {
   const alice = await world.account()
   const response = await fetch(
     `${world.url()}/v1/sandboxes/${id === '%00' ? id : encodeURIComponent(id)}/exec`,

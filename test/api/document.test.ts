@@ -1,4 +1,4 @@
-/** `/v1/openapi.json` is true: what it allows is taken, what it forbids is not, and what is answered stands there. */
+/** `/v1/openapi.json` is correct: valid requests are accepted, invalid ones rejected, and all responses documented. */
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Operation } from '../../api/http/docs-page.ts'
@@ -10,7 +10,7 @@ import { type Account, pathOf } from '../support/account.ts'
 import { shareSandbox } from '../support/shared.ts'
 import { near, operationsOf, type Part, type Place, partsOf, validatorOf } from './document.ts'
 
-/** The same one makes the same requests. */
+/** Determines the requests. */
 const seed = 31
 
 const endpointOf = (name: string) => (endpoints as Record<string, Endpoint>)[name]!
@@ -22,7 +22,7 @@ const schemaOf = ({ operationId, place }: Part) => {
 
 const shown = (value: unknown) => JSON.stringify(value)?.slice(0, 500)
 
-describe('what the document says of a request is what is validated', () => {
+describe('the document and the validation agree about requests', () => {
   test.each(partsOf(describeApi()).map((part) => [`${part.place} of ${part.operationId}`, part] as const))(
     '%s',
     (_, part) => {
@@ -43,7 +43,7 @@ describe('what the document says of a request is what is validated', () => {
   )
 })
 
-/** Requests of each operation on either side. */
+/** Valid requests of each operation, and as many invalid ones. */
 const perOperation = 3
 
 function sidesOf(part: Part) {
@@ -73,7 +73,7 @@ describe('over HTTP', () => {
     execId = (await alice.call('execCommand', { params, body })).body.id
   })
 
-  /** Values of each part on either side, that can be sent. */
+  /** Valid and invalid values of each part that can be sent. */
   const made = new Map<Part, Record<'allowed' | 'forbidden', unknown[]>>()
   const valuesOf = (part: Part) => {
     const values = made.get(part) ?? sidesOf(part)
@@ -109,7 +109,7 @@ describe('over HTTP', () => {
     })
   }
 
-  /** Ids of things that are there, where the operation does not end them for those that come after. */
+  /** Adds ids of existing objects, unless the operation would delete them. */
   const withIds = (name: string, given: Given): Given => {
     if (!given.path) return given
     const id = name === 'destroySandbox' ? newSandboxId() : params.id
@@ -118,9 +118,9 @@ describe('over HTTP', () => {
     return { ...given, path: { ...given.path, ...Object.fromEntries(known) } }
   }
 
-  /** What JSON Schema has no word for, and what would take long. */
+  /** Changes values that JSON Schema cannot describe, and those that would take long. */
   const withinReason = (name: string, { body, ...given }: Given): Given => {
-    // No id that is made up leads to a call.
+    // A random event id matches no call.
     if (name === 'resumeMcp') return { header: { ...(given.header as object), 'last-event-id': undefined } }
     if (name === 'execCommand') return { ...given, body: { ...(body as object), timeout_ms: 1000 } }
     if (name === 'createApiKey') {
@@ -133,8 +133,8 @@ describe('over HTTP', () => {
     return { ...given, body }
   }
 
-  /** An answer's status, its media type and its fields stand in the document. */
-  const mustBeDescribed = async (operation: Operation, answer: Response) => {
+  /** Checks that the status, media type and fields of a response are documented. */
+  const assertDocumented = async (operation: Operation, answer: Response) => {
     const described = operation.responses[answer.status]
     expect(described, `status ${answer.status}`).toBeDefined()
     const type = answer.headers.get('content-type')?.split(';')[0]
@@ -159,45 +159,45 @@ describe('over HTTP', () => {
     (operation) => [operation.operationId, operation] as const,
   )
 
-  // What manages an account gets one of its own, which it may end.
+  // Operations on an account get a separate one, which they may delete.
   const accountFor = (name: string): Account | Promise<Account> =>
     endpointOf(name).credential === 'token' ? world.account() : alice
 
   test.each(operations.filter(([name]) => !isWebSocket(endpointOf(name))))(
-    '%s takes what is allowed',
+    '%s accepts valid requests',
     async (name, operation) => {
       const account = await accountFor(name)
       for (const given of allowedOf(name)) {
         const sent = withinReason(name, withIds(name, given))
         const answer = await send(name, account, sent)
-        const body = (await mustBeDescribed(operation, answer)) as { code?: string } | undefined
+        const body = (await assertDocumented(operation, answer)) as { code?: string } | undefined
         expect(body?.code, `${shown(sent)}: ${shown(body)}`).not.toBe('invalid_request')
       }
     },
   )
 
-  /** Sends it, and holds the answer against the document. */
-  const sendDescribed = async (name: string, account: Account, given: Given) => {
+  /** Sends a request, and checks the response against the document. */
+  const sendAndCheck = async (name: string, account: Account, given: Given) => {
     const [, operation] = operations.find(([known]) => known === name)!
-    return mustBeDescribed(operation, await send(name, account, given))
+    return assertDocumented(operation, await send(name, account, given))
   }
 
-  test('a create that is repeated after its sandbox ended gets what is described', async () => {
+  test('a repeated create of an ended sandbox returns a documented response', async () => {
     const bob = await world.account()
     const header = { 'idempotency-key': 'gone', prefer: 'respond-async' }
-    const create = () => sendDescribed('createSandbox', bob, { header, body: {} })
+    const create = () => sendAndCheck('createSandbox', bob, { header, body: {} })
     const { id } = (await create()) as { id: string }
     await bob.call('destroySandbox', { params: { id } })
     expect(await create()).toMatchObject({ code: 'sandbox_destroyed', sandbox_id: id })
   })
 
-  test('a list of messages of MCP gets a list, as described', async () => {
+  test('a batch of MCP messages returns a documented batch', async () => {
     const header = { accept: 'application/json, text/event-stream' }
     const body = [1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'ping' }))
-    expect(await sendDescribed('callMcp', alice, { header, body })).toHaveLength(2)
+    expect(await sendAndCheck('callMcp', alice, { header, body })).toHaveLength(2)
   })
 
-  test.each(operations)('%s refuses what is forbidden', async (name, operation) => {
+  test.each(operations)('%s rejects invalid requests', async (name, operation) => {
     const account = await accountFor(name)
     const [allowed = {}] = allowedOf(name)
     let count = 0
@@ -205,7 +205,7 @@ describe('over HTTP', () => {
       for (const value of valuesOf(part).forbidden) {
         const given = { ...withIds(name, allowed), [part.place]: value }
         const answer = await send(name, account, given)
-        await mustBeDescribed(operation, answer)
+        await assertDocumented(operation, answer)
         expect(answer.status, shown(given)).toBe(part.place === 'path' ? 404 : 400)
         count++
       }
@@ -214,11 +214,11 @@ describe('over HTTP', () => {
   })
 })
 
-/** Without what stands there as undefined. */
+/** Removes undefined headers. */
 const definedOf = (headers: Record<string, string | undefined> = {}): Record<string, string> =>
   JSON.parse(JSON.stringify(headers))
 
-/** Whether a client can send it so that it comes as it is. */
+/** Whether a client can send the value unchanged. */
 function canBeSent(place: Place, value: unknown): boolean {
   if (place === 'body') return value !== undefined
   const texts = Object.values(value as object)

@@ -1,6 +1,5 @@
 /**
- * Requests made from `/v1/openapi.json`: near what it allows, on both sides of every bound. A kept validator says on
- * which side one is.
+ * Generates requests from `/v1/openapi.json` near every limit. The Ajv validator determines which of them are valid.
  */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
@@ -17,7 +16,7 @@ export interface Part {
   operationId: string
   place: Place
   schema: Schema
-  /** @returns whether the document allows it */
+  /** Whether the document allows the value. */
   isAllowed: (value: unknown) => boolean
 }
 
@@ -31,7 +30,7 @@ ajv.addKeyword({
       : bytesIn(value) <= most,
 })
 
-/** Of a text, of all names and values of an object, or of all texts of a list, each with the NUL after it. */
+/** Bytes of a text, of the names and values of an object, or of the texts of a list, each with a terminating NUL. */
 function bytesIn(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value)
   if (typeof value !== 'object' || value === null) return 0
@@ -41,7 +40,7 @@ function bytesIn(value: unknown): number {
     .reduce<number>((sum, each) => sum + bytesIn(each), 0)
 }
 
-/** A validator of the document's schemas, which refer to its components. Each takes some time to be made, so only once. */
+/** Returns a function that compiles validators of the document's schemas. Compiling is slow, so they are cached. */
 export function validatorOf({ components }: ApiDescription) {
   const { schemas } = components as { schemas: Record<string, Schema> }
   const made = new Map<Schema, ValidateFunction>()
@@ -61,7 +60,7 @@ export const operationsOf = ({ paths }: ApiDescription) =>
     })),
   )
 
-/** Everything that a client sends, by operation and place. */
+/** All parts of requests, by operation and place. */
 export function partsOf(document: ApiDescription): Part[] {
   const compile = validatorOf(document)
   return operationsOf(document).flatMap(({ operationId, parameters, requestBody }) => {
@@ -80,7 +79,7 @@ export function partsOf(document: ApiDescription): Part[] {
   })
 }
 
-/** Parameters as one object, as they stand in a URL. */
+/** Combines parameters into the schema of one object. */
 function together(parameters: Operation['parameters']): Schema {
   const [exploded] = parameters.filter(({ explode }) => explode)
   const { minProperties, maxProperties, properties = {} } = exploded?.schema ?? {}
@@ -90,14 +89,14 @@ function together(parameters: Operation['parameters']): Schema {
     type: 'object',
     properties: { ...properties, ...Object.fromEntries(plain.map(({ name, schema }) => [name, schema])) },
     required: plain.filter(({ required }) => required).map(({ name }) => name),
-    // Headers that a route does not know are not its concern, and a path has no others.
+    // Routes ignore unknown headers, and a path has no unknown parameters.
     additionalProperties: parameters.some((parameter) => parameter.in !== 'query'),
     ...(minProperties === 1 ? { oneOf: names.map((name) => ({ required: [name] })) } : {}),
     ...(maxProperties === 1 && minProperties !== 1 ? { not: { required: names } } : {}),
   }
 }
 
-/** Parameters are texts. One that is a number says so by its digits. */
+/** Parameters are texts. Converts those with a numeric schema to numbers. */
 const fromTexts = (value: unknown, { properties = {} }: Schema) =>
   Object.fromEntries(
     Object.entries(value as Record<string, string>).map(([name, text]) => [
@@ -106,7 +105,7 @@ const fromTexts = (value: unknown, { properties = {} }: Schema) =>
     ]),
   )
 
-/** Values on both sides of a schema's bounds. */
+/** Values near a schema's limits, valid and invalid. */
 export function near(schema: Schema, place: Place): fc.Arbitrary<unknown> {
   if (place === 'body') return around(schema)
   return around({ ...schema, additionalProperties: true }).map((value) =>
@@ -166,7 +165,7 @@ function objectsAround(schema: Schema): fc.Arbitrary<object> {
   const choice = [...oneOf.flatMap(({ required = [] }) => required), ...(not?.required ?? [])]
   return fc.tuple(unknown, fc.nat(), ...fields).map(([extra, at, ...given]) => {
     const value = Object.fromEntries([...given.flat(), ...extra] as [string, unknown][])
-    // Most often one of those of which one is to be chosen.
+    // Usually keeps only one of the alternatives.
     if (choice.length > 0 && at % 4 > 0) delete value[choice[at % choice.length]!]
     return value
   })
@@ -188,7 +187,7 @@ function numbersAround({ minimum = -10, maximum = 10 }: Schema): fc.Arbitrary<nu
   )
 }
 
-/** What is refused here or there, or counted in another way than it seems. */
+/** Texts that some fields reject, or whose length depends on the unit. */
 const special = [
   '\0',
   '\n',
@@ -207,12 +206,12 @@ const special = [
   'é',
 ]
 
-/** More characters would make a request that takes longer than it tells. */
-const mostCharacters = 10_000
+/** More characters would only make requests slower. */
+const maxCharacters = 10_000
 
 const anyTexts = new Map<number, fc.Arbitrary<string>>()
 
-/** For each the library lists all characters, so each is made once. */
+/** Cached, because the library lists all characters for each. */
 function anyText(maxLength: number): fc.Arbitrary<string> {
   const made = anyTexts.get(maxLength) ?? fc.string({ unit: 'binary', maxLength })
   anyTexts.set(maxLength, made)
@@ -223,7 +222,7 @@ function textsAround(schema: Schema): fc.Arbitrary<string> {
   const { pattern, allOf = [], minLength = 0, maxLength = 64, format } = schema
   const patterns = [pattern, ...allOf.map((each) => each.pattern)].filter((each) => each !== undefined)
   const matching = patterns.flatMap((each) => textsOf(each, schema))
-  const most = Math.min(maxLength, mostCharacters)
+  const most = Math.min(maxLength, maxCharacters)
   const sizes = [minLength - 1, minLength, most - 1, most, most + 1].filter((size) => size >= 0)
   const long = fc
     .tuple(fc.constantFrom(...sizes), fc.constantFrom('a', 'a', '\u{1f9c0}', 'é'))
@@ -251,10 +250,10 @@ function textsAround(schema: Schema): fc.Arbitrary<string> {
   )
 }
 
-/** Texts of a pattern without what it looks ahead to; none for one that the library cannot make texts of. */
+/** Texts of a pattern without its lookaheads; none if the library does not support the pattern. */
 function textsOf(pattern: string, { minLength = 0, maxLength }: Schema): fc.Arbitrary<string>[] {
   const plain = withoutLookahead(pattern)
-  // Of a class of all characters but some, the library would make a list that takes gigabytes.
+  // For a negated class, the library would build a list of gigabytes.
   const isWide = /\[\^|\\S/.test(plain)
   if (isWide || !/[^^$]/.test(plain)) return []
   try {

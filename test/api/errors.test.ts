@@ -1,4 +1,4 @@
-/** Every code of the table of errors is met here, with the status and the words that go with it. */
+/** Every error code is produced once, with its documented status and title. */
 import { chmodSync, copyFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import jwt from 'jsonwebtoken'
@@ -11,18 +11,18 @@ import { newExecId, newSandboxId } from '../../shared/data/ids.ts'
 import { type Account, type CallOptions, callAs, expectRefusal, Refusal } from '../support/account.ts'
 import { type RawRequest, send } from '../support/http.ts'
 import { startWorld, type World } from '../support/index.ts'
-import { takeAllProcesses } from '../support/inside.ts'
+import { takeAllProcesses } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
 
-/** Without workers: no sandbox becomes ready. */
+/** Without workers, so that no sandbox becomes ready. */
 const idle = shareWorld({ workers: 0 })
 
-/** A route, called so that it answers with the code. */
-type Meeting = (alice: Account) => Promise<{ name: EndpointName; call: Promise<unknown> }>
+/** Calls a route so that it returns the code. */
+type Trigger = (alice: Account) => Promise<{ name: EndpointName; call: Promise<unknown> }>
 
-const meetings: Record<ErrorCode, Meeting> = {
+const triggers: Record<ErrorCode, Trigger> = {
   invalid_request: async (alice) => calling(alice, 'createSandbox', { body: { ttl_seconds: 0 } }),
   missing_credentials: async () => ({ name: 'getAccount', call: callAs(world, {}, 'getAccount') }),
   invalid_credentials: async (alice) =>
@@ -101,13 +101,13 @@ const meetings: Record<ErrorCode, Meeting> = {
     calling(alice, 'viewFile', { params: await sandboxOf(alice), query: { path: '/tmp' } }),
   edit_no_match: async (alice) => editing(alice, { content: 'a', old: 'b' }),
   edit_not_unique: async (alice) => editing(alice, { content: 'aa', old: 'a' }),
-  file_changed: async (alice) => editing(alice, { content: 'a', old: 'a', if_match: '0'.repeat(64) }),
+  precondition_failed: async (alice) => editing(alice, { content: 'a', old: 'a', if_match: '0'.repeat(64) }),
   idempotency_conflict: async (alice) => {
     const headers = { 'idempotency-key': 'once', prefer: 'respond-async' }
     await alice.call('createSandbox', { headers, body: {} })
     return calling(alice, 'createSandbox', { headers, body: { name: 'other' } })
   },
-  sandbox_starting: async () => ({ name: 'execCommand', call: begun!.starting }),
+  sandbox_starting: async () => ({ name: 'execCommand', call: slowRequests!.starting }),
   sandbox_destroyed: async (alice) => {
     const params = await sandboxOf(alice)
     await alice.call('destroySandbox', { params })
@@ -127,7 +127,7 @@ const meetings: Record<ErrorCode, Meeting> = {
     )
     return calling(alice, 'execCommand', { params, body: { command: 'true' } })
   },
-  body_too_slow: async () => ({ name: 'createApiKey', call: begun!.slow }),
+  request_timeout: async () => ({ name: 'createApiKey', call: slowRequests!.slow }),
   body_too_large: async (alice) =>
     calling(alice, 'createApiKey', { body: { name: 'x'.repeat(limits.bodyBytes) } }),
   unsupported_media_type: async (alice) =>
@@ -149,8 +149,8 @@ const meetings: Record<ErrorCode, Meeting> = {
   internal_error: async (alice) => {
     await world.db.query('alter table account rename column email to other')
     const call = alice.call('getAccount')
-    const mended = () => world.db.query('alter table account rename column other to email')
-    return { name: 'getAccount', call: call.finally(mended) }
+    const restore = () => world.db.query('alter table account rename column other to email')
+    return { name: 'getAccount', call: call.finally(restore) }
   },
   sandbox_start_failed: async () => {
     const broken = await startBroken()
@@ -162,15 +162,15 @@ const meetings: Record<ErrorCode, Meeting> = {
     const cutOff = await world.startApi({ REDIS_URL: 'unix:///nowhere/redis.sock' })
     return calling(alice, 'createSandbox', { api: world.apis.indexOf(cutOff) })
   },
-  no_space: async (alice) => {
+  disk_full: async (alice) => {
     const params = await sandboxOf(alice)
     await run(alice, params, 'head -c 80000000 /dev/zero > /tmp/big')
     return calling(alice, 'createFile', { params, body: { path: '/tmp/a', content: 'x'.repeat(100_000) } })
   },
 }
 
-/** Requests that take long, started before all others. */
-let begun: { slow: Promise<unknown>; starting: Promise<unknown> } | undefined
+/** Slow requests, started before all others. */
+let slowRequests: { slow: Promise<unknown>; starting: Promise<unknown> } | undefined
 beforeAll(async () => {
   const alice = await world.account()
   const headers = { 'content-type': 'application/json' }
@@ -185,18 +185,18 @@ beforeAll(async () => {
     [id, bob.id],
   )
   const starting = calling(bob, 'execCommand', { params: { id }, body: { command: 'true' } }).call
-  begun = { slow, starting }
+  slowRequests = { slow, starting }
 })
 
-const longOnes: ErrorCode[] = ['sandbox_starting', 'body_too_slow']
+const longOnes: ErrorCode[] = ['sandbox_starting', 'request_timeout']
 const codes = [
   ...(Object.keys(errors) as ErrorCode[]).filter((code) => !longOnes.includes(code)),
   ...longOnes,
 ]
 
-test.each(codes)('%s is answered as a problem', async (code) => {
+test.each(codes)('returns %s as a problem document', async (code) => {
   const alice = await world.account()
-  const { name, call } = await meetings[code](alice)
+  const { name, call } = await triggers[code](alice)
   const refusal = await expectRefusal(call)
   const { status, title } = errors[code]
   if (!(refusal instanceof Error && 'problem' in refusal)) throw refusal
@@ -215,7 +215,7 @@ test.each(codes)('%s is answered as a problem', async (code) => {
 
 test('an internal error reveals no detail, and is logged with its request id', async () => {
   const alice = await world.account()
-  const { call } = await meetings.internal_error(alice)
+  const { call } = await triggers.internal_error(alice)
   const refusal = await expectRefusal(call)
   expect(JSON.stringify(refusal.problem)).not.toMatch(/column|sql|account|at /i)
   const id = refusal.problem.request_id
@@ -245,7 +245,7 @@ test('a sandbox that failed to start reports the reason, is not billed and frees
   })
 })
 
-/** What `call` does not send. */
+/** Sends a request that `call` cannot send. */
 async function refused(path: string, request: RawRequest): Promise<never> {
   const { status, headers, text } = await send(`${world.url()}${path}`, request)
   throw new Refusal(status, new Headers(headers as Record<string, string>), JSON.parse(text))

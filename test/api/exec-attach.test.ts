@@ -1,4 +1,4 @@
-/** A WebSocket to a command: a terminal, or the plain streams. */
+/** WebSockets to commands, with and without a terminal. */
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -20,14 +20,14 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     return answer.body.id
   }
   const open = (execId: string, as: Account = alice) => attach(world, as, params.id, execId)
-  /** A command with a terminal, ready to be typed to. */
+  /** Starts a shell with a terminal, and waits for its prompt. */
   const shell = async (more: Partial<ExecRequest> = {}) => {
     const line = await open(await start({ command: ['sh'], tty: true, env: { PS1: '> ' }, ...more }))
     await line.shows('> ')
     return line
   }
 
-  test('a shell with a terminal is typed to, shows what it does, and its end is told', async () => {
+  test('a shell on a terminal reads input, shows output and reports its exit status', async () => {
     const line = await shell()
     line.type('test -t 0 && test -t 1 && echo is-$((40+2))\n')
     await line.shows('is-42')
@@ -39,7 +39,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stderr()).toBe('')
   })
 
-  test('the answer that opens it says how much of its limit is left, as every answer does', async () => {
+  test('the opening response contains the rate limit headers', async () => {
     const line = await shell()
     const { headers } = line.opened
     expect(headers['x-ratelimit-limit']).toBe(String(world.settings.rates.sandbox_ops))
@@ -49,7 +49,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await line.end()
   })
 
-  test('nothing of the command’s text is echoed', async () => {
+  test('the text of the command is not echoed', async () => {
     const line = await open(
       await start({ command: 'read x; echo "end $x"', tty: true, env: { SECRET: 'canary' } }),
     )
@@ -59,12 +59,12 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stdout()).not.toMatch(/canary|read x|eval/)
   })
 
-  test('the terminal has the size asked for, and takes another', async () => {
+  test('sets and changes the size of the terminal', async () => {
     const line = await shell({ rows: 33, columns: 99 })
     line.type('stty size\n')
     await line.shows('33 99')
     line.send({ type: 'resize', rows: 50, columns: 132 })
-    // The size is set by another way than what is typed goes.
+    // Resizing is not ordered with input.
     await world.eventually(async () => {
       line.type('stty size\n')
       return line.stdout().includes('50 132')
@@ -73,9 +73,9 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await line.end()
   })
 
-  test('Ctrl-C is a key, and ends what runs in the shell but not the shell', async () => {
+  test('Ctrl-C ends the program in the shell, but not the shell', async () => {
     const line = await shell()
-    // Its word tells that it has the terminal: until then the key is the shell's, which ignores it.
+    // Its output shows that it is in the foreground. Before that, the shell receives and ignores Ctrl-C.
     line.type("sh -c 'echo has-it-$((1+1)); exec sleep 1000'\n")
     await line.shows('has-it-2')
     line.type('\x03')
@@ -85,9 +85,9 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await line.end()
   })
 
-  test('a key is shown before the next one comes', async () => {
+  test('echoes each key before the next one is sent', async () => {
     const line = await open(await start({ command: ['cat'], tty: true }))
-    // How soon: bench/keys.ts.
+    // bench/keys.ts measures the delay.
     for (const key of 'abcdefghij') {
       line.type(key)
       await line.shows(key)
@@ -103,7 +103,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.bytes('stdout').toString('latin1')).toContain('<nave>')
   })
 
-  test('stdin that comes with the request is typed', async () => {
+  test('types the stdin of the request', async () => {
     const exec_id = await start({ command: 'read word; echo "got-$word"', tty: true, stdin: 'it\n' })
     expect(await waitForExit(exec_id)).toMatchObject({
       exit_code: 0,
@@ -111,7 +111,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     })
   })
 
-  test('without a terminal the streams are apart, and eof is told', async () => {
+  test('without a terminal, keeps streams separate and passes eof', async () => {
     const execId = await start({ command: 'cat; echo err >&2; exit 2', background: true })
     const line = await open(execId)
     line.type(Buffer.from([0, 255, 10]))
@@ -121,7 +121,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stderr()).toBe('err\n')
   })
 
-  test('a signal passes megabytes of stdin that the command does not read', async () => {
+  test('a signal overtakes megabytes of unread stdin', async () => {
     const line = await open(await start({ command: ['sleep', '661'], background: true }))
     for (let index = 0; index < 64; index++) line.type(Buffer.alloc(limits.messageBytes))
     line.send({ type: 'nonsense' })
@@ -129,11 +129,11 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(await countOf('slee[p] 661')).toBe(1)
     line.send({ type: 'signal', signal: 'KILL' })
     await world.eventually(async () => (await countOf('slee[p] 661')) === 0, 10_000)
-    // Kubernetes never reports the end of such a one: then nobody knows more than that it is over.
+    // Kubernetes does not report the exit of a command with unread stdin, so the result may be `lost`.
     expect(['signaled', 'lost']).toContain((await line.end()).exit!.status)
   })
 
-  test('what was typed comes whole and in order, however much of it waits', async () => {
+  test('input arrives completely and in order, however much of it is pending', async () => {
     const command = 'until [ -e go ]; do sleep 0.1; done; sha256sum'
     const line = await open(await start({ command, background: true }))
     const hash = createHash('sha256')
@@ -148,13 +148,13 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stdout()).toContain(hash.digest('hex'))
   })
 
-  test('one that breaks is waited for within the grace, as a stream is', async () => {
+  test('after a broken connection, a command keeps running within its grace, like a stream', async () => {
     const exec_id = await start({ command: 'read -r _; head -c 30000000 /dev/zero', background: true })
     const line = await open(exec_id)
     line.stopReading()
     line.type('\n')
     const get = async () => (await alice.call('getExec', { params: { ...params, exec_id } })).body
-    // Behind a reader that stands still the command stands still.
+    // The command blocks on its stalled reader.
     await world.eventually(async () => (await get()).stdout_bytes > 4_000_000, 5_000)
     const broken = performance.now()
     line.breakOff()
@@ -162,7 +162,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(performance.now() - broken).toBeGreaterThan(limits.graceMs.default - 100)
   })
 
-  test('those that are reset while they are being opened are as if they had never come', async () => {
+  test('connections that are reset while they are opened have no effect', async () => {
     const exec_id = await start({ command: 'sleep 1; head -c 30000000 /dev/zero', background: true })
     const { hostname, port } = new URL(world.url())
     // At every moment between the request and its answer.
@@ -184,7 +184,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     }, 15_000)
   })
 
-  test('a terminal that cannot be written down does not run on', async () => {
+  test('ends a terminal whose row cannot be updated', async () => {
     await world.db.query(
       `create function refuse_pid() returns trigger language plpgsql as $$
          begin raise exception 'no'; end $$`,
@@ -203,7 +203,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await world.eventually(async () => (await countOf('slee[p] 663')) === 0, 10_000)
   })
 
-  test('is refused in plain HTTP, as every route refuses', async () => {
+  test('a rejection is a problem document, like on every route', async () => {
     const execId = await start({ command: ['cat'], background: true })
     const bob = await world.account()
     await expect(open(execId, bob)).rejects.toMatchObject({ status: 404, code: 'not_found' })
@@ -223,7 +223,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     )
   })
 
-  test('ends when the key is revoked, and the command goes on for who attaches with another', async () => {
+  test('closes when its key is revoked, and the command keeps running for other clients', async () => {
     const other = await alice.withNewKey()
     const execId = await start({ command: ['cat'], tty: true })
     const line = await open(execId, other)
@@ -234,14 +234,14 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await again.shows('still here')
   })
 
-  test('a request for another protocol on any other route is served as if it had not asked', async () => {
+  test('ignores Upgrade to another protocol and on other routes', async () => {
     const response = await fetch(`${world.url()}/v1/openapi.json`)
     expect(response.status).toBe(200)
     const socket = newWebSocket(world, alice, '/v1/account')
     await expect(untilOpen(socket)).rejects.toMatchObject({ status: 200 })
   })
 
-  test('a sandbox that is destroyed tells it on the socket', async () => {
+  test('reports the destruction of the sandbox on the socket', async () => {
     const other = (await alice.call('createSandbox')).body.id
     const { body } = await alice.call('execCommand', {
       params: { id: other },
@@ -258,14 +258,14 @@ async function attach(world: World, account: Account, id: string, execId: string
   const socket = newWebSocket(world, account, `/v1/sandboxes/${id}/exec/${execId}/attach`)
   const received: Record<'stdout' | 'stderr', Buffer[]> = { stdout: [], stderr: [] }
   const text = (stream: 'stdout' | 'stderr') => Buffer.concat(received[stream]).toString()
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the fields
   let exit: any
   let seen = 0
-  let look = () => {}
+  let check = () => {}
   socket.on('message', (data: Buffer, isBinary) => {
     if (isBinary) received[data[0] === 2 ? 'stderr' : 'stdout'].push(data.subarray(1))
     else exit = JSON.parse(String(data))
-    look()
+    check()
   })
   const closed = new Promise<number>((resolve) => socket.on('close', resolve))
   const opened = await untilOpen(socket)
@@ -278,16 +278,16 @@ async function attach(world: World, account: Account, id: string, execId: string
     bytes: (stream: 'stdout' | 'stderr') => Buffer.concat(received[stream]),
     stdout: () => text('stdout'),
     stderr: () => text('stderr'),
-    /** Waits until it is shown after what earlier calls waited for. */
+    /** Waits until it is shown after the text of earlier calls. */
     shows: (words: string) =>
       new Promise<void>((resolve, reject) => {
-        look = () => {
+        check = () => {
           const at = text('stdout').indexOf(words, seen)
           if (at < 0) return
           seen = at + words.length
           resolve()
         }
-        look()
+        check()
         void closed.then(() => reject(new Error(`closed without showing ${words}: ${text('stdout')}`)))
       }),
     end: async () => ({ code: await closed, exit }),

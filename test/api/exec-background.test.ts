@@ -1,4 +1,4 @@
-/** Commands in the background: listed, looked at, fed, read, stopped. */
+/** Background commands: results, stdin, output, signals and lists. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -33,7 +33,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     }
   }
 
-  test('answers with its id at once, and with its result so far later on', async () => {
+  test('returns its id immediately, and its current result on request', async () => {
     const params = await start({ command: 'echo so far; cat; echo the end' })
     await world.eventually(async () => (await get(params)).stdout === 'so far\n', 5_000)
     expect(await get(params)).toMatchObject({ status: 'running', exit_code: null, stdout_bytes: 7 })
@@ -41,7 +41,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     expect(await ended(params)).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'so far\nthe end\n' })
   })
 
-  test('is fed bytes that say where they belong: a repeated request feeds nothing twice', async () => {
+  test('accepts stdin at an offset, so that a repeated request writes nothing twice', async () => {
     const params = await start({ command: ['cat'] })
     expect((await write(params, 'one ')).body).toEqual({ offset: 4, eof: false })
     expect((await write(params, 'two ', { offset: 4 })).body).toEqual({ offset: 8, eof: false })
@@ -59,7 +59,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await expect(write(params, 'x')).rejects.toMatchObject({ status: 409, code: 'exec_finished' })
   })
 
-  test('takes bytes as they are sent, while the request still runs', async () => {
+  test('reads stdin while the request is still being sent', async () => {
     const params = await start({ command: ['cat'] })
     const body = new TransformStream<Uint8Array, Uint8Array>()
     const writer = body.writable.getWriter()
@@ -72,7 +72,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     expect((await ended(params)).stdout).toBe('early late')
   })
 
-  test('carries bytes of any value in and out as they are, also to a reader whose connection breaks time and again', async () => {
+  test('passes all bytes unchanged, also to a reader whose connection breaks repeatedly', async () => {
     const values = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
     const bytes = Buffer.concat([values, randomBytes(6_000_000), values])
     const params = await start({ command: ['cat'] })
@@ -95,7 +95,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     expect(Buffer.from(await raw.bytes()).equals(bytes)).toBe(true)
   })
 
-  test('gives its output as raw bytes, whole or a range of them', async () => {
+  test('returns its output as raw bytes, whole or a range', async () => {
     const params = await start({ command: 'printf "0123456789"; printf "\\377" >&2' })
     await ended(params)
     expect(await output(params)).toEqual({ status: 200, range: null, text: '0123456789' })
@@ -112,15 +112,15 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await expect(output(params, 'bytes=x')).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  test.concurrent('with a grace ends once nobody follows it for so long, and without one lives by itself', async () => {
+  test.concurrent('with a grace, ends that long after its last client left; without one, keeps running', async () => {
     const command = 'echo up; sleep 60'
     const alone = await start({ command })
     const followed = await start({ command, grace_ms: 2_000 })
     const reader = readEvents(await alice.open('streamExec', { params: followed }))
     await reader.until('stdout')
-    // Its grace began later than that of the one before.
+    // Its grace starts later than that of the previous command.
     const never = await start({ command, grace_ms: 2_000 })
-    const left = { status: 'killed', exit_code: null, reason: 'its client left' }
+    const left = { status: 'killed', exit_code: null, reason: 'its client disconnected' }
     expect(await ended(never)).toMatchObject(left)
     expect(await get(followed)).toMatchObject({ status: 'running' })
     await reader.leave()
@@ -129,7 +129,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await alice.call('stopExec', { params: alone })
   })
 
-  test.concurrent('ends by the signal that is asked for, and KILL follows TERM', async () => {
+  test.concurrent('receives the requested signal, and KILL follows TERM', async () => {
     const polite = await start({
       command: 'trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.1; done',
     })
@@ -150,13 +150,13 @@ describeOnBothDrivers('a command in the background', (driver) => {
     })
   })
 
-  test.concurrent('ends after the time that is named', async () => {
+  test.concurrent('ends at its timeout', async () => {
     const params = await start({ command: ['sleep', '60'], timeout_ms: 300 })
     expect(await ended(params)).toMatchObject({ status: 'timed_out', exit_code: null })
   })
 
   test.skipIf(driver !== 'local')(
-    'has the life of its sandbox, and is killed when that expires',
+    'has the timeout of its sandbox, and is killed when that expires',
     { concurrent: true },
     async () => {
       const { id } = (await alice.call('createSandbox')).body
@@ -173,7 +173,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     },
   )
 
-  test('is in the list, newest first, as one line that the database cannot read', async () => {
+  test('is listed newest first, with its command line encrypted in the database', async () => {
     const bob = await world.account()
     const other = (await bob.call('createSandbox')).body.id
     const params = { id: other }
@@ -211,7 +211,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     })
   })
 
-  test('is nobody else’s, not even within the same account’s other sandbox', async () => {
+  test('is not found by another account or through another sandbox', async () => {
     const params = await start({ command: ['cat'] })
     const bob = await world.account()
     await expect(bob.call('getExec', { params })).rejects.toMatchObject({ status: 404, code: 'not_found' })
@@ -225,13 +225,13 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await alice.call('stopExec', { params })
   })
 
-  // How it goes on a cluster, test/workers/orphans.test.ts shows in the soak.
-  test.skipIf(driver !== 'local')('whose worker died is lost, and says so wherever one asks', async () => {
+  // test/workers/orphans.test.ts covers a cluster in the soak.
+  test.skipIf(driver !== 'local')('whose worker died is reported as lost by every route', async () => {
     const params = await start({ command: 'echo before; sleep 60' })
     await world.eventually(async () => (await get(params)).stdout === 'before\n', 5_000)
     await Promise.all(world.workers.map((worker) => worker.kill()))
-    // It soon takes one for gone that is not listed. Nothing else is asked of it.
-    await Promise.all([world.startWorker(), world.startApi({ WORKER_SILENCE_SECONDS: '1' })])
+    // With a short liveness timeout. Nothing else uses this process.
+    await Promise.all([world.startWorker(), world.startApi({ WORKER_LIVENESS_TIMEOUT_SECONDS: '1' })])
     const asked = { params, api: 1 }
     const told = await world.eventually(async () => {
       const result = (await alice.call('getExec', asked).catch(() => undefined))?.body

@@ -1,15 +1,15 @@
-/** Output that did not come is told: as a gap of a stream whose worker was lost, and in the field of every answer. */
+/** Missing output is reported: as a gap in a stream whose worker was lost, and as a field of every response. */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { preferRow, writeLastEvents } from '../../api/exec/ends.ts'
 import { passEvents } from '../../api/exec/events.ts'
+import { preferRow, writeLastEvents } from '../../api/exec/exit-status.ts'
 import { cutToSize } from '../../api/mcp/output.ts'
 import { describeExit, exitCodeOf, noteExitStatus } from '../../cli/exec/exit-status.ts'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 
-test('what did not pass is told as a gap, to the byte, before the end', async () => {
+test('reports missing bytes as a gap before the exit event', async () => {
   async function* broken() {
     yield Buffer.from('id: 3-1\nevent: stdout\ndata: {"text":"abc"}\n\n')
     throw new Error('the connection broke')
@@ -17,7 +17,7 @@ test('what did not pass is told as a gap, to the byte, before the end', async ()
   const ended = { id: 'exec_1', status: 'exited', exit_code: 7, stdout_bytes: 10, stderr_bytes: 1 }
   const events = passEvents(Readable.from(broken()) as IncomingMessage, {
     signal: new AbortController().signal,
-    endWithoutWorker: async () => ended as never,
+    exitStatusWithoutWorker: async () => ended as never,
   })
   const told = (await text(events)).split('\n\n').filter(Boolean)
   expect(told.map((event) => event.split('\n').slice(0, 2))).toEqual([
@@ -28,16 +28,16 @@ test('what did not pass is told as a gap, to the byte, before the end', async ()
   expect(told[1]).toContain('"stdout_bytes":7,"stderr_bytes":0')
 })
 
-const reason = 'the end of its stderr did not come: there may be more of it'
-const cut: ExecEnd = {
+const reason = 'the end of its stderr was not received, so stderr may be incomplete'
+const cut: ExecOutcome = {
   ...{ id: 'exec_1', status: 'exited', exit_code: 6, signal: null, reason, truncated: true },
   ...{ stdout_bytes: 3, stderr_bytes: 0, started_at: '2026-11-24T12:00:00.000Z', duration_ms: 5 },
 }
 
-test('a command whose output was cut says so in a field: as an event, as a result, to a model', () => {
+test('events, results and tool calls mark cut output in a field', () => {
   expect(writeLastEvents(cut, '3-0').toString()).toMatch(/^id: 3-0\nevent: exit\ndata: .*"truncated":true/)
   expect(cutToSize({ ...cut, stdout: 'abc', stderr: '' }).result).toMatchObject({ truncated: true, reason })
-  // The row may know of it where the worker, which was taken for lost and is back, does not.
+  // The row may contain the reason while the worker, which was wrongly considered lost, does not know it.
   const row = { ...cut, started_at: new Date(cut.started_at) } as never
   expect(preferRow({ ...cut, reason: null, truncated: false }, row)).toMatchObject({
     truncated: true,
@@ -45,7 +45,7 @@ test('a command whose output was cut says so in a field: as an event, as a resul
   })
 })
 
-test('the client says it in a note, and exits with the command’s own code', () => {
+test('the client prints a note, and exits with the command’s exit code', () => {
   const notes: string[] = []
   noteExitStatus(cut, (note) => notes.push(note))
   expect(notes).toEqual([`sandlot: ${reason}`])

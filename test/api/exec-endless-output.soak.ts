@@ -1,4 +1,4 @@
-/** Commands that print without end: those that are read wait for it, and no process grows. */
+/** Endless output: commands block on their readers, and no process grows. */
 import { connect } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
@@ -11,8 +11,8 @@ const mib = 1024 * 1024
 const processes = () => [world.apis[0]!, world.workers[0]!]
 
 /**
- * As much as they have when they are busy: what every command loads, and what much output leaves lying
- * around until V8 looks at it. What comes later is twice as much, and what it left behind would show.
+ * Memory under load: modules that every command loads, and garbage that V8 has not yet collected. The tests print
+ * twice as much, so that a leak would exceed it.
  */
 let usual: number[]
 beforeAll(async () => {
@@ -26,11 +26,11 @@ function expectNoGrowth(most: number[], mebibytes: number) {
   for (const [index, bytes] of most.entries()) expect(bytes - usual[index]!).toBeLessThan(mebibytes * mib)
 }
 
-/** Prints 1 GiB, and leaves word of how many MiB of it have gone. */
+/** Prints 1 GiB, and writes the number of printed MiB into a file. */
 const printer = `i=0
 while [ $i -lt 1024 ]; do yes 'a line of output' | head -c ${mib}; i=$((i+1)); echo $i > progress; done`
 
-test('a command that prints 1 GiB to a client that does not read waits, and grows no process by 64 MiB', async () => {
+test('a command that prints 1 GiB to a stalled client blocks, and grows no process by 64 MiB', async () => {
   const progress = async () => Number((await sh('cat progress')).stdout)
   const { hostname, port } = new URL(world.url())
   const socket = connect(Number(port), hostname)
@@ -44,7 +44,7 @@ test('a command that prints 1 GiB to a client that does not read waits, and grow
     )
     socket.pause()
 
-    // It stands still: the same figure again and again.
+    // It has blocked when the number no longer changes.
     let still = 0
     await world.eventually(async () => {
       const now = await progress()
@@ -56,18 +56,18 @@ test('a command that prints 1 GiB to a client that does not read waits, and grow
   expect(last).toBeLessThan(32)
   expectNoGrowth(peaks, 64)
 
-  // The client wakes up, and the command goes on.
+  // The client reads again, and the command continues.
   socket.resume()
   await world.eventually(async () => (await progress()) > last + 30, 20_000)
   socket.destroy()
 })
 
-test('1 GiB that nobody reads passes by, is counted to the byte, and grows no process by an eighth of it', async () => {
+test('1 GiB without a reader is dropped, counted to the byte, and grows no process by an eighth of it', async () => {
   const { body } = await alice.call('execCommand', {
     params,
     body: { command: ['head', '-c', `${1024 * mib}`, '/dev/zero'], background: true },
   })
-  // Asked past the API, which answers the more, the longer it takes.
+  // Not through the API, whose response grows with the output.
   const peaks = await peakMemory(processes(), async () => {
     await world.eventually(async () => {
       const [row] = await world.db.query('select * from exec where id = ?', [body.id])
@@ -81,8 +81,8 @@ test('1 GiB that nobody reads passes by, is counted to the byte, and grows no pr
       truncated: true,
     })
   })
-  // On a busy machine V8 lets up to another 64 MiB of buffers lie that nobody needs: its threads that
-  // free them get no processor (95 MiB were seen beside three busy loops).
+  // On a busy machine, V8's threads free unused buffers late: up to another 64 MiB. With three busy loops, 95 MiB
+  // were measured.
   expectNoGrowth(peaks, 128)
   const output = { ...params, exec_id: body.id }
   const kept = await (

@@ -1,4 +1,4 @@
-/** `Accept: text/event-stream`, and coming back for what was missed. */
+/** Event streams of commands, and their resumption. */
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -7,7 +7,7 @@ import { routes } from '../../shared/contract/routes.ts'
 import { pathOf } from '../support/account.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { bytesOf, type EventReader, readEvents } from '../support/events.ts'
-import { expectWithin, isSoak } from '../support/eventually.ts'
+import { expectDurationBelow, isSoak } from '../support/eventually.ts'
 import { send } from '../support/http.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -28,7 +28,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     return readEvents(await alice.open('streamExec', { params: { id: sandbox, exec_id }, headers, api }))
   }
 
-  test('begin with its id and end with its result, without the output', async () => {
+  test('start with its id and end with its result, without the output', async () => {
     const all = await (await open({ command: 'echo one; echo two >&2; exit 3' })).rest()
     expect(all[0]).toMatchObject({ event: 'start', data: { id: expect.stringMatching(/^exec_/) } })
     expect(bytesOf(all, 'stdout').toString()).toBe('one\n')
@@ -42,7 +42,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(exit.data).not.toHaveProperty('stderr')
   })
 
-  test('a line is there while the command still runs', async () => {
+  test('a line arrives while the command is still running', async () => {
     await sh('mkfifo gate')
     const events = await open({ command: 'echo waiting; cat gate; echo done' })
     expect((await events.until('stdout')).data).toEqual({ text: 'waiting\n' })
@@ -50,7 +50,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(bytesOf(await events.rest(), 'stdout').toString()).toBe('waiting\nthrough\ndone\n')
   })
 
-  test('hold no character that a reader takes for the end of a line', async () => {
+  test('contain no character that a reader treats as a line break', async () => {
     const ends = 'a\u0085b\u2028c\u2029d\n'
     const body = { command: 'printf %s "$T"', env: { T: ends } }
     const response = await alice.open('execCommand', {
@@ -65,7 +65,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(printed).toBe(ends)
   })
 
-  test('each has an id that tells how much of both streams there was', async () => {
+  test('each id contains the number of bytes of both streams', async () => {
     await sh('mkfifo between')
     const events = await open({ command: 'printf 12345; cat between; printf abc >&2' })
     await events.until('stdout')
@@ -74,8 +74,8 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(all.map((event) => event.id)).toEqual(['0-0', '5-0', '5-3', '5-3'])
   })
 
-  test('no character is cut in two, and bytes that are no UTF-8 come as base64', async () => {
-    // One byte at a time, so that any boundary would cut.
+  test('do not split characters, and contain bytes that are not UTF-8 as base64', async () => {
+    // One byte at a time, so that any boundary would split a character.
     const text = 'ä€🎈'
     const slow =
       'for b in $(printf %s "$T" | od -An -v -to1 | tr -s " \\n" " "); do printf "\\\\$b"; sleep 0.01; done'
@@ -89,14 +89,14 @@ describeOnBothDrivers('the events of a command', (driver) => {
     ])
   })
 
-  test('many megabytes on both streams come whole and in order', async () => {
+  test('many megabytes on both streams arrive completely and in order', async () => {
     const events = await (await open({ command: 'seq 1 400000; seq 1 200000 >&2' })).rest()
     const numbers = (count: number) => Array.from({ length: count }, (_, index) => `${index + 1}\n`).join('')
     expect(bytesOf(events, 'stdout').equals(Buffer.from(numbers(400_000)))).toBe(true)
     expect(bytesOf(events, 'stderr').equals(Buffer.from(numbers(200_000)))).toBe(true)
   })
 
-  test('a reader who comes back after any event gets exactly the rest', async () => {
+  test('a reader that resumes after any event receives exactly the rest', async () => {
     const command =
       'seq 1 20000; seq 1 20000 >&2; printf "\\377é"; for i in 1 2 3 4 5 6; do sleep 0.03; echo "ü $i"; done'
     const first = await (await open({ command })).rest()
@@ -119,7 +119,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(bytesOf(again, 'stdout').equals(bytesOf(first, 'stdout'))).toBe(true)
   })
 
-  test.concurrent('a reader who comes back within the grace finds the command running', async () => {
+  test.concurrent('a command keeps running for a reader that resumes within the grace', async () => {
     const events = await open({
       command: 'for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done',
       grace_ms: 20_000,
@@ -131,7 +131,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(rest.at(-1)!.data).toMatchObject({ status: 'exited', exit_code: 0 })
   })
 
-  test.concurrent('to HEAD are only a head, and the command waits for no reader of them', async () => {
+  test.concurrent('HEAD returns only a head, and is not a reader that the command waits for', async () => {
     const command = ['sh', '-c', 'read go; head -c 12000000 /dev/zero']
     const { body } = await alice.call('execCommand', { params, body: { command, background: true } })
     const one = { ...params, exec_id: body.id }
@@ -148,7 +148,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     await waitForExit(body.id)
   })
 
-  test.concurrent('a client that does not come back takes the whole group with it', async () => {
+  test.concurrent('the process group ends if the client does not return', async () => {
     const events = await open({ command: 'sleep 881 & echo up; sleep 882' })
     await events.until('stdout')
     await world.eventually(async () => (await countOf('sleep 88[12]')) >= 2, 5_000)
@@ -161,7 +161,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     })
   })
 
-  test.concurrent('are cut off when their key is revoked, as if the client had left', async () => {
+  test.concurrent('a stream ends when its key is revoked, as if the client had left', async () => {
     const other = await alice.withNewKey()
     const headers = { accept: 'text/event-stream' }
     const body = { command: 'echo up; sleep 883', grace_ms: 0 }
@@ -172,14 +172,14 @@ describeOnBothDrivers('the events of a command', (driver) => {
     await world.eventually(async () => (await countOf('sleep 88[3]')) === 0, 5_000)
   })
 
-  test.concurrent('a grace that the client sets keeps it', async () => {
+  test.concurrent('a command keeps running for the grace that its client set', async () => {
     const events = await open({ command: 'echo up; sleep 4; touch survived', grace_ms: 60_000 })
     await events.until('stdout')
     await events.leave()
     await world.eventually(async () => (await sh('test -e survived')).exit_code === 0, 10_000)
   })
 
-  test('a reader who comes too late for some output is told how much is missing', async () => {
+  test('a reader that resumes too late receives a gap with the number of missing bytes', async () => {
     const { body } = await alice.call('execCommand', {
       params,
       body: { command: 'head -c 20000000 /dev/zero | tr "\\0" x; echo end', background: true },
@@ -194,7 +194,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(events[0]!.id).toBe(`${20_000_004 - kept.length}-0`)
   })
 
-  test('a command under which its sandbox is destroyed is killed with the reason, at once, on every stream', async () => {
+  test('destroying the sandbox reports the command as killed immediately on every stream', async () => {
     const other = (await alice.call('createSandbox')).body.id
     const streams = await Promise.all(
       ['a', 'b'].map((word) => open({ command: `echo ${word}; sleep 60` }, { params: { id: other } })),
@@ -209,7 +209,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
         data: { status: 'killed', reason: 'requested', exit_code: null },
       })
     }
-    expectWithin(performance.now() - startedAt, 3_000)
+    expectDurationBelow(performance.now() - startedAt, 3_000)
     const exec = { id: other, exec_id: streams[0]!.seen[0]!.data.id }
     await expect(comeBack(exec.exec_id, undefined, other)).rejects.toMatchObject({ status: 410 })
     expect((await alice.call('getExec', { params: exec })).body).toMatchObject({
@@ -218,17 +218,17 @@ describeOnBothDrivers('the events of a command', (driver) => {
     })
   })
 
-  // The soak has it on each driver: the driver has no part in it.
+  // Only the soak runs it on each driver, because it does not depend on the driver.
   const onOne = test.runIf(isSoak || driver === 'local')
-  onOne('a stream whose worker is killed ends with what is known: it is lost', async () => {
+  onOne('a stream whose worker is killed ends with the status lost', async () => {
     const events = await open({ command: 'echo up; sleep 60' })
     await events.until('stdout')
     await Promise.all(world.workers.map((worker) => worker.kill()))
     const exit = (await events.rest()).at(-1)!
     expect(exit).toMatchObject({ event: 'exit', data: { status: 'lost', exit_code: null } })
     expect(exit.data.reason).toMatch(/\S/)
-    // It soon takes one for gone that is not listed. Nothing else is asked of it.
-    await Promise.all([world.startWorker(), world.startApi({ WORKER_SILENCE_SECONDS: '1' })])
+    // With a short liveness timeout. Nothing else uses this process.
+    await Promise.all([world.startWorker(), world.startApi({ WORKER_LIVENESS_TIMEOUT_SECONDS: '1' })])
     const execId = events.seen[0]!.data.id
     await world.eventually(async () => {
       const { body } = await alice.call('getExec', { params: { ...params, exec_id: execId }, api: 1 })

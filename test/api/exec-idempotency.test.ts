@@ -1,4 +1,4 @@
-/** `Idempotency-Key` on POST …/exec: a command is started once, and a repeated request gets its answer. */
+/** `Idempotency-Key` on POST …/exec: a command is started once, and a repeated request returns its result. */
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import type { Account } from '../support/account.ts'
@@ -14,7 +14,7 @@ async function sandboxOf(account: Account) {
 const headers = { 'idempotency-key': 'once' }
 const count = { command: 'echo x >> runs; sleep 0.5; wc -l < runs; exit 4' } satisfies ExecRequest
 
-test('requests at once, through two APIs, run one command and all get its result', async () => {
+test('concurrent requests through two APIs run one command and all receive its result', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const answers = await Promise.all(
@@ -28,7 +28,7 @@ test('requests at once, through two APIs, run one command and all get its result
   expect(later.body).toEqual(answers[0]!.body)
 })
 
-test('as events, a repeated request is the same stream from its start', async () => {
+test('a repeated request for events returns the same stream from its start', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const events = { ...headers, accept: 'text/event-stream' }
@@ -44,7 +44,7 @@ test('as events, a repeated request is the same stream from its start', async ()
   expect(second!.at(-1)!.data).toEqual(first!.at(-1)!.data)
 })
 
-test('with another request it is a conflict; in another sandbox it is another key', async () => {
+test('rejects another request with the same key, which is independent in another sandbox', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const run = (command: string, at = params) =>
@@ -54,7 +54,7 @@ test('with another request it is a conflict; in another sandbox it is another ke
   expect((await run('false', await sandboxOf(alice))).body.exit_code).toBe(1)
 })
 
-test('a large stdin is a part of the request that the key stands for', async () => {
+test('compares a large stdin as a part of the request', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const run = async (stdin: string) =>
@@ -66,7 +66,7 @@ test('a large stdin is a part of the request that the key stands for', async () 
   await expect(run(`${stdin}two`)).rejects.toMatchObject({ status: 409, code: 'idempotency_conflict' })
 })
 
-test('when the sandbox has another favourite worker by now, it still attaches to the one that runs it', async () => {
+test('attaches to the worker that runs the command, even if the slot owner has changed', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const body: ExecRequest = { command: 'echo x >> runs; while ! test -e go; do sleep 0.1; done; cat runs' }
@@ -75,7 +75,7 @@ test('when the sandbox has another favourite worker by now, it still attaches to
     async () => (await alice.call('listExecs', { params })).body.data.length === 1,
     5_000,
   )
-  // Newcomers until one of them is the favourite: the chance that six more are not is one in four.
+  // With four new workers, one of them is probably the slot owner.
   const extra = await Promise.all(Array.from({ length: 4 }, () => world.startWorker()))
   const second = alice.call('execCommand', { params, headers, body, api: 1 })
   const third = readEvents(
@@ -87,7 +87,7 @@ test('when the sandbox has another favourite worker by now, it still attaches to
   for (const worker of extra) await worker.stop()
 })
 
-test('when the worker that ran it is gone, it is lost and not run again', async () => {
+test('reports a command whose worker is gone as lost, and does not run it again', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const body: ExecRequest = { command: 'echo x >> runs; sleep 60' }
@@ -97,10 +97,10 @@ test('when the worker that ran it is gone, it is lost and not run again', async 
   const { data } = (await alice.call('listExecs', { params })).body
   const row = data.find((item) => item.status === 'running')
   await Promise.all(world.workers.map((worker) => worker.kill()))
-  // It soon takes one for gone that is not listed. The command is told as lost before it is asked.
+  // With a short liveness timeout, so that the command is already lost when the request arrives.
   const [, soonSure] = await Promise.all([
     world.startWorker(),
-    world.startApi({ WORKER_SILENCE_SECONDS: '1' }),
+    world.startApi({ WORKER_LIVENESS_TIMEOUT_SECONDS: '1' }),
   ])
   const api = world.apis.indexOf(soonSure)
   expect((await first).body).toMatchObject({ id: row!.id, status: 'lost' })

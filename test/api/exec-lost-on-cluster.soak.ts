@@ -4,7 +4,7 @@ import { podName } from '../../shared/data/ids.ts'
 import { Refusal } from '../support/account.ts'
 import { hasCluster } from '../support/cluster.ts'
 import { readEvents } from '../support/events.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 const events = { accept: 'text/event-stream' }
@@ -16,9 +16,9 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
     env: { QUOTA_CONCURRENT_SANDBOXES: '5' },
   })
 
-  /** A command on every kind of stream: what each of them says of its end, and that it runs. */
-  async function runOnEveryStream(mark: string, at = params) {
-    const command = `echo up >>up-${mark}; echo up; exec sleep ${mark}`
+  /** Starts a command for every kind of stream. Returns their results, and resolves once all are running. */
+  async function runOnEveryStream(id: string, at = params) {
+    const command = `echo up >>up-${id}; echo up; exec sleep ${id}`
     const json = alice.call('execCommand', { params: at, body: { command } })
     const own = readEvents(
       await alice.open('execCommand', { params: at, headers: events, body: { command } }),
@@ -29,13 +29,13 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
     )
     await other.until('stdout')
     const box = inside(alice, at)
-    await world.eventually(async () => (await box.sh(`wc -l <up-${mark}`)).stdout === '2\n', 10_000)
+    await world.eventually(async () => (await box.sh(`wc -l <up-${id}`)).stdout === '2\n', 10_000)
     return [
       json.then(({ body }) => body),
       ...[own, other].map(async (stream) => (await stream.rest()).at(-1)!.data),
     ]
   }
-  /** Waits for all of them. @returns how each command ended, and the milliseconds until the last had said so */
+  /** Waits for all of them. @returns the result of each command, and the milliseconds until the last one */
   async function endsOf(streams: Promise<{ status: string; reason: string | null }>[]) {
     const started = performance.now()
     const ends = (await Promise.all(streams)).map(({ status, reason }) => ({ status, reason }))
@@ -47,14 +47,14 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
     await api.deleteNamespacedPod({ name: podName(id), namespace })
   }
   async function killMainProcess(at: { id: string }) {
-    // The command that does it ends with its pod, too.
+    // This command ends with its pod too.
     await inside(alice, at).sh(
       'for p in /proc/[0-9]*; do grep -q "slee[p]" $p/cmdline && grep -q 2147483647 $p/cmdline && kill -KILL "$(basename $p)"; done',
     )
   }
 
-  test('its client leaves nothing behind, 200 times over', async () => {
-    // A node allows a pod 256 processes or so, and the runtime takes some for each that it starts.
+  test('its client leaves no processes, 200 times', async () => {
+    // A node allows about 256 processes per pod, and the runtime needs some for each exec.
     const others = Array.from({ length: 3 }, async () => ({
       id: (await alice.call('createSandbox')).body.id,
     }))
@@ -68,12 +68,12 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
       await stream.until('stdout')
       await stream.leave()
     }
-    // Whenever it may be: before the command has its slot, while it starts, when it runs.
+    // At any moment: before the command has its slot, while it starts, or while it runs.
     const leaveJson = async (at: typeof params, ms: number) => {
       const signal = AbortSignal.timeout(ms)
       await expect(alice.call('execCommand', { params: at, body, signal })).rejects.toThrow(/abort/)
     }
-    // A node that is too busy to answer within 5 s: nothing has run, so there is nothing to leave.
+    // Refusals of a node that is too busy to respond within 5 s. Those commands have not run.
     let busy = 0
     const goOnIfBusy = (error: unknown) => {
       if (!(error instanceof Refusal) || error.code !== 'unavailable') throw error
@@ -91,24 +91,26 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
     for (const at of sandboxes) {
       const { countOf } = inside(alice, at)
       await world.eventually(async () => (await countOf('slee[p] 600')) === 0, 10_000)
-      // What waits for the next commands, and what runs this one. The shell of the look before may just be ending.
+      // The slots for the next commands and for this one. The shell of the previous check may still be ending.
       await world.eventually(async () => (await countOf('IFS[=] read')) <= 4, 10_000)
     }
     await world.eventually(() => world.wire!.connections() <= connections + sandboxes.length * 4, 10_000)
     const rows = await world.db.query<{ status: string; reason: string | null }>('select * from exec')
     expect(rows.filter(({ status }) => status !== 'exited' && status !== 'killed')).toEqual([])
-    // The others left before theirs had begun.
-    expect(rows.filter(({ reason }) => reason === 'its client left').length).toBeGreaterThan(100 - busy)
+    // The others left before their command had started.
+    expect(rows.filter(({ reason }) => reason === 'its client disconnected').length).toBeGreaterThan(
+      100 - busy,
+    )
     await Promise.all(sandboxes.slice(1).map((at) => alice.call('destroySandbox', { params: at })))
   })
 
   test.each([
     ['to an administrator', 'Deleted', deletePod],
-    ['by itself', 'Error (exit code 137)', killMainProcess],
-  ] as const)('its pod, %s, is told so on every stream within five seconds', async (_, detail, endPod) => {
+    ['by a kill of its main process', 'Error (exit code 137)', killMainProcess],
+  ] as const)('its pod, %s, reports that on every stream within five seconds', async (_, detail, killPod) => {
     const at = { id: (await alice.call('createSandbox')).body.id }
     const streams = await runOnEveryStream('601', at)
-    await endPod(at)
+    await killPod(at)
     const { ends, ms } = await endsOf(streams)
     expect(ms).toBeLessThan(5_000)
     expect(ends).toEqual(streams.map(() => ({ status: 'killed', reason: 'pod_failed' })))
@@ -129,7 +131,7 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
     for (const end of ends) {
       expect(end).toEqual({ status: 'lost', reason: expect.stringMatching(/\S/) })
     }
-    world.wire!.mend()
+    world.wire!.repair()
     await world.eventually(async () => (await countOf('slee[p] 602').catch(() => 1)) === 0, 20_000)
   })
 })

@@ -1,13 +1,13 @@
-/** A Redis that forgets for a moment which workers are there. */
+/** A Redis that loses the worker registry for a moment. */
 import { expect, test } from 'vitest'
 import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params } = shareSandbox()
 
-test('a command runs on, and is said to run, while an emptied Redis knows no worker', async () => {
+test('a command keeps running, and is reported as running, while the worker registry is empty', async () => {
   const body = { command: ['sleep', '663'], background: true }
   const exec_id = (await alice.call('execCommand', { params, body })).body.id
-  // Longer than the API remembers who was there.
+  // Longer than the API caches the registry.
   for (const until = performance.now() + 700; performance.now() < until; ) await world.redis.flushall()
   const [{ body: list }, { body: one }] = await Promise.all([
     alice.call('listExecs', { params }),

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 describeOnBothDrivers('a command that signals the shell of its slot', (driver) => {
@@ -12,14 +12,14 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
   const inRow = async (id: string) =>
     (await alice.call('listExecs', { params })).body.data.find((one) => one.id === id)
 
-  /** Starts it in the background. @returns its result, once it has ended */
+  /** Runs a command in the background. @returns its result */
   async function inBackground(body: ExecRequest, onStart: (exec_id: string) => unknown = () => {}) {
     const { id } = (await alice.call('execCommand', { params, body: { ...body, background: true } })).body
     await onStart(id)
     return await waitForExit(id)
   }
 
-  // A runtime may report the end of the shell only once the command has closed the streams of that.
+  // A runtime may report the exit of the shell only once the command has closed the shell's streams.
   const sleep = (seconds: number) => `exec sleep ${seconds} >/dev/null 2>&1`
   const odd = './x) Z 1 1 1'
 
@@ -45,7 +45,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(await inRow(id)).toMatchObject({ ...lost, reason, duration_ms, stdout_bytes: 7, stderr_bytes: 0 })
   })
 
-  test('is lost, and does nothing after the answer, when it kills it and prints more', async () => {
+  test('is lost, and does nothing after the response, when it kills it and prints more', async () => {
     const { stdout, ...result } = await sh(
       'echo before; kill -9 $PPID; sleep 1.97; echo after; date >late; exit 5',
     )
@@ -54,7 +54,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(stdout).toMatch(driver === 'local' ? /^before\n$/ : /^before\n(after\n)?$/)
   })
 
-  test('is lost when it kills all that it can reach; on Kubernetes that ends its pod', async () => {
+  test('is lost when it kills all visible processes, which ends its pod on Kubernetes', async () => {
     const at = { id: (await alice.call('createSandbox')).body.id }
     const box = inside(alice, at)
     const result = await box.sh(`kill -9 -1; ${sleep(7209)}`)
@@ -90,7 +90,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
   test.each([
     ['KILL', 'SIGKILL'],
     ['TERM', 'SIGTERM'],
-  ])('has the end that was observed on a terminal, whose program it signals: %s', async (signal, name) => {
+  ])('reports the observed exit status on a terminal, whose program it signals: %s', async (signal, name) => {
     const result = await inBackground({
       command: `trap "" HUP; kill -${signal} $PPID; sleep 7205; sleep 7205`,
       tty: true,

@@ -1,4 +1,4 @@
-/** A command on a cluster whose slot is lost before it began. */
+/** A command on a cluster whose slot is lost before it starts. */
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
@@ -10,7 +10,7 @@ import { shareSandbox } from '../support/shared.ts'
 describe.skipIf(!hasCluster)('a command that loses', () => {
   const { world, params, sh } = shareSandbox({ driver: 'kubernetes', wire: true })
 
-  test('its slot before it began runs in another one, once', async () => {
+  test('its slot before it starts runs once, in another slot', async () => {
     const [installation] = await world.db.query<{ id: string }>('select id from installation')
     const log = pino({ level: 'silent' })
     const driver = await openDriver({ settings: world.settings, installationId: installation!.id, log })

@@ -1,10 +1,10 @@
-/** Commands that are waited for: argv, exit code, environment, stdin, time-out, output, and how each of them may end. */
+/** Foreground commands: argv, environment, stdin, timeout, output and exit status. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
-import { expectWithin } from '../support/eventually.ts'
-import { inside } from '../support/inside.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 describeOnBothDriversAtOnce('exec', (driver) => {
@@ -32,7 +32,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(result.duration_ms).toBeGreaterThan(0)
   })
 
-  test('a command that a signal ended says so and prints nothing of the shell', async () => {
+  test('reports the signal that ended a command, without output of the shell', async () => {
     const result = await sh('kill -9 $$')
     expect(result).toMatchObject({
       status: 'signaled',
@@ -114,14 +114,14 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     await expect(other).rejects.toMatchObject({ status: 400, problem: { errors: [{ path: 'timeout_ms' }] } })
   })
 
-  test('a command that leaves its stdin unread ends well', async () => {
+  test('a command that leaves its stdin unread exits normally', async () => {
     expect(await exec({ command: ['true'], stdin: 'x'.repeat(1_000_000) })).toMatchObject({ exit_code: 0 })
   })
 
   test('a timeout ends the whole process group, and its output is returned', async () => {
     const result = await sh('echo before; sleep 61 & sleep 62', { timeout_ms: 500 })
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null, stdout: 'before\n' })
-    expectWithin(result.duration_ms, 10_000)
+    expectDurationBelow(result.duration_ms, 10_000)
     await world.eventually(async () => (await countOf('sleep 6[12]')) === 0, 5_000)
   })
 
@@ -132,11 +132,11 @@ describeOnBothDriversAtOnce('exec', (driver) => {
 
   test('a background child delays no answer, and the next command sees it', async () => {
     const { stdout, duration_ms } = await sh('sleep 300 & echo $!')
-    expectWithin(duration_ms, 5_000)
+    expectDurationBelow(duration_ms, 5_000)
     expect((await sh(`kill -0 ${stdout.trim()} && kill ${stdout.trim()}`)).exit_code).toBe(0)
   })
 
-  test('output beyond the limit keeps head and tail, says how much is missing, and counts all', async () => {
+  test('output above the limit keeps head and tail, and reports the missing and the total bytes', async () => {
     const result = await sh('echo first; head -c 3000000 /dev/zero | tr "\\0" x; echo; echo last')
     expect(result.stdout_bytes).toBe(3_000_012)
     expect(result.truncated).toBe(true)
@@ -154,7 +154,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     )
   })
 
-  test('a client that leaves takes its command with it', async () => {
+  test('a command ends when its client leaves', async () => {
     const leave = new AbortController()
     const left = alice.call('execCommand', {
       params,
@@ -167,13 +167,13 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     await world.eventually(async () => (await countOf('sleep 77[7]')) === 0, 5_000)
   })
 
-  test('a command under which its sandbox is destroyed was killed', async () => {
+  test('a command whose sandbox is destroyed is reported as killed', async () => {
     const { body: other } = await alice.call('createSandbox')
     const running = alice.call('execCommand', {
       params: { id: other.id },
       body: { command: 'echo up; sleep 60' },
     })
-    // The command is there to be killed.
+    // Until the command runs.
     await world.eventually(async () => {
       return (await inside(alice, other).countOf('sleep 6[0]')) > 0
     }, 10_000)

@@ -1,6 +1,6 @@
-/** Two requests about one file at the same moment: some order of the two explains what comes of them. */
+/** Two concurrent requests for one file have the result of some sequential order. */
 import { describe } from 'vitest'
 import { shareSandbox } from '../support/shared.ts'
 import { testFilePairs } from './file-pairs.ts'
 
-describe('every two requests at once', () => testFilePairs(shareSandbox({ driver: 'local' }), 1))
+describe('every two concurrent requests', () => testFilePairs(shareSandbox({ driver: 'local' }), 1))

@@ -1,7 +1,7 @@
-/** Files of a sandbox, and what clients do with them: see ../support/pairs.ts. */
+/** Files of a sandbox, and operations on them: see ../support/pairs.ts. */
 import { createHash, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { type Kind, toldBy, tryPairs } from '../support/pairs.ts'
+import { type Kind, responseOf, tryPairs } from '../support/pairs.ts'
 import { rawFiles } from '../support/raw-files.ts'
 import type { SharedSandbox } from '../support/shared.ts'
 
@@ -11,14 +11,14 @@ const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).di
 const meant = sha256(original)
 const ifMeant = { 'if-match': `"${meant}"` }
 
-/** @param rounds how often each pair is tried */
+/** @param rounds of each pair */
 export function testFilePairs(sandbox: SharedSandbox, rounds: number): void {
   const tryKind = (make: (sandbox: SharedSandbox) => Kind<string>) =>
-    tryPairs(make(sandbox), { rounds, atOnce: 3 })
+    tryPairs(make(sandbox), { rounds, concurrency: 3 })
   // On a cluster each request takes several times as long.
   const timeout = rounds * 180_000
   test('of a file', { timeout }, () => tryKind(files))
-  test('of a file that is not there', { timeout }, () => tryKind(missingFiles))
+  test('of a missing file', { timeout }, () => tryKind(missingFiles))
   test('of a file with two names', { timeout }, () => tryKind(filesOfTwoNames))
 }
 
@@ -27,33 +27,33 @@ const files = (sandbox: SharedSandbox): Kind<string> => {
   const commands = {
     delete: run('rm file'),
     'move away': run('mv file moved'),
-    // Not a copy of the file, which would be read at another moment than the move.
+    // Not a copy of the file, which would be read earlier than it is moved.
     'move another onto it': run('cp ../original other; echo moved >>other; mv other file'),
   }
-  // They keep nothing of the file that was there.
-  const besideCommands = {
+  // Writes that keep nothing of the previous file.
+  const replacements = {
     'put with a mode': put('file', 'with a mode\n', { mode: '600' }),
     'put a new one': put('file', 'new\n', { overwrite: 'false' }),
     create: create('file', 'made\n'),
   }
   const others = {
     'put by its link': put('link', 'by its link\n'),
-    'put in place of the one that is meant': put('alias/file', 'instead\n', {}, ifMeant),
+    'put if it is unchanged': put('alias/file', 'instead\n', {}, ifMeant),
     'create by another path': create('alias/file', 'made over\n', { overwrite: true }),
     edit: edit('file', 'first'),
     'edit by its link': edit('link', 'second'),
-    'edit the one that is meant': edit('alias/file', 'first', { if_match: meant }),
+    'edit if it is unchanged': edit('alias/file', 'first', { if_match: meant }),
   }
   return {
     ...folders(sandbox, 'cp ../original file; chmod 640 file'),
-    operations: { ...commands, ...besideCommands, ...reads, ...others },
+    operations: { ...commands, ...replacements, ...reads, ...others },
     isTried: (names) => {
       const has = (group: object) => names.some((name) => name in group)
       const areAll = (group: object) => names.every((name) => name in group)
-      // A command takes no part in the turns of writes: docs/http-api.md#files.
-      if (has(commands)) return has(reads) || has(besideCommands)
-      // To who reads, all that replace the file are the same.
-      return has(reads) ? !areAll(reads) && (has(besideCommands) || names.includes('edit')) : true
+      // Commands do not use the lock of writes: docs/http-api.md#files.
+      if (has(commands)) return has(reads) || has(replacements)
+      // For reads, all replacements are equivalent.
+      return has(reads) ? !areAll(reads) && (has(replacements) || names.includes('edit')) : true
     },
   }
 }
@@ -69,8 +69,8 @@ const missingFiles = (sandbox: SharedSandbox): Kind<string> => {
       'put by its link': put('link', 'by its link\n'),
       'put with a mode': put('file', 'with a mode\n', { mode: '600' }),
       'put a new one': put('file', 'new\n', { overwrite: 'false' }),
-      'put where there is none': put('alias/file', 'none before\n', {}, { 'if-none-match': '*' }),
-      'put in place of the one that is meant': put('file', 'instead\n', {}, ifMeant),
+      'put if it does not exist': put('alias/file', 'none before\n', {}, { 'if-none-match': '*' }),
+      'put if it is unchanged': put('file', 'instead\n', {}, ifMeant),
       create: create('file', 'made\n'),
       edit: edit('file', 'made'),
       'make a folder': run('mkdir file'),
@@ -79,7 +79,7 @@ const missingFiles = (sandbox: SharedSandbox): Kind<string> => {
   }
 }
 
-/** Without reads: such a file is written over, so they may see a part. */
+/** Without reads, because such a file is overwritten in place, and a read may return a part of it. */
 const filesOfTwoNames = (sandbox: SharedSandbox): Kind<string> => {
   const { put, create, edit, run } = operationsIn(sandbox)
   const writes = {
@@ -87,12 +87,12 @@ const filesOfTwoNames = (sandbox: SharedSandbox): Kind<string> => {
     'put by the other name': put('hard', 'by the other name\n'),
   }
   const others = {
-    'put in place of the one that is meant': put('link', 'instead\n', {}, ifMeant),
-    'put by the other name, in place of the one that is meant': put('hard', 'instead\n', {}, ifMeant),
+    'put if it is unchanged': put('link', 'instead\n', {}, ifMeant),
+    'put by the other name if it is unchanged': put('hard', 'instead\n', {}, ifMeant),
     'create by the other name': create('hard', 'made\n', { overwrite: true }),
     edit: edit('file', 'first'),
     'edit by the other name': edit('hard', 'second'),
-    'edit the one that is meant by the other name': edit('hard', 'first', { if_match: meant }),
+    'edit by the other name if it is unchanged': edit('hard', 'first', { if_match: meant }),
   }
   return {
     ...folders(sandbox, 'cp ../original file; chmod 640 file; ln file hard'),
@@ -107,7 +107,7 @@ const folders = ({ sh }: SharedSandbox, fill: string) => {
   const batches: string[][] = []
   const ready: string[] = []
   let making: Promise<void> | undefined
-  // Ten by one request, which also removes ten whose pairs have ended long ago.
+  // One command creates ten folders, and removes ten old ones.
   const makeMore = async () => {
     const names = Array.from({ length: 10 }, (_, at) => `${prefix}-${batches.length}-${at}`)
     batches.push(names)
@@ -131,7 +131,7 @@ const folders = ({ sh }: SharedSandbox, fill: string) => {
       }
       return ready.shift()!
     },
-    look: async (folder: string) => {
+    readState: async (folder: string) => {
       const line =
         "for f in file hard moved; do [ -e $f ] && stat -c '%n %F %a' $f && sha256sum $f; done; ls -A | grep sandlot"
       return (await sh(line, { cwd: folder })).stdout
@@ -164,18 +164,18 @@ function operationsIn(sandbox: SharedSandbox) {
       (name: string, content: string, more: object = {}) =>
       (folder: string) => {
         const body = { path: `${folder}/${name}`, content, ...more }
-        return toldBy(() => alice.call('createFile', { params, body }))
+        return responseOf(() => alice.call('createFile', { params, body }))
       },
     edit:
       (name: string, old: string, more: object = {}) =>
       (folder: string) => {
         const body = { path: `${folder}/${name}`, old, new: `${old} edited`, ...more }
-        return toldBy(() => alice.call('editFile', { params, body }))
+        return responseOf(() => alice.call('editFile', { params, body }))
       },
     run: (line: string) => async (folder: string) => (await sh(line, { cwd: folder })).exit_code,
     reads: {
       view: (folder: string) =>
-        toldBy(
+        responseOf(
           () => alice.call('viewFile', { params, query: { path: `${folder}/link`, ...lastLines } }),
           ({ body }) => [body.sha256, body.content],
         ),

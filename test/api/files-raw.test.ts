@@ -10,8 +10,8 @@ import { shareSandbox } from '../support/shared.ts'
 const kibibyte = 1024
 const megabyte = 1024 * kibibyte
 /**
- * On both sides of where something on the way ends: a pipe, a frame of Kubernetes (64 KiB), a frame of the local driver,
- * the size that is hashed while it is read (1 MiB), and the burst of the output rate limit (workers/exec/output-rate.ts).
+ * Sizes around limits on the way: a pipe, a frame of Kubernetes (64 KiB), a frame of the local driver, the size that
+ * is hashed while it is read (1 MiB), and the burst of the output rate limit (workers/exec/output-rate.ts).
  */
 const sizes = [64 * kibibyte, megabyte].flatMap((end) => [end - 1, end, end + 1]).concat(9 * megabyte + 1)
 
@@ -51,7 +51,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     })
   })
 
-  test('an empty file goes in and comes out', async () => {
+  test('stores and returns an empty file', async () => {
     expect(await put({ path: 'empty' }, Buffer.alloc(0))).toMatchObject({ status: 201, body: { size: 0 } })
     const response = await get('empty')
     expect([response.status, await response.text()]).toEqual([200, ''])
@@ -82,7 +82,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     expect(await sh('cat kept')).toBe('old')
   })
 
-  test.each(sizes)('%i bytes pass both ways', async (size) => {
+  test.each(sizes)('stores and returns %i bytes', async (size) => {
     await passBothWays(size)
     await sh('rm big')
   })

@@ -26,7 +26,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
   }
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
-  test('an edit replaces the one place, and mode and everything around stay', async () => {
+  test('an edit replaces the only match, and keeps the mode and the rest', async () => {
     await create('edited', 'one\ntwo\nthree')
     await sh('chmod 750 edited')
     const content = 'one\n2 ä\nthree'
@@ -41,7 +41,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     )
   })
 
-  test('an edit that would match nothing or several places says where, and changes nothing', async () => {
+  test('an edit with no match or several matches reports their lines, and changes nothing', async () => {
     await create('several', 'a\nsame\nb\nsame\n  other(\n')
     await expect(edit({ path: 'several', old: 'same', new: 'x' })).rejects.toMatchObject({
       status: 409,
@@ -66,21 +66,21 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     expect(await sh('cat windows')).toBe('1\r\n2\r\n2.5\r\nthree\r\n')
   })
 
-  test('a file over 16 MiB is not edited, and the refusal names the route that takes it', async () => {
+  test('rejects an edit of a file over 16 MiB, and names the route for it', async () => {
     await sh(
       `head -c ${limits.editBytes} /dev/zero >largest; printf old >>largest; head -c 100 /dev/zero | tr '\\0' a >small`,
     )
     await expect(edit({ path: 'largest', old: 'old', new: '' })).rejects.toMatchObject({
       status: 400,
       code: 'invalid_request',
-      problem: { detail: expect.stringMatching(/more than the 16 MiB .* files\/raw/) },
+      problem: { detail: expect.stringMatching(/limit of 16 MiB .* files\/raw/) },
     })
     const grown = { path: 'small', old: 'a', new: 'x'.repeat(limits.editBytes / 100 + 1), replace_all: true }
     await expect(edit(grown)).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
     await sh('rm largest small')
   })
 
-  /** Each way to write a file that is there. */
+  /** All writes to an existing file. */
   const writes: Record<string, (path: string, content: string) => Promise<unknown>> = {
     edit: async (path, content) =>
       edit({
@@ -93,7 +93,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
       alice.call('writeRawFile', { params, query: { path }, bytes: Buffer.from(content) }),
   }
 
-  test('a file without write permission stays, and the error says why', async () => {
+  test('a file without write permission is unchanged, and the error states why', async () => {
     await create('shut', 'old')
     await sh('chmod a-w shut')
     for (const [way, write] of Object.entries(writes)) {
@@ -106,7 +106,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     expect(await sh('cat shut; stat -c %a shut; ls -a | grep -c sandlot || true')).toBe('old444\n0\n')
   })
 
-  test('a file with several names, or in a folder that takes none, is written over', async () => {
+  test('overwrites a file in place if it has several names or its folder is read-only', async () => {
     await sh('mkdir twice; echo long before >twice/a; ln twice/a twice/b; chmod 640 twice/a')
     await sh('mkdir only; echo long before >only/a; chmod 640 only/a; chmod a-w only')
     for (const [way, write] of Object.entries(writes)) {
@@ -126,7 +126,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     await expect(create('only/b', '')).rejects.toMatchObject({ code: 'permission_denied' })
   })
 
-  test('an edit through a link changes the file it leads to, and the link stays', async () => {
+  test('an edit through a link changes its target, and keeps the link', async () => {
     await create('linked/real', 'old')
     await sh('ln -sf linked/real link')
     await edit({ path: 'link', old: 'old', new: 'new' })
@@ -145,7 +145,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
       await expect(edit({ ...body, path })).rejects.toMatchObject({ status, code })
   })
 
-  test('a directory is listed by name, with type, size, mode, time and where links lead', async () => {
+  test('lists a directory by name, with type, size, mode, time and the targets of links', async () => {
     await sh(`mkdir -p list && cd list && printf abc > 'b b' && mkdir a && ln -s '../no where' l && mkfifo p
       chmod 640 'b b'; chmod g-s a; chmod 1777 a; touch -d '2020-01-02 03:04:05' 'b b'; printf x > .hidden`)
     const { path, entries, truncated } = await ls({ path: 'list' })
@@ -198,7 +198,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     expect(body.content).toBe('thread\n')
   })
 
-  test('a glob finds paths at any depth, and hidden ones only when it says so', async () => {
+  test('a glob finds paths at any depth, and hidden ones only on request', async () => {
     await sh(`mkdir -p tree/src/deep/er tree/.git tree/other
       cd tree; touch a.ts src/b.ts src/c.js src/deep/er/d.ts src/deep/ä.ts .git/e.ts .env other/f.ts`)
     const found = async (pattern: string) => (await glob({ pattern, path: 'tree' })).paths
@@ -225,7 +225,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
       'src/deep/ä.ts',
     ])
     expect(await found('*/')).toEqual(['other', 'src'])
-    // Not the folder itself.
+    // The folder itself is not a match.
     expect((await found('**')).slice(0, 2)).toEqual(['a.ts', 'other'])
     expect(await found('.*')).toEqual(['.env', '.git'])
     expect(await found('.git/*')).toEqual(['.git/e.ts'])
@@ -265,7 +265,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     await expect(grep({ pattern: 'x', path: 'nowhere' })).rejects.toMatchObject({ code: 'file_not_found' })
   })
 
-  test('grep takes the common escapes of other dialects, and refuses what POSIX has no form for', async () => {
+  test('grep accepts common escapes of other dialects, and rejects those without a POSIX form', async () => {
     await sh("mkdir dialects; printf '42\\nd\\na\\tb\\nx-y_1.\\nconcat\\nthe cat\\n f()  {\\n' > dialects/a")
     const lines = async (pattern: string) =>
       (await grep({ path: 'dialects', pattern })).matches.map(({ text }) => text)
@@ -286,9 +286,9 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
   })
 
   test('results are sorted, cut at the limit, and flagged as truncated', async () => {
-    const { entries: most, matches: mostMatches } = limits.listed
+    const { entries: most, matches: maxMatches } = limits.listed
     await sh(
-      `mkdir -p many && cd many && seq ${most + 5} | xargs touch; seq ${mostMatches + 5} > 1; seq 2000 | tr -d '\\n' > 9`,
+      `mkdir -p many && cd many && seq ${most + 5} | xargs touch; seq ${maxMatches + 5} > 1; seq 2000 | tr -d '\\n' > 9`,
     )
     const sorted = Array.from({ length: most + 5 }, (_, index) => String(index + 1))
       .sort()
@@ -300,8 +300,8 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     expect(globbed).toEqual({ paths: sorted, truncated: true })
     const grepped = await grep({ path: 'many', pattern: '.' })
     expect(grepped.truncated).toBe(true)
-    expect(grepped.matches).toHaveLength(mostMatches)
-    expect(grepped.matches.at(-1)).toEqual({ path: 'many/1', line: mostMatches, text: String(mostMatches) })
+    expect(grepped.matches).toHaveLength(maxMatches)
+    expect(grepped.matches.at(-1)).toEqual({ path: 'many/1', line: maxMatches, text: String(maxMatches) })
     const [cut] = (await grep({ path: 'many', pattern: '.', include: '9' })).matches
     expect(cut?.text).toHaveLength(limits.grepLineBytes)
   })

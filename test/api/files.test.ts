@@ -51,7 +51,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     expect((await sh('sha256sum <binary')).stdout).toBe(`${sha256(bytes)}  -\n`)
   })
 
-  test('a large file is cut at a whole character, and its size and hash are those of all of it', async () => {
+  test('truncates a large file at a character boundary, and returns the size and hash of the whole file', async () => {
     const content = `x${'ä'.repeat(1_000_000)}`
     const query = { path: 'large' }
     await alice.call('writeRawFile', { params, query, bytes: Buffer.from(content) })
@@ -137,7 +137,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     await sh('head -c 2000000000 /dev/zero > /tmp/fill 2>/dev/null')
     await expect(create({ path: '/tmp/one-more', content: 'x'.repeat(100_000) })).rejects.toMatchObject({
       status: 507,
-      code: 'no_space',
+      code: 'disk_full',
     })
     expect((await sh('rm /tmp/fill; ls -A /tmp')).stdout).toBe('')
   })

@@ -1,4 +1,4 @@
-/** A worker whose folder of sandboxes has no space left: a small file system of the test's own. */
+/** A worker whose folder of sandboxes has no disk space: a small file system of the test. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ const canMount = () => {
 }
 
 test.runIf(canMount())(
-  'a create is refused at once, and the worker says that there is no space',
+  'rejects a create immediately, and the worker reports that there is no disk space',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'sandlot-small-'))
     using undo = new DisposableStack()
@@ -36,7 +36,7 @@ test.runIf(canMount())(
     const alice = await world.account()
     await expect(alice.call('createSandbox')).rejects.toMatchObject({ status: 503, code: 'unavailable' })
     expect(await world.db.query('select from sandbox')).toEqual([])
-    // It ends, and says why.
+    // It exits with the reason.
     await expect(world.startWorker()).rejects.toThrow(words)
 
     rmSync(big)

@@ -1,18 +1,18 @@
-/** Two years of an installation: requests, jobs and the sweep look at what they are about, by an index. */
+/** With two years of history, requests, jobs and the reconciler read only the rows that they need, by an index. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import type { Account } from '../support/account.ts'
-import { fillHistory, growingTables, pastAccount } from '../support/history.ts'
+import { fillHistory, growingTables, historyAccountId } from '../support/history.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { explainEverything, readPlans } from '../support/plans.ts'
 
 const sandboxes = 20_000
-/** A page, or the sandboxes of one account: far less than a hundredth of any table. */
-const mostRows = 250
+/** A page, or the sandboxes of one account: far below a hundredth of any table. */
+const maxRows = 250
 
-test('no statement of the service walks over the past', async () => {
-  await using world = await startWorld({ workers: 0, ownPostgres: true })
+test('no statement of the service scans the history', async () => {
+  await using world = await startWorld({ workers: 0, separatePostgres: true })
   const alice = await world.account()
   await fillHistory(world.db, { sandboxes, accountId: alice.id })
   await explainEverything(world.db)
@@ -20,14 +20,14 @@ test('no statement of the service walks over the past', async () => {
   await world.startWorker()
 
   await useEveryRoute(alice)
-  await deleteAccount(world, pastAccount(7))
+  await deleteAccount(world, historyAccountId(7))
   await world.apis[1]!.stop()
 
   const statements = readPlans(join(world.folder, 'postgres.log'))
   const scans = statements.flatMap(({ text, scans }) => scans.map((scan) => ({ ...scan, text })))
-  const walks = scans.filter(({ table, rows }) => growingTables.includes(table) && rows > mostRows)
+  const walks = scans.filter(({ table, rows }) => growingTables.includes(table) && rows > maxRows)
   expect([...new Set(walks.map(({ kind, table, text }) => `${kind} on ${table}: ${text}`))]).toEqual([])
-  // All of it was seen: both processes, the cascades, each of the tables.
+  // The plans cover both processes, cascades and all tables.
   expect(scans.map(({ table }) => table)).toEqual(expect.arrayContaining(growingTables))
 })
 
@@ -50,7 +50,7 @@ async function useEveryRoute(alice: Account) {
   await alice.call('listSecrets', { api })
   for (const state of ['active', 'destroyed', 'all'] as const) {
     const page = await alice.call('listSandboxes', { query: { state, limit: 100 }, api })
-    // Deep in the past is no further away.
+    // Late pages are as fast as early ones.
     const cursor = page.body.next_cursor ?? newSandboxId()
     await alice.call('listSandboxes', { query: { state, limit: 100, cursor }, api })
   }
@@ -61,7 +61,7 @@ async function useEveryRoute(alice: Account) {
   await alice.call('destroySandbox', { params: { id: second.body.id }, api })
 }
 
-/** As an operator does; the sweep removes what was its own. */
+/** Deletes an account like an operator; the reconciler removes its rows. */
 async function deleteAccount({ db, eventually }: World, id: string) {
   await db.query('update account set suspended_at = sandlot_now(), deleted_at = sandlot_now() where id = ?', [
     id,

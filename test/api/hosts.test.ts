@@ -1,4 +1,4 @@
-/** By what names the API is asked, and by whose pages. */
+/** Allowed host names and origins. */
 import { describe, expect, test } from 'vitest'
 import { makeHostCheck } from '../../api/http/allowed-hosts.ts'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
@@ -24,7 +24,7 @@ const upgrade = {
 }
 
 test.each(Object.entries<Endpoint>(endpoints))(
-  '%s answers neither by a name that was rebound nor to a page of elsewhere',
+  '%s rejects a rebound host name and a foreign origin',
   async (_, endpoint) => {
     const more: Record<string, string> = endpoint.rawReply === 'websocket' ? upgrade : {}
     const rebound = await ask({ ...more, host: 'evil.example' }, endpoint)
@@ -35,12 +35,12 @@ test.each(Object.entries<Endpoint>(endpoints))(
   },
 )
 
-test('a path that is no route tells a foreign page no more', async () => {
+test('an unknown path reveals nothing more to a foreign origin', async () => {
   const { status } = await ask({ host: 'evil.example' }, { method: 'GET', path: '/nothing' })
   expect(status).toBe(421)
 })
 
-test('the names that were set are answered, and health checks by any', async () => {
+test('accepts the configured host names, and any name for health checks', async () => {
   for (const host of [
     'sandlot.example',
     'SANDLOT.example:443',
@@ -113,7 +113,7 @@ describe('a request', () => {
     expect(codeOf(['a.example'], '127.0.0.1', { origin, host })).toBe(code)
   })
 
-  test('for any host is of the page itself only over TLS', () => {
+  test('for any host is same-origin only over TLS', () => {
     const host = 'any.example'
     expect(codeOf(['*'], '127.0.0.1', { host, origin: `https://${host}` })).toBe('ok')
     expect(codeOf(['*'], '127.0.0.1', { host, origin: `http://${host}` })).toBe('origin_not_allowed')
@@ -121,7 +121,7 @@ describe('a request', () => {
 })
 
 test.each(['https://a.example', 'a.example/x', '*.', 'a b', '**.example'])(
-  '%j is no host to allow',
+  'rejects the allowed host %j',
   (text) => {
     const env = { DATABASE_URL: 'x', REDIS_URL: 'x', JWT_SECRET: 'x'.repeat(32), SECRETS_KEY: 'x'.repeat(32) }
     expect(() => readSettings({ ...env, ALLOWED_HOSTS: text })).toThrow(SettingsError)

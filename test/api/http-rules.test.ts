@@ -1,4 +1,4 @@
-/** What HTTP says of conditions, ranges and encodings: a route does it, or refuses it by name. */
+/** Conditions, ranges and encodings of HTTP: a route implements them, or rejects them by name. */
 import { createHash, randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -27,11 +27,11 @@ describeOnBothDrivers('a raw file', (driver) => {
       ['another sha256', { 'if-match': tagOf('other') }],
       ['a list without its sha256', { 'if-match': `${tagOf('a')}, ${tagOf('b')}` }],
       ['a weak tag', { 'if-match': `W/${tagOf('old')}` }],
-      ['a tag of something else', { 'if-match': '"v1"' }],
-    ])('stays as it is where the condition does not hold: %s', async (_, headers) => {
+      ['a tag with another syntax', { 'if-match': '"v1"' }],
+    ])('is unchanged if the condition is false: %s', async (_, headers) => {
       expect(await write('old', headers as Record<string, string>)).toMatchObject({
         status: 412,
-        body: { code: 'file_changed' },
+        body: { code: 'precondition_failed' },
       })
       expect(await contentOf('old')).toBe('old')
     })
@@ -41,13 +41,13 @@ describeOnBothDrivers('a raw file', (driver) => {
       ['if-match', 'without-quotes'],
       ['if-unmodified-since', 'Tue, 24 Nov 2026 12:00:00 GMT'],
       ['content-range', 'bytes 0-2/10'],
-    ])('refuses %s: %s by name', async (name, value) => {
+    ])('rejects %s: %s by name', async (name, value) => {
       const { status, body } = await write('old', { [name]: value })
       expect([status, body.errors]).toEqual([400, [expect.objectContaining({ path: name })]])
       expect(await contentOf('old')).toBe('old')
     })
 
-    test('a condition that holds lets it be written', async () => {
+    test('is written if the condition is true', async () => {
       expect((await write('first', { 'if-match': '*' })).status).toBe(412)
       expect((await write('first', { 'if-none-match': '*' })).status).toBe(201)
       expect((await write('first', { 'if-match': '*' })).status).toBe(201)
@@ -55,7 +55,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       expect((await write('first', { 'if-match': list })).status).toBe(201)
     })
 
-    test('takes no packed bytes, and says which encoding it takes', async () => {
+    test('rejects compressed bytes, and names the accepted encoding', async () => {
       const packed = await fetch(urlOf({ path: 'old' }), {
         method: 'PUT',
         headers: authorized({ 'content-encoding': 'gzip' }),
@@ -85,14 +85,14 @@ describeOnBothDrivers('a raw file', (driver) => {
       expect((await read({ 'if-match': tagOf('other') })).status).toBe(412)
     })
 
-    test('HEAD tells what GET would, and knows no Range', async () => {
+    test('HEAD returns the headers of GET, and ignores Range', async () => {
       const { status, headers } = await head('read', { range: 'bytes=0-9' })
       expect([status, headers.get('content-length'), headers.get('etag')]).toEqual([200, '300', tagOf(bytes)])
       expect((await head('read', { 'if-none-match': tagOf(bytes) })).status).toBe(304)
       expect((await head('nothing')).status).toBe(404)
     })
 
-    test('a large one has an ETag where it is asked for', async () => {
+    test('returns the ETag of a large file on request', async () => {
       const large = randomBytes(1_100_000)
       await put({ path: 'large' }, large)
       expect((await head('large')).headers.get('etag')).toBe(tagOf(large))
@@ -108,13 +108,13 @@ describeOnBothDrivers('a raw file', (driver) => {
       ['a range of the file that the client has', { range: 'bytes=10-19', 'if-range': tagOf(bytes) }, 206],
       ['a range of another file', { range: 'bytes=10-19', 'if-range': tagOf('other') }, 200],
       ['a range and a date', { range: 'bytes=10-19', 'if-range': 'Tue, 24 Nov 2026 12:00:00 GMT' }, 200],
-    ])('%s is answered as RFC 9110 says', async (_, headers, status) => {
+    ])('%s is handled as RFC 9110 requires', async (_, headers, status) => {
       const answer = await read(headers as Record<string, string>)
       expect(answer.status).toBe(status)
       expect(answer.bytes.equals(status === 206 ? bytes.subarray(10, 20) : bytes)).toBe(true)
     })
 
-    test('a range that is not there says how long the file is; one that is none is refused', async () => {
+    test('an unsatisfiable range returns the size of the file, and an invalid one is rejected', async () => {
       const { status, response } = await read({ range: 'bytes=300-' })
       expect([status, response.headers.get('content-range')]).toEqual([416, 'bytes */300'])
       expect((await read({ range: 'bytes=a-b' })).status).toBe(400)
@@ -132,7 +132,7 @@ describe('a command', () => {
     ['text/event-stream;q=0', 'application/json'],
     ['text/event-stream;q=0.5, */*;q=0.1', 'text/event-stream'],
     ['*/*', 'application/json'],
-  ])('asked for by Accept: %s is answered in %s', async (accept, type) => {
+  ])('with Accept: %s is returned as %s', async (accept, type) => {
     const response = await alice.open('execCommand', {
       params,
       body: { command: 'true' },
@@ -145,9 +145,9 @@ describe('a command', () => {
   test.each([
     ['one range', 'GET', { range: 'bytes=2-4' }, 206, '3'],
     ['HEAD, which has no ranges', 'HEAD', { range: 'bytes=2-4' }, 200, '10'],
-    ['HEAD and a range that is not there', 'HEAD', { range: 'bytes=99-' }, 200, '10'],
+    ['HEAD and an unsatisfiable range', 'HEAD', { range: 'bytes=99-' }, 200, '10'],
     ['the range of an output with an ETag', 'GET', { range: 'bytes=2-4', 'if-range': '"x"' }, 200, '10'],
-  ])('has output that is read as RFC 9110 says: %s', async (_, method, headers, status, length) => {
+  ])('returns output as RFC 9110 requires: %s', async (_, method, headers, status, length) => {
     const { body } = await alice.call('execCommand', { params, body: { command: 'printf 0123456789' } })
     const one = { params: { ...params, exec_id: body.id } }
     const response = await fetch(world.url() + pathOf(endpoints.readExecOutput, one), {
@@ -159,7 +159,7 @@ describe('a command', () => {
     expect(await response.text()).toBe(method === 'HEAD' ? '' : status === 206 ? all.slice(2, 5) : all)
   })
 
-  test('takes no packed stdin', async () => {
+  test('rejects compressed stdin', async () => {
     const { body } = await alice.call('execCommand', {
       params,
       body: { command: ['cat'], background: true },
@@ -177,7 +177,7 @@ describe('a command', () => {
     await alice.call('stopExec', { ...one, query: { signal: 'KILL' } })
   })
 
-  test('a write that has no conditions refuses them', async () => {
+  test('rejects conditions on routes without them', async () => {
     await expect(
       alice.call('createFile', {
         params,

@@ -1,4 +1,4 @@
-/** Keys are rotated under traffic, in the rounds of docs/hosting.md, and an operator sees how far each round is. */
+/** Key rotation under traffic, as documented in docs/hosting.md, and its progress for the operator. */
 import { expect, test } from 'vitest'
 import { listKeys } from '../../api/admin/keys.ts'
 import { fingerprintOf, type KeyHolder, keyNames } from '../../shared/rpc/key-holders.ts'
@@ -8,7 +8,7 @@ import { type Process, startWorld, type World } from '../support/index.ts'
 const [old, fresh] = ['old-'.repeat(8), 'new-'.repeat(8)]
 const rounds = [old, `${old},${fresh}`, `${fresh},${old}`, fresh]
 
-test('with the new key appended first and moved to the front then, no request notices', async () => {
+test('appending the new key and then moving it to the front affects no request', async () => {
   const given = (keys: string) => ({ JWT_SECRET: keys, SECRETS_KEY: keys })
   await using world = await startWorld({
     apis: 0,
@@ -22,7 +22,7 @@ test('with the new key appended first and moved to the front then, no request no
   for (const keys of rounds.slice(1)) {
     const after = await start(keys)
     const apis = [before[0], after[0]].map((api) => world.apis.indexOf(api))
-    // The new process lacks the old key on purpose: nothing of before is used any more.
+    // The new process lacks the old key on purpose: no earlier credential is used from here on.
     if (keys === fresh) alice = await signUp(world, { api: apis[1]! })
     for (const [from, to] of [apis, apis.toReversed()]) await serveAcross(world, alice, from!, to!)
     await Promise.all(before.map((process) => process.stop()))
@@ -30,14 +30,14 @@ test('with the new key appended first and moved to the front then, no request no
   }
 })
 
-/** One API process signs, hashes and seals, and another has to know what it meant. */
+/** Signs, hashes and seals with one API process, and verifies with another. */
 async function serveAcross(world: World, alice: Account, from: number, to: number) {
   const { body: session } = await alice.call('createApiKey', { body: {}, api: from })
   expect(session.key).toBeTruthy()
   const logged = await signUp(world, { api: from })
   expect((await logged.call('listApiKeys', { api: to })).status).toBe(200)
 
-  await alice.call('createSecret', { body: { name: 'SECRET', value: 'of before' }, api: from })
+  await alice.call('createSecret', { body: { name: 'SECRET', value: 'sealed earlier' }, api: from })
   const headers = { 'idempotency-key': `${from}-${to}` }
   const create = { headers, body: { env: { GREETING: 'hello' } } }
   const { body: sandbox } = await alice.call('createSandbox', { ...create, api: from })
@@ -47,14 +47,14 @@ async function serveAcross(world: World, alice: Account, from: number, to: numbe
   const command = 'echo $GREETING $SECRET'
   const run = { params, headers, body: { command, reveal: true } }
   const { body: ran } = await alice.call('execCommand', { ...run, api: from })
-  expect(ran.stdout).toBe('hello of before\n')
+  expect(ran.stdout).toBe('hello sealed earlier\n')
   expect((await alice.call('execCommand', { ...run, api: to })).body.id).toBe(ran.id)
   const { body: list } = await alice.call('listExecs', { params, api: to })
   expect(list.data.map((one) => one.command)).toEqual([command])
   await alice.call('destroySandbox', { params, api: to })
 }
 
-test('an operator is told which process lacks which key, and no key', async () => {
+test('reports to an operator which process lacks which key, without showing keys', async () => {
   await using world = await startWorld({ env: { JWT_SECRET: old, SECRETS_KEY: old } })
   const told = async () => {
     const { value, text } = await listKeys(world.redis)
@@ -70,9 +70,9 @@ test('an operator is told which process lacks which key, and no key', async () =
   expect(worker).toMatchObject({ kind: 'worker', place: placeOf(world.workers[0]!) })
   expect(api!.keys.JWT_SECRET).toEqual([fingerprintOf(old)])
   expect(worker!.keys.JWT_SECRET).toEqual([])
-  // What an API seals to is the public half of what the worker has.
+  // An API seals with the public key of the worker's key.
   expect(api!.keys.SECRETS_KEY).toEqual(worker!.keys.SECRETS_KEY)
-  expect(api!.keys.CALLS_KEY).toEqual(worker!.keys.CALLS_KEY)
+  expect(api!.keys.RPC_KEY).toEqual(worker!.keys.RPC_KEY)
 
   const appended = await world.startApi({ JWT_SECRET: `${old},${fresh}`, SECRETS_KEY: `${old},${fresh}` })
   await world.eventually(async () => (await told()).data.length === 3, 5_000)
@@ -80,7 +80,7 @@ test('an operator is told which process lacks which key, and no key', async () =
   expect(missing).toEqual([
     { key: 'JWT_SECRET', fingerprint: fingerprintOf(fresh), processes: [placeOf(world.apis[0]!)] },
     {
-      key: 'CALLS_KEY',
+      key: 'RPC_KEY',
       fingerprint: expect.any(String),
       processes: [placeOf(world.apis[0]!), placeOf(world.workers[0]!)],
     },
@@ -94,7 +94,7 @@ test('an operator is told which process lacks which key, and no key', async () =
   for (const entry of kept) for (const key of [old, fresh]) expect(entry).not.toContain(key.slice(0, 8))
   await appended.stop()
   await world.eventually(async () => (await told()).data.length === 2, 1_000)
-  // What somebody else writes there is not shown.
+  // A forged entry is not shown.
   await world.redis.set('sandlot:keys:forged', '{"kind":"api","place":"\\u001b[2J:1","keys":{}}')
   await world.redis.set('sandlot:keys:broken', 'no JSON')
   expect((await told()).data).toHaveLength(2)

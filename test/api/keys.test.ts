@@ -1,4 +1,4 @@
-/** Which process has which key, and what of a request and of what is sealed can be read without it. */
+/** The keys of each process. Requests and sealed values are unreadable without them. */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -23,10 +23,10 @@ const keysIn = ({ pid }: Process) => {
   return names.filter((name) => /KEY|SECRET/.test(name)).sort()
 }
 
-test('the API can open nothing that is sealed, and a worker can sign no session in', async () => {
-  expect(keysIn(world.apis[0]!)).toEqual(['CALLS_KEY', 'JWT_SECRET', 'SECRETS_PUBLIC_KEY'])
-  expect(keysIn(world.workers[0]!)).toEqual(['CALLS_KEY', 'SECRETS_KEY'])
-  // All of it works with these alone.
+test('the API cannot open sealed values, and a worker cannot sign session tokens', async () => {
+  expect(keysIn(world.apis[0]!)).toEqual(['RPC_KEY', 'JWT_SECRET', 'SECRETS_PUBLIC_KEY'])
+  expect(keysIn(world.workers[0]!)).toEqual(['RPC_KEY', 'SECRETS_KEY'])
+  // These keys are sufficient.
   await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a secret value' } })
   expect((await sh('echo $GREETING $TOKEN', { reveal: true })).stdout).toBe('hello a secret value\n')
   const { body } = await alice.call('listExecs', { params })
@@ -37,11 +37,11 @@ test('the API can open nothing that is sealed, and a worker can sign no session 
     [params.id],
   )
   const place = envSealContext(params.id)
-  expect(() => makeBox(world.settings.callsKeys).open(row!.sealed_env, place)).toThrow()
+  expect(() => makeBox(world.settings.rpcKeys).open(row!.sealed_env, place)).toThrow()
   expect(makeOpener(world.settings.secretsKeys).open(row!.sealed_env, place)).toBe('{"GREETING":"hello"}')
 })
 
-test('an API that is given SECRETS_KEY as before starts, and says what to give it instead', async () => {
+test('an API with the former SECRETS_KEY starts, and logs the setting to use instead', async () => {
   const api = await world.startApi({ KEEP_SECRETS_KEY: 'yes' })
   expect(keysIn(api)).toContain('SECRETS_KEY')
   await world.eventually(
@@ -55,16 +55,16 @@ test('an API that is given SECRETS_KEY as before starts, and says what to give i
   expect(body.stdout).toBe('of the second\n')
 })
 
-test('the hash of a request tells nobody what was in it', async () => {
+test('the hash of a request cannot be used to guess its content', async () => {
   const body = { command: 'cat', stdin: '1234' }
   await alice.call('execCommand', { params, headers: { 'idempotency-key': 'pin' }, body })
   const [row] = await world.db.query<{ request_hash: Uint8Array }>(
     `select request_hash from exec where idempotency_key = 'pin'`,
   )
   const hash = Buffer.from(row!.request_hash)
-  const { callsKeys } = world.settings
-  expect(isHashOf(hash, body, callsKeys)).toBe(true)
-  expect(isHashOf(hash, { ...body, stdin: '1235' }, callsKeys)).toBe(false)
+  const { rpcKeys } = world.settings
+  expect(isHashOf(hash, body, rpcKeys)).toBe(true)
+  expect(isHashOf(hash, { ...body, stdin: '1235' }, rpcKeys)).toBe(false)
   const plain = createHash('sha256')
     .update(JSON.stringify(Object.entries(body)))
     .digest()
@@ -72,11 +72,11 @@ test('the hash of a request tells nobody what was in it', async () => {
   expect(isHashOf(hashOfRequest(body, [old]), body, [fresh, old])).toBe(true)
 })
 
-test('what is sealed opens for its place, under any key that is listed', () => {
+test('a sealed value opens only for its place, with any listed key', () => {
   const sealed = makeSealer(publicKeyOf(old)).seal('text', 'here')
   expect(makeOpener([fresh, old]).open(sealed, 'here')).toBe('text')
   expect(() => makeOpener([fresh, old]).open(sealed, 'there')).toThrow()
-  expect(() => makeOpener([fresh]).open(sealed, 'here')).toThrow('a key that is no longer listed')
+  expect(() => makeOpener([fresh]).open(sealed, 'here')).toThrow('a key that is not listed')
   for (const at of sealed.keys()) {
     const changed = Buffer.from(sealed)
     changed[at]! ^= 1
@@ -84,7 +84,7 @@ test('what is sealed opens for its place, under any key that is listed', () => {
   }
 })
 
-test('npm run admin -- make-keys makes four that go together, others each time', () => {
+test('npm run admin -- make-keys generates four new matching keys each time', () => {
   const make = () =>
     execFileSync(process.execPath, ['scripts/admin.ts', 'make-keys'], { cwd: root, encoding: 'utf8' })
   const text = make()
@@ -94,10 +94,10 @@ test('npm run admin -- make-keys makes four that go together, others each time',
   expect(make()).not.toBe(text)
 })
 
-test('what an API is given follows from the keys of the workers, in their order', () => {
+test('the keys of an API are derived from those of the workers, in the same order', () => {
   const given = keysOfApi({ SECRETS_KEY: ` ${fresh}, ${old}` })
   expect(given.SECRETS_PUBLIC_KEY).toBe(publicKeyOf(fresh))
-  const box = makeBox(given.CALLS_KEY.split(','))
-  const before = makeBox(keysOfApi({ SECRETS_KEY: old }).CALLS_KEY.split(','))
+  const box = makeBox(given.RPC_KEY.split(','))
+  const before = makeBox(keysOfApi({ SECRETS_KEY: old }).RPC_KEY.split(','))
   expect(box.open(before.seal('ls', 'here'), 'here')).toBe('ls')
 })

@@ -1,4 +1,4 @@
-/** A row of an account that somebody has locked: an operator's `for update`, or a frozen process. */
+/** A locked account row, by an operator's `for update` or a frozen process. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Refusal } from '../support/account.ts'
@@ -6,7 +6,7 @@ import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld()
 
-test('ten creates of an account whose row is locked are refused, and another account is served meanwhile', async () => {
+test('rejects ten creates of an account whose row is locked, and serves another account in the meantime', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const lock = world.db.transaction(async (db) => {

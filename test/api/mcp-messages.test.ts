@@ -3,8 +3,8 @@ import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Account } from '../support/account.ts'
 import { send } from '../support/http.ts'
-import { inside } from '../support/inside.ts'
 import { callTool, connectMcp, mcpRequest, toolCall, useTool } from '../support/mcp.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ apis: 2 })
@@ -32,7 +32,7 @@ describe('a long command', () => {
 
   const isRunning = async (word: string) =>
     (await inside(alice, { id: session_id }).countOf(`[${word[0]}]${word.slice(1)}`)) > 0
-  /** A command that shows by its name that it runs. */
+  /** A command that can be found by its command line. */
   const sleeper = (word: string) => ({ session_id, command: `exec sh -c 'sleep 600; : ${word}'` })
 
   test('is stopped by a cancellation that arrives at another API process', async () => {
@@ -102,7 +102,7 @@ describe('over HTTP', () => {
     })
   })
 
-  test('no message holds a character that a reader takes for the end of a line', async () => {
+  test('messages contain no character that a reader treats as a line break', async () => {
     const { id } = (await alice.call('createSandbox')).body
     const ends = 'a\u0085b\u2028c\u2029d'
     const args = { session_id: id, command: ['printf', '%s', ends] }
@@ -113,7 +113,7 @@ describe('over HTTP', () => {
     await alice.call('destroySandbox', { params: { id } })
   })
 
-  test('messages are counted, each of a batch, and a batch is short', async () => {
+  test('counts each message of a batch, and limits its length', async () => {
     const limit = 12
     const strict = await world.startApi({ RATE_MCP_PER_MINUTE: String(limit) })
     const bob = await world.account()
@@ -163,7 +163,7 @@ describe('over HTTP', () => {
     expect(answer.headers.allow).toBe(allowed)
   })
 
-  test('without a key it is 401 and says how to send one', async () => {
+  test('returns 401 without a key, and explains how to send one', async () => {
     const answer = await post({}, ping, '')
     expect(answer.status).toBe(401)
     expect(answer.headers['www-authenticate']).toBe('Bearer')
@@ -172,7 +172,7 @@ describe('over HTTP', () => {
 
   test.each([
     ['no message', {}, 400],
-    ['a list of nothing', [], 400],
+    ['an empty batch', [], 400],
     ['a message of another kind', { jsonrpc: '2.0', nothing: 1 }, 400],
   ])('%s is refused', async (_, body, status) => {
     expect((await post({}, body)).status).toBe(status)
@@ -218,12 +218,15 @@ describe('over HTTP', () => {
     expect(JSON.parse(answer.text).result.isError).toBeFalsy()
   })
 
-  test.each(['exec', 'file_list'])('null for a required argument of %s is one sentence', async (name) => {
-    const given = { session_id: null, cwd: null, command: null }
-    const answer = await post({ accept: 'application/json' }, toolCallOf({ name, arguments: given }))
-    const { detail } = JSON.parse(JSON.parse(answer.text).result.content[0].text)
-    expect(detail).toContain('session_id: is required')
-  })
+  test.each(['exec', 'file_list'])(
+    'rejects null for a required argument of %s in one sentence',
+    async (name) => {
+      const given = { session_id: null, cwd: null, command: null }
+      const answer = await post({ accept: 'application/json' }, toolCallOf({ name, arguments: given }))
+      const { detail } = JSON.parse(JSON.parse(answer.text).result.content[0].text)
+      expect(detail).toContain('session_id: is required')
+    },
+  )
 
   test('null for a cursor or the parameters of a list means absent', async () => {
     for (const params of [null, { cursor: null }]) {

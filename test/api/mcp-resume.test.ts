@@ -1,4 +1,4 @@
-/** The event stream of a tool call: it begins at once, and goes on where it broke, at any API process. */
+/** The event stream of a tool call: it starts immediately, and can be resumed at any API process. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params, sh, countOf } = shareSandbox({ apis: 2 })
 
-/** Prints its word into a file, and waits for another one. */
+/** Writes into a file, and waits for another one. */
 const waiting = (word: string) => ({
   session_id: params.id,
   command: `echo ran >> ${word}; until [ -e go-${word} ]; do sleep 0.05; done; echo done; : ${word}`,
@@ -19,7 +19,7 @@ const waiting = (word: string) => ({
 const hasBegun = (word: string) => async () => (await sh(`cat ${word} 2>/dev/null`)).stdout !== ''
 const isRunning = async (word: string) => (await countOf(`[:] ${word}`)) > 0
 
-/** The SDK's client, whose streams of tool calls can be cut; it comes back to another API process. */
+/** The SDK's client. Its streams of tool calls can be cut, and it resumes them at another API process. */
 async function connect(account: Account, { to = 0, backTo = 1 } = {}) {
   const cut = new AbortController()
   let isBack = false
@@ -38,8 +38,8 @@ async function connect(account: Account, { to = 0, backTo = 1 } = {}) {
   return { client, cut: () => cut.abort(), isBack: () => isBack }
 }
 
-// At once: each has its words, and mostly waits.
-test.concurrent('a stream that breaks goes on at another API process: the same command, and progress that grows', async () => {
+// Concurrent, because each uses separate files and mostly waits.
+test.concurrent('a broken stream resumes its command and progress at another API process', async () => {
   const { client, cut, isBack } = await connect(alice)
   const seen: number[] = []
   const onprogress = ({ progress }: { progress: number }) => seen.push(progress)
@@ -57,7 +57,7 @@ test.concurrent('a stream that breaks goes on at another API process: the same c
   await client.close()
 })
 
-test.concurrent('a command outlives the API process that was asked for it', async () => {
+test.concurrent('a command outlives the API process that received the call', async () => {
   const other = await world.startApi()
   const { client } = await connect(alice, { to: world.apis.indexOf(other), backTo: 0 })
   const answer = callTool(client, 'exec', waiting('killed'))
@@ -69,7 +69,7 @@ test.concurrent('a command outlives the API process that was asked for it', asyn
   await client.close()
 })
 
-test.concurrent('a cancellation ends the command of a stream that was taken up', async () => {
+test.concurrent('a cancellation ends the command of a resumed stream', async () => {
   const { client, cut, isBack } = await connect(alice)
   const leave = new AbortController()
   const answer = callTool(client, 'exec', waiting('cancelled'), { signal: leave.signal })
@@ -90,7 +90,7 @@ const call = (name: string, args: object, of: Record<string, string> = headers) 
     of,
   )
 
-test.concurrent('a command whose client does not come back ends after its grace', async () => {
+test.concurrent('a command whose client does not resume ends after its grace', async () => {
   const leave = new AbortController()
   const left = fetch(`${world.url()}/v1/mcp`, { ...call('exec', waiting('left')), signal: leave.signal })
   await world.eventually(hasBegun('left'), 10_000)
@@ -101,7 +101,7 @@ test.concurrent('a command whose client does not come back ends after its grace'
 })
 
 test.concurrent.each([
-  ['with an id to come back with', headers, /^:\n\nid: \S+\nretry: 1000\ndata: \n\n/],
+  ['with an id for resumption', headers, /^:\n\nid: \S+\nretry: 1000\ndata: \n\n/],
   ['of an older version', { 'mcp-protocol-version': '2025-06-18' }, /^:\n\n$/],
 ])('a stream %s begins before its command ends', async (_, of, first) => {
   const word = `at-once-${Object.values(of)}`
@@ -127,17 +127,19 @@ const refusalIn = ({ text }: { text: string }) => {
   return JSON.parse(result.content[0].text)
 }
 
-test('a stream of another tool is told that its answer is gone, and what to do', async () => {
+test('resuming a stream of another tool returns an error with the next step', async () => {
   const answer = await resume(await eventIdOf({ tool: 'file_edit' }))
   expect(answer.headers['content-type']).toContain('text/event-stream')
   expect(answer.text).toMatch(/^id: \S+\.8$/m)
-  expect(refusalIn(answer)).toMatchObject({ next: expect.stringContaining('Look whether it was done') })
+  expect(refusalIn(answer)).toMatchObject({
+    next: expect.stringContaining('Check whether the call took effect'),
+  })
   expect(refusalIn(await resume(await eventIdOf({ tool: 'file_view' })))).toMatchObject({
     next: 'Make the same call again.',
   })
 })
 
-test("a command of nobody, or of somebody else's, is none", async () => {
+test('an unknown command and that of another account are not found', async () => {
   const command = { sandboxId: params.id, key: 'mcp-never' }
   expect(refusalIn(await resume(await eventIdOf({ command })))).toMatchObject({ code: 'exec_not_found' })
   const bob = await world.account()
@@ -150,11 +152,8 @@ test.each([
   ['nonsense', 'nonsense'],
   ['a number alone', '.1'],
   ['JSON of another kind', `${Buffer.from('{"tool":"exec"}').toString('base64url')}.1`],
-  [
-    'a tool that there is not',
-    `${Buffer.from('{"requestId":1,"tool":"rm","at":1}').toString('base64url')}.1`,
-  ],
-])('%s is no id of an event', async (_, eventId) => {
+  ['an unknown tool', `${Buffer.from('{"requestId":1,"tool":"rm","at":1}').toString('base64url')}.1`],
+])('rejects %s as an event id', async (_, eventId) => {
   const answer = await resume(eventId)
   expect(answer.status).toBe(400)
   expect(JSON.parse(answer.text).errors).toMatchObject([{ path: 'last-event-id' }])

@@ -1,4 +1,4 @@
-/** Every version of the protocol that is spoken, with the SDK's client of today pinned to it. */
+/** Every supported version of the protocol, with the current client of the SDK pinned to it. */
 import { describe, expect, test } from 'vitest'
 import { tools } from '../../shared/contract/mcp.ts'
 import { send } from '../support/http.ts'
@@ -11,7 +11,7 @@ const isRunning = async (word: string) => (await countOf(`[:] ${word}`)) > 0
 
 // Each mostly waits for its command.
 describe.concurrent.each(mcpVersions)('a client of %s', (version) => {
-  test('lists the tools, runs a command that tells of itself, and is refused in words', async () => {
+  test('lists the tools, runs a command with progress, and receives readable errors', async () => {
     const client = await connectPinned(world.url(), alice, version)
     expect(client.getNegotiatedProtocolVersion()).toBe(version)
     expect(client.getInstructions()).toContain('session_create')
@@ -26,7 +26,7 @@ describe.concurrent.each(mcpVersions)('a client of %s', (version) => {
     expect(seen.slice(0, 2)).toEqual([1, 2])
     const refused = await client.callTool({ name: 'file_view', arguments: { ...args, path: 'none' } })
     expect(refused).toMatchObject({ isError: true })
-    await expect(client.callTool({ name: 'no_tool' })).rejects.toThrow('There is no tool no_tool')
+    await expect(client.callTool({ name: 'no_tool' })).rejects.toThrow('Unknown tool no_tool')
     await client.close()
   })
 
@@ -48,7 +48,7 @@ describe.concurrent.each(mcpVersions)('a client of %s', (version) => {
       const found = data.find(({ command }) => command.includes(`sleep 600; : ${word}`))
       return found?.status !== 'running' && found
     }, 10_000)
-    // By a signal, not because a grace was over, where a client may come back.
+    // By a signal, and not at the end of the grace, in the version with resumption.
     expect(ended).toMatchObject({ status: version === '2025-11-25' ? 'signaled' : 'killed' })
     await client.close()
   })
@@ -70,7 +70,7 @@ const stateless = (method: string, more: object, headers: Record<string, string>
   )
 
 describe('from 2026-07-28 on', () => {
-  test('one request says what there is', async () => {
+  test('one request returns the capabilities', async () => {
     const { status, headers, text } = await stateless('server/discover', {}, {})
     expect(status).toBe(200)
     expect(headers['content-type']).toContain('application/json')
@@ -94,7 +94,7 @@ describe('from 2026-07-28 on', () => {
     expect(await codeOf(stateless('tools/list', {}, {}, '2099-01-01'))).toEqual([400, -32022])
   })
 
-  test('the stream of a call begins at once, and has no ids', async () => {
+  test('the stream of a call starts immediately, and has no ids', async () => {
     const { text } = await stateless(
       'tools/call',
       { name: 'whoami', arguments: {} },

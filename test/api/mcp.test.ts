@@ -16,7 +16,7 @@ beforeAll(async () => {
   alice = await world.account()
 })
 
-test('a client whose every request meets another API process works from create to destroy', async () => {
+test('a client that uses another API process for every request works from create to destroy', async () => {
   const client = await connectMcp(world, alice, 'each')
   const { id: session_id } = await useTool(client, 'session_create', { name: 'by an agent' })
   expect(await useTool(client, 'exec', { session_id, command: 'echo hello; exit 3' })).toMatchObject({
@@ -57,7 +57,7 @@ test('a client whose every request meets another API process works from create t
 })
 
 describe('tools/list', () => {
-  test('names every tool with its schemas and all its annotations, and none that touches credentials', async () => {
+  test('contains every tool with its schemas and annotations, and none that manages credentials', async () => {
     const client = await connectMcp(world, alice)
     const { tools: listed } = await client.listTools()
     expect(listed.map(({ name }) => name)).toEqual(Object.keys(tools))
@@ -101,7 +101,7 @@ describe('tools/list', () => {
   const settings = { driver: 'kubernetes', sandbox } as Settings
 
   test.each([
-    ['the internet', settings, 'It reaches the internet, and no private network.'],
+    ['the internet', settings, 'It can reach the internet, but no private networks.'],
     ['nothing', { ...settings, sandbox: { ...settings.sandbox, egress: 'none' } }, 'It has no network.'],
     ['nothing, locally', { ...settings, driver: 'local' }, 'It has no network.'],
   ] as const)('describes the network of a session: %s', (_, settings, words) => {
@@ -118,7 +118,7 @@ describe('tools/list', () => {
 })
 
 describe('errors', () => {
-  test('wrong arguments are named, whether the tool or the route knows them', async () => {
+  test('name invalid arguments, whether the tool or the route validates them', async () => {
     const client = await connectMcp(world, alice)
     const session_id = `sbx_${'0'.repeat(26)}`
     const errors = async (name: string, args: object) => (await refusalOf(client, name, args)).errors
@@ -143,11 +143,11 @@ describe('errors', () => {
       request_id: expect.stringMatching(/^req_/),
     })
     await alice.call('destroySandbox', { params: { id: body.id } })
-    await expect(callTool(client, 'api_key_create')).rejects.toThrow('There is no tool api_key_create')
+    await expect(callTool(client, 'api_key_create')).rejects.toThrow('Unknown tool api_key_create')
     await client.close()
   })
 
-  test('the allowlist of the account holds for exec, and not for files', async () => {
+  test('the allowlist of the account applies to exec, but not to files', async () => {
     const bob = await world.account()
     const client = await connectMcp(world, bob)
     const { id: session_id } = await useTool<{ id: string }>(client, 'session_create')
@@ -155,14 +155,14 @@ describe('errors', () => {
     await useTool(client, 'exec', { session_id, command: ['ls'] })
     expect(await refusalOf(client, 'exec', { session_id, command: ['id'] })).toMatchObject({
       code: 'command_not_allowed',
-      next: expect.stringContaining('only the user'),
+      next: expect.stringContaining('Only the user'),
     })
     await useTool(client, 'file_create', { session_id, path: 'a', content: '' })
     await useTool(client, 'session_destroy', { session_id })
     await client.close()
   })
 
-  test('the limits of the routes are those of the tools: same images, life, quota and bucket, and retry_after', async () => {
+  test('tools have the limits of the routes: images, TTL, quota, rate limits and retry_after', async () => {
     await using small = await startWorld({
       env: {
         QUOTA_CONCURRENT_SANDBOXES: '1',
@@ -215,7 +215,7 @@ describe('long output', () => {
     await client.close()
   })
 
-  test('of a command keeps head and tail, and says so', async () => {
+  test('of a command keeps head and tail, and is marked as truncated', async () => {
     const command = 'echo first; head -c 200000 /dev/zero | tr "\\0" x; echo; echo last'
     const result = await callTool(client, 'exec', { session_id, command })
     const { stdout, truncated, stdout_bytes } = result.structuredContent as {
@@ -226,11 +226,11 @@ describe('long output', () => {
     expect(truncated).toBe(true)
     expect(stdout_bytes).toBe(200_012)
     expect(stdout.length).toBeLessThan(toolLimits.outputCharacters + 100)
-    expect(stdout).toMatch(/^first\n[\s\S]*\n\[\.\.\. \d+ characters left out \.\.\.\]\n[\s\S]*last\n$/)
-    expect(result.content[1]!.text).toContain('stdout was cut')
+    expect(stdout).toMatch(/^first\n[\s\S]*\n\[\.\.\. \d+ characters omitted \.\.\.\]\n[\s\S]*last\n$/)
+    expect(result.content[1]!.text).toContain('stdout was truncated')
   })
 
-  test('of a file ends at the end of a line, from where it can be read on', async () => {
+  test('of a file is cut after a line, with the position of the rest', async () => {
     await useTool(client, 'exec', { session_id, command: 'seq 1 30000 > numbers' })
     const result = await callTool(client, 'file_view', { session_id, path: 'numbers' })
     const { content, truncated } = result.structuredContent as { content: string; truncated: boolean }
@@ -249,7 +249,7 @@ describe('long output', () => {
     ).toMatchObject({ content: `${lines.length + 1}\n` })
   })
 
-  test('of a list is cut at an entry', async () => {
+  test('of a list is cut after an entry', async () => {
     const command =
       'mkdir many; cd many; for i in $(seq 1 2000); do : > a-file-with-quite-a-long-name-$i; done'
     await useTool(client, 'exec', { session_id, command })
@@ -262,7 +262,7 @@ describe('long output', () => {
   })
 })
 
-test('a long list of sessions is cut at one of them, and its cursor leads to the rest', async () => {
+test('a long list of sessions is cut after one of them, with a cursor for the rest', async () => {
   const bob = await world.account()
   const metadata = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`key${at}`, 'x'.repeat(512)]))
   const ids = Array.from({ length: 9 }, () => newSandboxId())
@@ -288,7 +288,7 @@ test('a long list of sessions is cut at one of them, and its cursor leads to the
     cursor = page.next_cursor
   }
   expect(seen).toEqual(ids.toSorted().toReversed())
-  // Without a state, as in the client: those that can be used.
+  // By default, as in the client, only active ones are listed.
   expect(await useTool(client, 'session_list')).toEqual({ data: [], next_cursor: null })
   await client.close()
 })

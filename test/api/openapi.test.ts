@@ -1,4 +1,4 @@
-/** The description of the API is made of what serves it. */
+/** The description of the API matches its routes. */
 import { expect, test } from 'vitest'
 import * as z from 'zod'
 import type { Schema } from '../../api/http/docs-fields.ts'
@@ -14,7 +14,7 @@ import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('every route that is served is described, and every route of the contract is served', async () => {
+test('describes every served route, and serves every route of the contract', async () => {
   const names = served.map(({ endpoint }) => `${endpoint.method} ${endpoint.path}`)
 
   const { body } = await callAs(world, {}, 'getOpenApi')
@@ -30,7 +30,7 @@ test('every route that is served is described, and every route of the contract i
   )
 })
 
-test('it is OpenAPI 3.1 in which every reference leads somewhere', () => {
+test('is OpenAPI 3.1 with only valid references', () => {
   const description = describeApi()
   expect(description.openapi).toMatch(/^3\.1\./)
   const references = [...JSON.stringify(description).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(
@@ -46,7 +46,7 @@ test('it is OpenAPI 3.1 in which every reference leads somewhere', () => {
   expect(JSON.stringify(description)).not.toContain('$defs')
 })
 
-test('/v1/docs shows every route and every error to people, with links that lead somewhere', async () => {
+test('/v1/docs shows every route and every error, with valid links', async () => {
   const response = await fetch(`${world.url()}/v1/docs`)
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   const page = await response.text()
@@ -63,15 +63,15 @@ test('/v1/docs shows every route and every error to people, with links that lead
   expect(body).toContain(`curl "$SANDLOT_URL/v1/sandboxes" \\
   -H "Authorization: Bearer $SANDLOT_API_KEY" \\
   --json '{"name":"build","ttl_seconds":600}'`)
-  for (const bound of [
+  for (const limit of [
     '1 to 100 characters',
     'at most 32 entries, each name 1 to 64 characters, each value at most 512 characters',
     'list of 1 to 10,000 items: string, at most 131,071 bytes',
     'integer, 1 to 100, default 20',
     'at most 1,048,576 bytes',
   ])
-    expect(body).toContain(bound)
-  // Each error is explained once, and a route only names its own.
+    expect(body).toContain(limit)
+  // Each error is explained once, and a route only lists its codes.
   for (const [code, { title }] of Object.entries(errors)) {
     expect(page).toContain(`<dt id="error-${code}"><code>${code}</code>`)
     expect(body.split(`${title}.`).length - 1, title).toBe(1)
@@ -80,14 +80,14 @@ test('/v1/docs shows every route and every error to people, with links that lead
   const links = [...page.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id)
   expect(links.length).toBeGreaterThan(50)
   expect(links.filter((id) => !ids.has(id))).toEqual([])
-  // It fits a narrow screen: nothing in it is a table, and long paths break before a slash.
+  // It fits a narrow screen: it has no tables, and long paths break before a slash.
   expect(page).not.toContain('<table')
   expect(page).toContain('/v1<wbr>/sandboxes<wbr>/{id}<wbr>/exec<wbr>/{exec_id}<wbr>/attach')
-  // Nothing of the page comes from elsewhere.
+  // The page loads nothing.
   expect(page).not.toMatch(/<script|https?:/)
 })
 
-/** What a reader sees. */
+/** The visible text. */
 const textOf = (html: string): string =>
   html.replace(/<[^>]*>/g, '').replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
 
@@ -101,7 +101,7 @@ test.each(Object.values(endpoints) as Endpoint[])('the example of $name is valid
   expect(known).toEqual(expect.arrayContaining(Object.keys(params?.shape ?? {})))
 })
 
-/** Of a body's own texts, the size of the body is the bound. */
+/** The texts of a body are limited by its size. */
 const isBounded = (schema: Schema, inBody: boolean): boolean => {
   const { type, enum: values, anyOf, items, pattern, format, maxLength, minimum, properties } = schema
   if (anyOf) return anyOf.every((each) => isBounded(each, inBody))
@@ -110,16 +110,16 @@ const isBounded = (schema: Schema, inBody: boolean): boolean => {
   if (type === 'object') return 'maxProperties' in schema || 'x-max-bytes' in schema
   if (type === 'integer') return minimum !== undefined
   if (type !== 'string' || inBody) return true
-  return [values, pattern, format, maxLength, schema['x-max-bytes']].some((bound) => bound !== undefined)
+  return [values, pattern, format, maxLength, schema['x-max-bytes']].some((limit) => limit !== undefined)
 }
 
 test.each(
   Object.entries(describeApi().paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => [`${method} ${path}`, operation] as const),
   ),
-)('each field of %s shows its bounds', (_, operation) => {
+)('each field of %s has limits', (_, operation) => {
   const { parameters, requestBody } = operation as unknown as Operation
-  // Node bounds headers, and these are free text.
+  // Free text, limited by Node's limit for headers.
   const free = ['accept', 'prefer', 'range', 'if-range', 'mcp-protocol-version']
   for (const { name, schema } of parameters)
     expect(free.includes(name) || isBounded(schema, false), name).toBe(true)
@@ -128,7 +128,7 @@ test.each(
 })
 
 test.each(Object.values(endpoints))(
-  '$name names its credential, its parameters and its answers',
+  '$name describes its credential, its parameters and its responses',
   (endpoint) => {
     const path = endpoint.path.replace(/:(\w+)/g, '{$1}')
     const operation = describeApi().paths[path]![endpoint.method.toLowerCase()] as {

@@ -3,17 +3,17 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
-import { inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
+import { inOrderFor, listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { type Account, expectRefusal, type Refusal } from '../support/account.ts'
-import { describeBeside } from '../support/beside.ts'
+import { describeConcurrently } from '../support/describe-concurrently.ts'
 import { readEvents } from '../support/events.ts'
-import { expectWithin } from '../support/eventually.ts'
-import { layRefusal, setFull } from '../support/full-database.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
+import { installFullTriggers, setFull } from '../support/full-database.ts'
 import { send } from '../support/http.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { shareWorld } from '../support/shared.ts'
 
-/** Documented: a part that is back is used again within this time. */
+/** The documented recovery time. */
 const recoverMs = 5_000
 
 interface Readiness {
@@ -46,21 +46,21 @@ const notFound = { status: 404, code: 'not_found' }
 
 const isReady = (world: World) => async () => (await readiness(world.apis[0]!)).status === 200
 
-describeBeside('Redis', () => {
+describeConcurrently('Redis', () => {
   const world = shareWorld()
   beforeEach(() => world.eventually(isReady(world), recoverMs))
 
   test.each(['stop', 'kill'] as const)(
-    'after a %s: no request passes uncounted, then all requests succeed again',
+    'after a %s: no request is served uncounted, then all requests succeed again',
     async (how) => {
       const alice = await world.account()
       await world.plugs.redis[how]()
       for (const call of [() => view(alice), () => alice.call('createSandbox'), () => world.account()]) {
         const refusal = await refused(call())
         expectUnavailable(refusal)
-        expectWithin(refusal.ms, 2_000)
+        expectDurationBelow(refusal.ms, 2_000)
       }
-      // Requests that need no Redis succeed.
+      // Requests that do not need Redis succeed.
       expect((await alice.call('getAccount')).status).toBe(200)
       const { status, parts } = await readiness(world.apis[0]!)
       expect(status).toBe(503)
@@ -73,12 +73,12 @@ describeBeside('Redis', () => {
     },
   )
 
-  test('frozen: requests are answered 503 within some seconds', async () => {
+  test('frozen: requests get 503 within some seconds', async () => {
     const alice = await world.account()
     world.plugs.redis.freeze()
     const refusal = await refused(view(alice))
     expectUnavailable(refusal)
-    expectWithin(refusal.ms, 4_000)
+    expectDurationBelow(refusal.ms, 4_000)
     expect((await readiness(world.apis[0]!)).parts.redis).not.toBe('ok')
     await world.plugs.redis.start()
     await world.eventually(async () => (await refused(view(alice))).status === 404, recoverMs)
@@ -96,7 +96,7 @@ describeBeside('Redis', () => {
     await world.eventually(async () => (await refused(call())).status === 404, recoverMs)
   })
 
-  test('that is full: what needs it is answered 503, and works again once there is room', async () => {
+  test('with full memory: requests that need it get 503, and succeed again once there is space', async () => {
     const alice = await world.account()
     await world.redis.config('SET', 'maxmemory', '1')
     expectUnavailable(await refused(alice.call('createSandbox')))
@@ -104,9 +104,9 @@ describeBeside('Redis', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('that cannot write to its disk: what needs it is answered 503, and works again once it can', async () => {
+  test('with a full disk: requests that need it get 503, and succeed again once it can write', async () => {
     const alice = await world.account()
-    // In the way of the file that it would write.
+    // Redis cannot replace a directory with its dump file.
     const obstacle = join(world.folder, 'redis', 'dump.rdb')
     mkdirSync(obstacle)
     await world.redis.config('SET', 'save', '3600 1')
@@ -121,45 +121,45 @@ describeBeside('Redis', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('that was emptied: buckets are full again, and sandboxes keep running', async () => {
+  test('emptied: buckets are full again, and sandboxes keep running', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     await world.redis.flushall()
-    // The workers say that they are there once a second. Until then only a list that an API still holds names them.
+    // The workers announce themselves once a second. Until then, only a cached registry contains them.
     await world.eventually(async () => (await world.redis.exists('sandlot:workers')) === 1, recoverMs)
     const ran = await alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })
     expect(ran.body.stdout).toBe('on\n')
   })
 
-  test('that may evict jobs: a process refuses to start with it, and running ones report it', async () => {
+  test('configured to evict jobs: a process refuses to start, and running ones report it', async () => {
     const running = [world.apis[0]!, world.workers[0]!]
-    const hasTold = ({ lines }: Process) => lines.some(({ msg }) => msg.includes('Set it to noeviction'))
+    const hasLogged = ({ lines }: Process) => lines.some(({ msg }) => msg.includes('Set it to noeviction'))
     await world.redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
     for (const process of running) {
       expect((await readiness(process)).parts.redis).toContain('Set it to noeviction')
-      await world.eventually(() => hasTold(process), 12_000)
+      await world.eventually(() => hasLogged(process), 12_000)
     }
     const starting = await world.startApi()
-    // npm start does not start it again.
+    // npm start does not restart it.
     expect(await starting.ended).toBe(2)
-    expect(hasTold(starting)).toBe(true)
+    expect(hasLogged(starting)).toBe(true)
     await world.redis.config('SET', 'maxmemory-policy', 'noeviction')
     expect((await readiness(running[0]!)).parts).toMatchObject({ redis: 'ok' })
     expect(running.every((process) => process.isWell())).toBe(true)
   })
 })
 
-describeBeside('PostgreSQL', () => {
-  const world = shareWorld({ ownPostgres: true })
+describeConcurrently('PostgreSQL', () => {
+  const world = shareWorld({ separatePostgres: true })
   beforeEach(() => world.eventually(isReady(world), recoverMs))
 
   test.each(['stop', 'kill'] as const)(
-    'after a %s: requests are refused, then all is well again',
+    'after a %s: requests are refused, then succeed again',
     async (how) => {
       const alice = await world.account()
       await alice.call('createSandbox')
       await world.plugs.postgres![how]()
-      // Longer than a process remembers a key.
+      // Until the cached key expires.
       await world.eventually(async () => (await refused(alice.call('getAccount'))).status === 503, 2_000)
       const calls = [
         () => alice.call('getAccount'),
@@ -170,7 +170,7 @@ describeBeside('PostgreSQL', () => {
       for (const call of calls) {
         const refusal = await refused(call())
         expectUnavailable(refusal)
-        expectWithin(refusal.ms, 4_000)
+        expectDurationBelow(refusal.ms, 4_000)
       }
       const { status, parts } = await readiness(world.apis[0]!)
       expect(status).toBe(503)
@@ -183,14 +183,14 @@ describeBeside('PostgreSQL', () => {
     },
   )
 
-  test('that only reads, as a primary that was demoted: writes are answered 503, then all is well again', async () => {
+  test('read-only, like a demoted primary: writes get 503, then succeed again', async () => {
     const alice = await world.account()
     const setReadOnly = async (value: string) => {
       await world.db.query(`alter system set default_transaction_read_only = ${value}`)
       await world.db.query('select pg_reload_conf()')
     }
     await setReadOnly('on')
-    // Each process of PostgreSQL reads its settings when it next has nothing to do.
+    // Each PostgreSQL backend reloads its settings when it is next idle.
     const refusal = await world.eventually(
       () =>
         alice.call('createApiKey', { body: {} }).then(
@@ -206,9 +206,9 @@ describeBeside('PostgreSQL', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('without space: writes are answered 503 and reads as ever, then all is well again', async () => {
+  test('without disk space: writes get 503 and reads succeed, then writes succeed again', async () => {
     const alice = await world.account()
-    await layRefusal(world.db)
+    await installFullTriggers(world.db)
     await setFull(world.db, true)
     expectUnavailable(await refused(alice.call('createSandbox')))
     expectUnavailable(await refused(world.account()))
@@ -217,12 +217,12 @@ describeBeside('PostgreSQL', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('frozen: requests are answered 503, and none stays half done', async () => {
+  test('frozen: requests get 503, and none is applied partially', async () => {
     const alice = await world.account()
     world.plugs.postgres!.freeze()
     const refusal = await refused(alice.call('listApiKeys'))
     expectUnavailable(refusal)
-    expectWithin(refusal.ms, 15_000)
+    expectDurationBelow(refusal.ms, 15_000)
     expect((await readiness(world.apis[0]!)).parts.postgres).toContain('no answer')
     await world.plugs.postgres!.start()
     await world.eventually(() => alice.call('listApiKeys'), recoverMs)
@@ -301,8 +301,8 @@ describeBeside('PostgreSQL', () => {
   })
 })
 
-describeBeside('workers', () => {
-  test('when none is there, no sandbox is admitted, and /readyz says so', async () => {
+describeConcurrently('workers', () => {
+  test('when none is running, no sandbox is admitted, and /readyz reports that', async () => {
     await using world = await startWorld({ workers: 0 })
     const alice = await world.account()
     const refusal = await refused(alice.call('createSandbox'))
@@ -318,10 +318,10 @@ describeBeside('workers', () => {
   })
 })
 
-describeBeside('of two workers', () => {
+describeConcurrently('of two workers', () => {
   const world = shareWorld({ workers: 2 })
 
-  test('a frozen one gets no command: another runs it, and it is never run twice', async () => {
+  test('a frozen one receives no command: the other runs it, and it never runs twice', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     const run = async (command: string) =>
@@ -331,14 +331,14 @@ describeBeside('of two workers', () => {
       const start = performance.now()
       const result = await run('echo once >> ran')
       expect(result).toMatchObject({ status: 'exited', exit_code: 0 })
-      expectWithin(performance.now() - start, 6_000)
+      expectDurationBelow(performance.now() - start, 6_000)
       worker.signal('SIGCONT')
     }
     // The frozen worker would now run its pending command.
     expect((await run('sleep 1; cat ran')).stdout).toBe('once\nonce\n')
   })
 
-  test('a file that a frozen one did not take is written whole by another', async () => {
+  test('a file that a frozen one did not accept is written completely by the other', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const bytes = randomBytes(300_000)
@@ -347,7 +347,7 @@ describeBeside('of two workers', () => {
       const listed = await listWorkers(world)
       return listed.length === 2 ? listed : undefined
     }, recoverMs)
-    // The one that gets the sandbox's calls first.
+    // The slot owner of the sandbox.
     const { id } = inOrderFor(params.id, workers)[0]!
     const owner = world.workers.find(({ lines }) => lines.some(({ worker_id }) => worker_id === id))!
     owner.signal('SIGSTOP')
@@ -359,7 +359,7 @@ describeBeside('of two workers', () => {
     expect(Buffer.from(await read.arrayBuffer()).equals(bytes)).toBe(true)
   })
 
-  test('one that was killed is not asked any more, and the others serve its sandboxes', async () => {
+  test('a killed one receives no more calls, and the others serve its sandboxes', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     const run = () => alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })

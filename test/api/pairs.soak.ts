@@ -1,4 +1,4 @@
-/** The pairs of the gate, many times; and those of a sandbox on a cluster, where each takes a pod. */
+/** The pairs of the gate in many rounds, and those of a sandbox on a cluster, where each needs a pod. */
 import { describe, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
 import { describeOnEveryImage } from '../support/drivers.ts'
@@ -7,13 +7,13 @@ import { shareSandbox, shareWorld } from '../support/shared.ts'
 import { testFilePairs } from './file-pairs.ts'
 import { roomForPairs, sandboxes, testPairs } from './pairs.ts'
 
-describe('every two requests at once, twenty times', () => testPairs(20))
+describe('every two concurrent requests, twenty times', () => testPairs(20))
 
-describe.skipIf(!hasCluster)('every two requests at once, on Kubernetes', () => {
+describe.skipIf(!hasCluster)('every two concurrent requests, on Kubernetes', () => {
   const world = shareWorld({ driver: 'kubernetes', env: roomForPairs })
-  test('of a sandbox that may be destroyed', () => tryPairs(sandboxes(world), { rounds: 3, atOnce: 4 }))
+  test('of a sandbox that may be destroyed', () => tryPairs(sandboxes(world), { rounds: 3, concurrency: 4 }))
 })
 
-describeOnEveryImage('every two requests about a file at once, three times', ({ driver, env }) =>
+describeOnEveryImage('every two concurrent requests for a file, three times', ({ driver, env }) =>
   testFilePairs(shareSandbox({ driver, env }), 3),
 )

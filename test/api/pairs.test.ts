@@ -1,5 +1,5 @@
-/** Two requests about one thing at the same moment: some order of the two explains what comes of them. */
+/** Two concurrent requests for one object have the result of some sequential order. */
 import { describe } from 'vitest'
 import { testPairs } from './pairs.ts'
 
-describe('every two requests at once', () => testPairs(1))
+describe('every two concurrent requests', () => testPairs(1))

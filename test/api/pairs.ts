@@ -1,45 +1,46 @@
-/** Things of the API, and what clients do with them: see ../support/pairs.ts. */
+/** Objects of the API, and operations on them: see ../support/pairs.ts. */
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import type { Account } from '../support/account.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { send } from '../support/http.ts'
-import { type Kind, toldBy, tryPairs } from '../support/pairs.ts'
+import { type Kind, responseOf, tryPairs } from '../support/pairs.ts'
 import { shareSandbox, shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
-/** Several pairs are tried at once. */
+/** Allows several concurrent pairs. */
 export const roomForPairs = { QUOTA_CONCURRENT_SANDBOXES: '20' }
 
-/** @param rounds how often each pair is tried */
+/** @param rounds of each pair */
 export function testPairs(rounds: number): void {
-  // Beside the rest: each has accounts or a world of its own.
+  // Concurrent with the rest, because each uses separate accounts or a separate world.
   describe('of an account or a sandbox', { concurrent: true }, () => {
     describe('on the local driver', { concurrent: false }, () => testOutside(rounds))
   })
   describeOnBothDriversAtOnce('inside a sandbox', (driver) => {
     const sandbox = shareSandbox({ driver })
-    test('of a secret that is there', () => tryPairs(secrets(sandbox, true), { rounds, atOnce: 2 }))
-    test('of a secret that is not there', () => tryPairs(secrets(sandbox, false), { rounds, atOnce: 2 }))
-    test('of the Idempotency-Key of a command', () => tryPairs(keyedCommands(sandbox), { rounds, atOnce: 2 }))
+    test('of an existing secret', () => tryPairs(secrets(sandbox, true), { rounds, concurrency: 2 }))
+    test('of a missing secret', () => tryPairs(secrets(sandbox, false), { rounds, concurrency: 2 }))
+    test('of the Idempotency-Key of a command', () =>
+      tryPairs(keyedCommands(sandbox), { rounds, concurrency: 2 }))
   })
 }
 
 function testOutside(rounds: number): void {
   const world = shareWorld({ env: roomForPairs })
-  test('of an API key', () => tryPairs(apiKeys(world), { rounds, atOnce: 4 }))
-  test('of an account', () => tryPairs(accounts(world), { rounds, atOnce: 4 }))
-  // Each change waits until all processes have forgotten the list of before.
-  test('of the allowlist', () => tryPairs(allowlists(world), { rounds, atOnce: 12 }))
-  test('of the Idempotency-Key of a create', () => tryPairs(keyedCreates(world), { rounds, atOnce: 2 }))
-  test('of a sandbox that may be destroyed', () => tryPairs(sandboxes(world), { rounds, atOnce: 4 }))
+  test('of an API key', () => tryPairs(apiKeys(world), { rounds, concurrency: 4 }))
+  test('of an account', () => tryPairs(accounts(world), { rounds, concurrency: 4 }))
+  // Each change waits until no process has cached the previous list.
+  test('of the allowlist', () => tryPairs(allowlists(world), { rounds, concurrency: 12 }))
+  test('of the Idempotency-Key of a create', () => tryPairs(keyedCreates(world), { rounds, concurrency: 2 }))
+  test('of a sandbox that may be destroyed', () => tryPairs(sandboxes(world), { rounds, concurrency: 4 }))
 }
 
 const apiKeys = (world: World): Kind<Account> => {
   const params = ({ keyId: key_id }: Account) => ({ key_id })
   const rotate = (overlap_seconds: number) => (account: Account) =>
-    toldBy(() => account.call('rotateApiKey', { params: params(account), body: { overlap_seconds } }))
+    responseOf(() => account.call('rotateApiKey', { params: params(account), body: { overlap_seconds } }))
   const list = async (account: Account) => {
     const { body } = await account.call('listApiKeys')
     return body.data.map(({ id, expires_at }) => (id === account.keyId ? 'old' : 'new') + endOf(expires_at))
@@ -48,12 +49,12 @@ const apiKeys = (world: World): Kind<Account> => {
     make: () => world.account(),
     operations: {
       list,
-      create: (account) => toldBy(() => account.call('createApiKey', { body: {} })),
+      create: (account) => responseOf(() => account.call('createApiKey', { body: {} })),
       'rotate with an overlap': rotate(3600),
-      'rotate at once': rotate(0),
-      revoke: (account) => toldBy(() => account.call('revokeApiKey', { params: params(account) })),
+      'rotate without an overlap': rotate(0),
+      revoke: (account) => responseOf(() => account.call('revokeApiKey', { params: params(account) })),
     },
-    look: list,
+    readState: list,
   }
 }
 
@@ -70,7 +71,7 @@ const accounts = (world: World): Kind<Account> => {
   }
   const changeTo = (new_password: string) => (account: Account) => {
     const body = { current_password: account.password, new_password }
-    return toldBy(() => account.call('changePassword', { body }))
+    return responseOf(() => account.call('changePassword', { body }))
   }
   return {
     make: () => world.account(),
@@ -79,16 +80,16 @@ const accounts = (world: World): Kind<Account> => {
       'log in from another': logInFrom('127.0.0.3'),
       'change the password': changeTo('another password'),
       'change it otherwise': changeTo('yet another password'),
-      'end all sessions': (account) => toldBy(() => account.call('endSessions')),
+      'end all sessions': (account) => responseOf(() => account.call('endSessions')),
     },
-    look: async ({ id }) =>
+    readState: async ({ id }) =>
       await world.db.query('select login_addresses, session_generation from account where id = ?', [id]),
   }
 }
 
 const allowlists = (world: World): Kind<Account> => {
   const set = (command: string) => (account: Account) =>
-    toldBy(
+    responseOf(
       () => account.call('setAllowlist', { body: { commands: [command] } }),
       ({ body }) => body.commands,
     )
@@ -99,18 +100,18 @@ const allowlists = (world: World): Kind<Account> => {
       get,
       'set one': set('git status'),
       'set another': set('npm test'),
-      clear: (account) => toldBy(() => account.call('clearAllowlist')),
+      clear: (account) => responseOf(() => account.call('clearAllowlist')),
       check: async (account) =>
         (await account.call('checkAllowlist', { body: { command: ['git', 'status'] } })).body,
     },
-    look: get,
+    readState: get,
   }
 }
 
 const keyedCreates = (world: World): Kind<Account> => {
   const key = { 'idempotency-key': 'the same' }
   const create = (name: string) => (account: Account) =>
-    toldBy(
+    responseOf(
       () => account.call('createSandbox', { headers: key, body: { name } }),
       ({ body }) => body.id,
     )
@@ -121,7 +122,7 @@ const keyedCreates = (world: World): Kind<Account> => {
   return {
     make: () => world.account(),
     operations: { 'create one': create('one'), 'create another': create('another') },
-    look: list,
+    readState: list,
     end: destroyAll,
   }
 }
@@ -148,26 +149,26 @@ export const sandboxes = (world: World): Kind<Owned> => {
       const account = await owner
       return { account, params: { id: (await account.call('createSandbox', { body: {} })).body.id } }
     },
-    // A command takes a while: one that a destroy or a reset cuts short did begin before it.
+    // Commands take a while: one that a destroy or a reset ends had started before.
     isTried: (names) => names.includes('destroy') || (names[0] === 'reset' && names[1] === 'reset'),
     operations: {
       get: stateOf,
       destroy: ({ account, params }) =>
-        toldBy(
+        responseOf(
           () => account.call('destroySandbox', { params }),
           ({ body }) => body.destroy_reason,
         ),
-      reset: ({ account, params }) => toldBy(() => account.call('resetSandbox', { params })),
+      reset: ({ account, params }) => responseOf(() => account.call('resetSandbox', { params })),
       'run a command': ({ account, params }) =>
-        toldBy(() => account.call('execCommand', { params, body: { command: ['true'] } })),
+        responseOf(() => account.call('execCommand', { params, body: { command: ['true'] } })),
       'write a file': ({ account, params }) =>
-        toldBy(() => account.call('createFile', { params, body: { path: 'file', content: 'x' } })),
+        responseOf(() => account.call('createFile', { params, body: { path: 'file', content: 'x' } })),
       'set its secret': ({ account, params }) =>
-        toldBy(() =>
+        responseOf(() =>
           account.call('createSecret', { body: { name: 'ITS', value: 'x', sandbox_id: params.id } }),
         ),
     },
-    look: async (owned) => {
+    readState: async (owned) => {
       const query = { sandbox_id: owned.params.id }
       const { body } = await owned.account.call('listSecrets', { query })
       return { ...(await stateOf(owned)), secrets: body.data.length }
@@ -179,32 +180,32 @@ export const sandboxes = (world: World): Kind<Owned> => {
 type Shared = Pick<ReturnType<typeof shareSandbox>, 'alice' | 'params' | 'exec' | 'sh'>
 
 let names = 0
-const secrets = ({ alice, sh }: Shared, isThere: boolean): Kind<string> => {
+const secrets = ({ alice, sh }: Shared, isAlive: boolean): Kind<string> => {
   const set = (value: string) => (name: string) =>
-    toldBy(() => alice.call('createSecret', { body: { name, value } }))
+    responseOf(() => alice.call('createSecret', { body: { name, value } }))
   const list = async (name: string) => {
     const { body } = await alice.call('listSecrets')
     return body.data.filter((secret) => secret.name === name).length
   }
-  // A value in a command's output is blanked out.
+  // A value in a command's output is redacted, so its length is read.
   const lengthIn = async (name: string) => (await sh(`printf %s "$${name}" | wc -c`)).stdout.trim()
   return {
     make: async () => {
       const name = `SECRET_${names++}`
-      if (isThere) await set('first value')(name)
+      if (isAlive) await set('first value')(name)
       return name
     },
-    // The rest is the same as with one that is there.
-    isTried: (names) => isThere || !(names.includes('list') || names.includes('set another')),
+    // The other pairs are the same as for an existing secret.
+    isTried: (names) => isAlive || !(names.includes('list') || names.includes('set another')),
     operations: {
       list,
       'set one': set('second secret value'),
       'set another': set('third'),
-      delete: (name) => toldBy(() => alice.call('deleteSecret', { params: { name } })),
+      delete: (name) => responseOf(() => alice.call('deleteSecret', { params: { name } })),
       use: lengthIn,
     },
-    look: async (name) => [await list(name), await lengthIn(name)],
-    end: (name) => toldBy(() => alice.call('deleteSecret', { params: { name } })),
+    readState: async (name) => [await list(name), await lengthIn(name)],
+    end: (name) => responseOf(() => alice.call('deleteSecret', { params: { name } })),
   }
 }
 
@@ -212,11 +213,11 @@ const keyedCommands = ({ alice, params, sh }: Shared): Kind<string> => {
   const run = (more: Partial<ExecRequest>) => (key: string) => {
     const body = { command: `echo ran >>${key}; sleep 0.05; echo printed`, ...more }
     const call = () => alice.call('execCommand', { params, body, headers: { 'idempotency-key': key } })
-    return toldBy(call, ({ body }) => ({ id: body.id, status: body.status, stdout: body.stdout }))
+    return responseOf(call, ({ body }) => ({ id: body.id, status: body.status, stdout: body.stdout }))
   }
   return {
     make: async () => `key-${randomUUID()}`,
     operations: { run: run({}), 'run another': run({ command: 'true' }) },
-    look: async (key) => (await sh(`cat ${key} 2>/dev/null`)).stdout,
+    readState: async (key) => (await sh(`cat ${key} 2>/dev/null`)).stdout,
   }
 }

@@ -1,4 +1,4 @@
-/** PASSWORD_SCRYPT_LOG_N may change: who has an account is not told by how long a refused login takes. */
+/** The duration of a rejected login reveals no accounts, even after a change of PASSWORD_SCRYPT_LOG_N. */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { costOf, makeDummyHashes } from '../../api/auth/dummy-hashes.ts'
@@ -21,7 +21,7 @@ const storedCost = async (id: string) => {
   return costOf(row!.password_hash)
 }
 
-test('after a change the address of nobody takes as long as an account, and a login hashes anew', async () => {
+test('after a change, an unknown address takes as long as an account, and a login updates the hash', async () => {
   const old = await startApi(before)
   const alice = await world.account({ api: old })
   expect(await storedCost(alice.id)).toBe(before)
@@ -34,13 +34,13 @@ test('after a change the address of nobody takes as long as an account, and a lo
       expect(((await logIn(email, 'wrong').catch((error) => error)) as Refusal).status).toBe(401)
     return processorTicks(world.apis[api]!) - before
   }
-  // Not what the first request costs.
+  // Excludes the cost of the first request.
   await costOfRefusals([alice.email])
   const hers = await costOfRefusals(Array(4).fill(alice.email))
-  const nobodys = await costOfRefusals(Array.from({ length: 4 }, () => `${randomUUID()}@example.com`))
-  // A hash of today's cost takes a thirtieth.
-  expect(nobodys / hers).toBeGreaterThan(0.6)
-  expect(nobodys / hers).toBeLessThan(1.6)
+  const unknown = await costOfRefusals(Array.from({ length: 4 }, () => `${randomUUID()}@example.com`))
+  // A hash with the new cost takes a thirtieth of the old one.
+  expect(unknown / hers).toBeGreaterThan(0.6)
+  expect(unknown / hers).toBeLessThan(1.6)
   expect(await storedCost(alice.id)).toBe(before)
 
   await logIn(alice.email, alice.password)
@@ -79,7 +79,7 @@ test('dummy hashes have the costs of the accounts, in their shares, and are stab
   expect(olds).toBeLessThan(360)
   expect(await costs()).toEqual(found)
 
-  // Ten log in: some addresses become as theirs, none goes back.
+  // After ten logins, some dummy hashes change to the new cost, and none changes back.
   await world.db.query(
     `update account set password_hash = set_byte(password_hash, 7, 11)
       where id in (select id from account where get_byte(password_hash, 7) = 9 limit 10)`,

@@ -30,7 +30,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
   }
   beforeAll(() => listen(params.id))
 
-  test('gets and sends bytes as they are, over several connections at once', async () => {
+  test('passes bytes unchanged over several concurrent connections', async () => {
     await Promise.all(
       Array.from({ length: 5 }, async () => {
         const { socket } = await open()
@@ -50,16 +50,16 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     )
   })
 
-  test('ends the connection when its listener does, and tells when nobody listens', async () => {
+  test('closes the connection when its listener does, and reports that no process listens', async () => {
     const line = await open()
     line.socket.send(Buffer.from('bye quit'))
-    expect(await line.closed).toEqual([1000, 'the listener ended the connection'])
+    expect(await line.closed).toEqual([1000, 'the listener closed the connection'])
     expect(line.received()).toBe('bye quit')
     const nobody = await open(3999)
-    expect(await nobody.closed).toEqual([4001, 'nobody listens at port 3999 in the sandbox'])
+    expect(await nobody.closed).toEqual([4001, 'no process listens on port 3999 in the sandbox'])
   })
 
-  test('is refused in plain HTTP, as every route refuses', async () => {
+  test('a rejection is a problem document, like on every route', async () => {
     const bob = await world.account()
     await expect(open(port, bob)).rejects.toMatchObject({ status: 404, code: 'not_found' })
     await expect(open(port, alice.with({ key: 'nonsense' }))).rejects.toMatchObject({ status: 401 })
@@ -70,7 +70,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     })
   })
 
-  test('is closed when the key is revoked, and when the sandbox ends', async () => {
+  test('closes the connection when the key is revoked or the sandbox ends', async () => {
     const other = await alice.withNewKey()
     const line = await open(port, other)
     await alice.call('revokeApiKey', { params: { key_id: other.keyId } })
@@ -82,14 +82,14 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     const last = await open(port, alice, id)
     last.socket.send('hello')
     await alice.call('destroySandbox', { params: { id } })
-    // The listener's own end may be told before that of the sandbox.
+    // The exit of the listener may be reported before that of the sandbox.
     expect([1000, 1011]).toContain((await last.closed)[0])
     await expect(open(port, alice, id)).rejects.toMatchObject({ status: 410, code: 'sandbox_destroyed' })
   })
 
   if (driver === 'kubernetes') return
 
-  test('takes the end of only one direction', async () => {
+  test('supports half-closed connections', async () => {
     const line = await open()
     line.socket.send(Buffer.from('last words'))
     line.socket.send(JSON.stringify({ type: 'eof' }))
@@ -97,7 +97,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     expect(line.received()).toBe('last words')
   })
 
-  test('makes a client wait whose bytes are not read, in little memory', async () => {
+  test('applies backpressure to a client whose bytes are not read, using little memory', async () => {
     const listener = await sh(
       "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalPort => 3001, Listen => 1); $c = $s->accept; sleep' " +
         '>/dev/null 2>&1 & echo $!',
@@ -110,7 +110,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
       const chunk = Buffer.alloc(limits.messageBytes)
       let sent = 0
       for (let index = 0; index < 1_600; index++) socket.send(chunk, () => sent++)
-      // It stands still once all buffers on the way are full.
+      // Sending stops once all buffers are full.
       for (let last = -1; last !== sent; await new Promise((resolve) => setTimeout(resolve, 1_000)))
         last = sent
       expect(sent).toBeLessThan(800)
@@ -120,7 +120,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     expect((await closed)[0]).toBe(1011)
   })
 
-  test('keeps no connection for a client that comes with a wrong handshake', async () => {
+  test('closes a connection with an invalid handshake', async () => {
     const head = headOf('GET', pathOf(endpoints.connectPort, { params: { ...params, port } }), {
       authorization: `Bearer ${alice.key}`,
       ...{ connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': 1 },
@@ -136,7 +136,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     line.socket.terminate()
   })
 
-  test('takes so many connections at once, and no more', async () => {
+  test('limits concurrent connections', async () => {
     // Those of earlier tests may still count for a moment.
     const opened = () => world.eventually(() => open().catch(() => undefined), 15_000)
     const lines = await Promise.all(Array.from({ length: limits.connections }, opened))

@@ -1,4 +1,4 @@
-/** PostgreSQL behind one address that moves to a standby, while the old primary comes back and still answers. */
+/** PostgreSQL behind one address that moves to a standby, while the old primary restarts as a standby. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -8,7 +8,7 @@ import { startWorld, type World } from '../support/index.ts'
 import { openRelay, type Relay } from '../support/relay.ts'
 import { openPostgresPair, type PostgresPair } from '../support/standby.ts'
 
-/** Documented: a part that is back is used again within this time. */
+/** The documented recovery time. */
 const recoverMs = 5_000
 
 let world: World
@@ -17,7 +17,7 @@ let address: Relay
 let alice: Account
 
 beforeAll(async () => {
-  world = await startWorld({ apis: 0, workers: 0, ownPostgres: true })
+  world = await startWorld({ apis: 0, workers: 0, separatePostgres: true })
   pair = await openPostgresPair(world)
   const folder = join(world.folder, 'a')
   mkdirSync(folder)
@@ -32,14 +32,14 @@ afterAll(async () => {
   await pair.end()
 })
 
-test('connections that fall silent are given up, and requests go on over new ones', async () => {
+test('replaces connections that stop responding, and requests continue over new ones', async () => {
   address.forget()
-  // Each that is used is waited on for ten seconds once, and nobody is told anything false meanwhile.
+  // Each connection in use is waited for once, for ten seconds. No response is wrong in the meantime.
   const answer = () => alice.call('listApiKeys').catch((error) => error)
   expect([200, 503]).toContain((await answer()).status)
   await world.eventually(async () => (await answer()).status === 200, 30_000)
   await world.eventually(() => world.account(), 30_000)
-  address.mend()
+  address.repair()
 })
 
 const postgresOf = async (internalUrl: string): Promise<string> =>
@@ -47,14 +47,14 @@ const postgresOf = async (internalUrl: string): Promise<string> =>
 
 const standby = expect.stringContaining('standby')
 
-test('a primary that was demoted and still answers is not asked, and nothing that was told is lost', async () => {
+test('does not use a demoted primary that still responds, and loses no reported result', async () => {
   const params = { id: (await alice.call('createSandbox')).body.id }
   const run = (command: string) => alice.call('execCommand', { params, body: { command } })
   const ran = (await run('exit 7')).body
   const toldOf = async () => (await alice.call('listExecs', { params })).body.data.map(({ id }) => id)
 
   for (const server of [pair.second, pair.first]) {
-    // The address has not moved yet. The old primary is a standby now, which would answer reads.
+    // The address still leads to the old primary, which is now a standby that serves reads.
     await pair.switchTo(server)
     const calls = [() => alice.call('listExecs', { params }), () => run('true'), () => world.account()]
     for (const call of calls) await expect(call()).rejects.toMatchObject({ status: 503, code: 'unavailable' })

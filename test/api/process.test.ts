@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { expectWithin } from '../support/eventually.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
 import { startWorld, type World } from '../support/index.ts'
 
 /** Starts a process that must fail. Returns its exit code and output. */
@@ -23,7 +23,7 @@ async function getOver(agent: Agent, url: string) {
 }
 
 describe('a start', () => {
-  test('with settings missing or wrong names each of them, shows no value, and ends with 2', async () => {
+  test('with missing or invalid settings names each of them without values, and exits with 2', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const { code, words } = await startDoomed(world, {
       DATABASE_URL: '',
@@ -47,8 +47,8 @@ describe('a start', () => {
     ['api', 'PORT'],
     ['api', 'INTERNAL_PORT'],
     ['worker', 'INTERNAL_PORT'],
-    ['worker', 'CALLS_PORT'],
-  ] as const)('of an %s whose %s is taken names the address and ends with 2', async (kind, name) => {
+    ['worker', 'RPC_PORT'],
+  ] as const)('of an %s whose %s is in use names the address and exits with 2', async (kind, name) => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => other.once('listening', resolve))
@@ -57,13 +57,13 @@ describe('a start', () => {
     other.close()
     expect(code).toBe(2)
     expect(words).toContain(`127.0.0.1:${port}`)
-    expect(words).toContain(`taken by another process. Set ${name} to another`)
+    expect(words).toContain(`another process uses this port. Set ${name} to another port.`)
     expect(words).not.toMatch(/^\s+at /m)
   })
 })
 
-describe('an end', () => {
-  test('lets running requests finish, takes no new ones, and leaves nothing behind', async () => {
+describe('a shutdown', () => {
+  test('finishes running requests, accepts no new ones, and leaves no orphans', async () => {
     await using world = await startWorld()
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
@@ -89,9 +89,9 @@ describe('an end', () => {
     expect((await alice.call('getSandbox', { params, api: 1 })).body.state).toBe('active')
   })
 
-  test('leaves its load balancer first: it says so, takes requests, and closes each connection behind its answer', async () => {
+  test('reports not ready to load balancers first, and closes connections after serving their requests', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
-    const api = await world.startApi({ LEAVE_SECONDS: '600' })
+    const api = await world.startApi({ SHUTDOWN_DELAY_SECONDS: '600' })
     const process = async () =>
       ((await (await fetch(`${api.internalUrl}/readyz`)).json()) as { parts: { process: string } }).parts
         .process
@@ -106,9 +106,9 @@ describe('an end', () => {
     await api.kill()
   })
 
-  test('answers on connections that were idle when it left its load balancer, and then ends', async () => {
+  test('serves requests on idle connections during the shutdown delay, and then exits', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
-    const api = await world.startApi({ LEAVE_SECONDS: '1' })
+    const api = await world.startApi({ SHUTDOWN_DELAY_SECONDS: '1' })
     const kept = new Agent({ keepAlive: true })
     expect(await getOver(kept, api.url)).toMatchObject({ status: 200, reused: false })
     api.signal('SIGTERM')
@@ -122,13 +122,13 @@ describe('an end', () => {
     expect(await api.ended).toBe(0)
   })
 
-  test('waits for none of the connections that are only kept open', async () => {
+  test('does not wait for idle keep-alive connections', async () => {
     await using world = await startWorld({ workers: 0 })
     // fetch keeps its connections.
     await Promise.all(Array.from({ length: 10 }, () => fetch(`${world.url()}/v1/openapi.json`)))
     const start = performance.now()
     await world.apis[0]!.stop()
     expect(await world.apis[0]!.ended).toBe(0)
-    expectWithin(performance.now() - start, 3_000)
+    expectDurationBelow(performance.now() - start, 3_000)
   })
 })

@@ -1,4 +1,4 @@
-/** Both quotas hold in every interleaving: they are counted in the transaction that takes the place. */
+/** Both quotas hold in every interleaving, because they are counted in the transaction that inserts the row. */
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import type { Account, Refusal } from '../support/account.ts'
@@ -37,8 +37,8 @@ interface Span {
   destroyed_at: string | null
 }
 
-/** The most sandboxes that any account ever had at one moment. */
-async function mostAtOnce(): Promise<number> {
+/** The maximum number of concurrent sandboxes of any account. */
+async function maxAtOnce(): Promise<number> {
   const spans = await world.db.query<Span & Record<string, unknown>>(
     'select account_id, created_at, destroyed_at from sandbox',
   )
@@ -51,13 +51,13 @@ function overlap(spans: Span[]): number {
     { at: Date.parse(created_at), change: 1 },
     ...(destroyed_at ? [{ at: Date.parse(destroyed_at), change: -1 }] : []),
   ])
-  // Within one millisecond the place was given back before it was taken again.
+  // Within one millisecond, a sandbox ends before another one is created.
   steps.sort((a, b) => a.at - b.at || a.change - b.change)
   let now = 0
   return Math.max(...steps.map(({ change }) => (now += change)))
 }
 
-/** Fills a month: one sandbox of the past that ran so long. */
+/** Uses up a month: inserts an ended sandbox that ran for `ms`. */
 async function spend(accountId: string, until: Date, ms: number) {
   const started = new Date(until.getTime() - ms)
   await world.db.query(
@@ -68,14 +68,14 @@ async function spend(accountId: string, until: Date, ms: number) {
   )
 }
 
-test('200 creates at once for 10 accounts against 4 API processes never exceed the cap', async () => {
+test('200 concurrent creates for 10 accounts through 4 API processes never exceed the limit', async () => {
   const accounts = await makeAccounts(10)
   const outcomes = await Promise.all(
     Array.from({ length: 200 }, (_, n) => create(accounts[n % 10]!, Math.floor(n / 10) % 4)),
   )
   expect(outcomes.filter((outcome) => !isRefusal(outcome))).toHaveLength(10 * cap)
   expect(codesOf(outcomes)).toEqual(new Set(['concurrent_sandbox_limit_reached']))
-  expect(await mostAtOnce()).toBe(cap)
+  expect(await maxAtOnce()).toBe(cap)
   const ended = await world.db.query(
     'select destroy_reason, destroy_detail from sandbox where destroyed_at is not null',
   )
@@ -85,7 +85,7 @@ test('200 creates at once for 10 accounts against 4 API processes never exceed t
   }
 })
 
-test('creates and destroys in every interleaving never exceed the cap', async () => {
+test('creates and destroys in every interleaving never exceed the limit', async () => {
   const accounts = await makeAccounts(3)
   let refused = 0
   const churn = async (account: Account, api: number) => {
@@ -98,16 +98,16 @@ test('creates and destroys in every interleaving never exceed the cap', async ()
     }
   }
   await Promise.all(accounts.flatMap((account) => [0, 1, 2, 3].map((api) => churn(account, api))))
-  expect(await mostAtOnce()).toBe(cap)
+  expect(await maxAtOnce()).toBe(cap)
   expect(refused).toBeGreaterThan(0)
-  // Each place came back: what is refused now would be a leak.
+  // All sandboxes have ended, so a refusal would be a leak.
   for (const account of accounts) {
     for (let n = 0; n < cap; n++) expect(isRefusal(await create(account))).toBe(false)
   }
 })
 
 describe('the concurrent quota', () => {
-  test('lists the sandboxes in the way, and says when the first of them ends', async () => {
+  test('lists the active sandboxes, and when the first of them expires', async () => {
     const alice = await world.account()
     const first = await alice.call('createSandbox', { body: { name: 'short', ttl_seconds: 600 } })
     const second = await alice.call('createSandbox', { body: {} })
@@ -130,14 +130,14 @@ describe('the concurrent quota', () => {
     expect(rows).toHaveLength(cap)
   })
 
-  test('is not held by a sandbox past its end, though nobody has ended it yet', async () => {
-    await using world = await startWorld({ env: { ...env, SWEEP_SECONDS: '3600' } })
+  test('does not count an expired sandbox that has not been ended yet', async () => {
+    await using world = await startWorld({ env: { ...env, RECONCILE_INTERVAL_SECONDS: '3600' } })
     const alice = await world.account()
     await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])
     const { body } = await alice.call('createSandbox', { body: { ttl_seconds: 600 } })
     // Only the create itself can end it now.
     await world.redis.flushall()
-    // Until the worker has said again that it is there, a create is refused for that.
+    // Until the worker has announced itself again, a create is rejected for that reason.
     const isFull = async () => codesOf([await create(alice)]).has('concurrent_sandbox_limit_reached')
     await world.eventually(isFull, 5_000)
     await setClock(world.db, new Date(Date.parse(body.expires_at)), { running: true })
@@ -153,7 +153,7 @@ describe('the concurrent quota', () => {
   })
 })
 
-/** The clock of all these is one, and hardly ever goes back. */
+/** These tests share one clock, which rarely moves back. */
 describe('the monthly quota', () => {
   const newYear = Date.UTC(2027, 0, 1)
 
@@ -172,7 +172,7 @@ describe('the monthly quota', () => {
     expect(codesOf([await create(alice)])).toEqual(new Set(['monthly_usage_limit_reached']))
   })
 
-  test('at its edge: an account one millisecond below it is admitted, and at it none of 200 creates at once', async () => {
+  test('admits an account one millisecond below it, and at the limit none of 200 concurrent creates', async () => {
     const [under, at] = await makeAccounts(2)
     const now = new Date(newYear - 86_400_000)
     await setClock(world.db, now)
@@ -191,7 +191,7 @@ describe('the monthly quota', () => {
     expect(body.concurrent.active).toBe(0)
   })
 
-  test('says what is used, and when the next month begins', async () => {
+  test('reports the used hours, and when the next month begins', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 90_500))
     await spend(alice.id, new Date(newYear - 100_000), 21 * hourMs)
@@ -204,11 +204,11 @@ describe('the monthly quota', () => {
     })
   })
 
-  test('200 creates at once across the end of a month: the old month admits none, the new one the cap', async () => {
+  test('of 200 concurrent creates at the end of a month, only those of the new month succeed', async () => {
     const accounts = await makeAccounts(10)
     await setClock(world.db, new Date(newYear - 10_000))
     for (const { id } of accounts) await spend(id, new Date(newYear - 11_000), hours * hourMs)
-    // The clock stands before it runs: however busy this machine is, some are asked for in the old month.
+    // The clock is stopped first, so that some creates start in the old month even on a busy machine.
     await setClock(world.db, new Date(newYear - 700))
     const outcomes = await Promise.all(accounts.flatMap((account) => [create(account), create(account, 2)]))
     expect(codesOf(outcomes)).toEqual(new Set(['monthly_usage_limit_reached']))
@@ -231,10 +231,10 @@ describe('the monthly quota', () => {
     )
     expect(rows).toHaveLength(10 * cap)
     expect(Date.parse(rows[0]!.created_at)).toBeGreaterThanOrEqual(newYear)
-    expect(await mostAtOnce()).toBe(cap)
+    expect(await maxAtOnce()).toBe(cap)
   })
 
-  test('what runs over the end of a month is counted in both, each its part', async () => {
+  test('a sandbox that runs across the end of a month counts proportionally in both', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 2_000))
     const { body } = await alice.call('createSandbox')

@@ -1,7 +1,7 @@
-/** Redis behind one address that moves to a replica, and connections that fall silent. */
+/** Redis behind one address that moves to a replica, and connections that stop responding. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
+import { inOrderFor, listWorkers } from '../../shared/rpc/worker-registry.ts'
 import type { Account } from '../support/account.ts'
 import { moveClockOfRedis } from '../support/clock.ts'
 import { openPair, type Pair } from '../support/failover.ts'
@@ -9,15 +9,15 @@ import { send } from '../support/http.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { openRelay, type Relay } from '../support/relay.ts'
 
-/** Documented: what Redis is away for is over within this time after it is back. */
+/** The documented recovery time. */
 const recoverMs = 5_000
-/** Connections of the one API and one worker: BullMQ's loop and the subscribers have their own. */
-const ownConnections = 6
+/** Connections of one API and one worker, including those of BullMQ and of the subscribers. */
+const connectionCount = 6
 
 let world: World
 let pair: Pair
 let alice: Account
-/** The second worker's way to Redis. */
+/** The second worker's connection to Redis. */
 let way: Relay
 
 beforeAll(async () => {
@@ -28,8 +28,8 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await pair.end()
-  pair.address.mend()
-  way?.mend()
+  pair.address.repair()
+  way?.repair()
   await world[Symbol.asyncDispose]()
   await pair.address.close()
   await way?.close()
@@ -40,7 +40,7 @@ async function readiness(process: Process) {
   return { status, redis: JSON.parse(text).parts.redis as string }
 }
 
-/** Everything that needs Redis: a login is counted, a create is a job that a worker takes and tells of. */
+/** Checks everything that needs Redis: rate limits, jobs and notifications. */
 async function expectRecovery() {
   const isReady = async (process: Process) => (await readiness(process)).status === 200
   for (const process of [...world.apis, ...world.workers])
@@ -51,12 +51,12 @@ async function expectRecovery() {
   await world.eventually(() => world.account(), recoverMs)
 }
 
-test('a primary that becomes a replica is left, by every connection, once the address leads elsewhere', async () => {
+test('every connection leaves a primary that becomes a replica, once the address has moved', async () => {
   const { first, second } = pair
-  await world.eventually(() => first.connections() === ownConnections, recoverMs)
+  await world.eventually(() => first.connections() === connectionCount, recoverMs)
   await second.promote()
   await first.follow(second)
-  // The address has not moved yet. A replica answers pings and reads.
+  // The address has not moved yet. A replica answers pings and serves reads.
   await expect(alice.call('createSandbox')).rejects.toMatchObject({ status: 503, code: 'unavailable' })
   await expect(world.account()).rejects.toMatchObject({ status: 503, code: 'unavailable' })
   for (const process of [...world.apis, ...world.workers])
@@ -65,35 +65,35 @@ test('a primary that becomes a replica is left, by every connection, once the ad
   pair.lead(second)
   await expectRecovery()
   await world.eventually(() => first.connections() === 0, recoverMs)
-  await world.eventually(() => second.connections() === ownConnections, recoverMs)
+  await world.eventually(() => second.connections() === connectionCount, recoverMs)
 })
 
-test('a primary that freezes is left; what comes back in its place is a replica of the other', async () => {
+test('every connection leaves a frozen primary, which later returns as a replica', async () => {
   const { first, second } = pair
-  // The one before has made the second the primary.
+  // The previous test has promoted the second one.
   second.plug.freeze()
   await first.promote()
   pair.lead(first)
   await expectRecovery()
-  // It wakes as a primary, and stays one until Sentinel demotes it.
+  // It resumes as a primary, until Sentinel demotes it.
   await second.plug.start()
   await second.follow(first)
   await expectRecovery()
   await world.eventually(() => second.connections() === 0, recoverMs)
-  await world.eventually(() => first.connections() === ownConnections, recoverMs)
+  await world.eventually(() => first.connections() === connectionCount, recoverMs)
 })
 
-test('connections that fall silent are replaced, every one of them', async () => {
+test('replaces every connection that stops responding', async () => {
   const { first, address } = pair
   address.forget()
   await expectRecovery()
-  // Nobody has told Redis that the old ones are gone.
-  await world.eventually(() => first.connections() >= 2 * ownConnections, recoverMs)
-  address.mend()
-  await world.eventually(() => first.connections() === ownConnections, recoverMs)
+  // Redis still counts the old ones, which were not closed.
+  await world.eventually(() => first.connections() >= 2 * connectionCount, recoverMs)
+  address.repair()
+  await world.eventually(() => first.connections() === connectionCount, recoverMs)
 })
 
-test('a worker that cannot reach Redis keeps its commands, and tells how they end', async () => {
+test('a worker that cannot reach Redis keeps its commands, and reports their exit status', async () => {
   way = await openRelay({ path: new URL(pair.first.plug.url).pathname }, { host: '127.0.0.1', port: 0 })
   const cutOff = await world.startWorker({ REDIS_URL: `redis://127.0.0.1:${way.port}` })
   const id = cutOff.lines.find(({ worker_id }) => worker_id)?.worker_id
@@ -113,9 +113,9 @@ test('a worker that cannot reach Redis keeps its commands, and tells how they en
   expect(execs).not.toEqual([])
 
   way.freeze()
-  // Nobody lists it any more, and a sweep has asked it. The other one tells of itself again within a second.
-  await moveClockOfRedis(world.redis, world.settings.silence.stale)
-  const asked = () => world.workers[0]!.lines.some(({ msg }) => msg.startsWith('a worker is not listed'))
+  // It is no longer registered, and the reconciler of the other worker, which registers again within a second, asks it.
+  await moveClockOfRedis(world.redis, world.settings.livenessTimeouts.stale)
+  const asked = () => world.workers[0]!.lines.some(({ msg }) => msg.startsWith('a worker is not registered'))
   await world.eventually(asked, 30_000)
   await sleep(2_000)
   const get = async (exec_id: string) =>
@@ -125,6 +125,6 @@ test('a worker that cannot reach Redis keeps its commands, and tells how they en
   for (const exec of execs)
     await world.eventually(async () => (await get(exec.id)).status !== 'running', recoverMs)
   for (const exec of execs) expect(await get(exec.id)).toMatchObject({ status: 'exited', exit_code: 7 })
-  way.mend()
+  way.repair()
   await world.eventually(async () => (await listWorkers(world)).length === 2, recoverMs)
 })

@@ -1,4 +1,4 @@
-/** Commands that were refused with 503 because of the database: nothing of them is left, and their keys run them. */
+/** Commands that were refused with 503 because of the database leave nothing, and their keys can be used again. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -9,13 +9,13 @@ import { openRelay, type Relay } from '../support/relay.ts'
 let world: World
 let alice: Account
 let params: { id: string }
-/** Between the worker and PostgreSQL. */
+/** The connection between the worker and PostgreSQL. */
 let wire: Relay
-/** Called before PostgreSQL gets the statement that inserts a command's row. */
+/** Called before PostgreSQL receives the statement that inserts a command's row. */
 let onInsert = () => {}
 
 beforeAll(async () => {
-  world = await startWorld({ workers: 0, ownPostgres: true })
+  world = await startWorld({ workers: 0, separatePostgres: true })
   const { databaseUrl } = world.settings
   const directory = /host=([^&]+)/.exec(databaseUrl)![1]!
   const near = join(world.folder, 'wire')
@@ -33,7 +33,7 @@ beforeAll(async () => {
   params = { id: (await alice.call('createSandbox')).body.id }
 })
 afterAll(async () => {
-  wire.mend()
+  wire.repair()
   await world[Symbol.asyncDispose]()
   await wire.close()
 })
@@ -48,7 +48,7 @@ const run = (key?: string) =>
 const countRows = async () => (await world.db.query('select id from exec')).length
 
 /** The key now runs its command once, and reports no exit status of a command that never ran. */
-async function mustRun(key: string) {
+async function assertRunning(key: string) {
   const { body } = await world.eventually(() => run(key), 10_000)
   expect(body).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'ran\n' })
   expect((await run(key)).body.id).toBe(body.id)
@@ -57,18 +57,18 @@ async function mustRun(key: string) {
 test.each([
   ['with a key', 'lost'],
   ['without one', undefined],
-])('the answer to the insert is lost, and PostgreSQL is unavailable for a while, %s', async (_, key) => {
+])('the response to the insert is lost, and PostgreSQL is unavailable for a while, %s', async (_, key) => {
   const before = await countRows()
-  // One command at a time: what another one asks before its insert would be lost too.
+  // One command at a time, because earlier requests of another one would be lost too.
   onInsert = () => wire.loseAnswers()
   const call = expectRefusal(run(key))
   await world.eventually(async () => (await countRows()) === before + 1, 10_000)
   wire.cut()
   onInsert = () => {}
   expect(await call).toMatchObject({ status: 503 })
-  wire.mend()
+  wire.repair()
   await world.eventually(async () => (await countRows()) === before, 10_000)
-  if (key) await mustRun(key)
+  if (key) await assertRunning(key)
 })
 
 test('a table is locked for longer than a command waits', async () => {
@@ -85,12 +85,12 @@ test('a table is locked for longer than a command waits', async () => {
   release.resolve()
   await lock
   for (const refusal of refusals) expect(refusal).toMatchObject({ status: 503 })
-  // Its insert follows all waiting ones.
-  await mustRun('locked')
+  // Its insert runs after all waiting ones.
+  await assertRunning('locked')
   expect(await countRows()).toBe(before + 1)
 })
 
-test('PostgreSQL gets the insert only after the command was refused', async () => {
+test('PostgreSQL receives the insert only after the command was refused', async () => {
   const before = await countRows()
   onInsert = () => {
     onInsert = () => {}
@@ -98,6 +98,6 @@ test('PostgreSQL gets the insert only after the command was refused', async () =
   }
   expect(await expectRefusal(run('late'))).toMatchObject({ status: 503 })
   await world.plugs.postgres!.start()
-  await mustRun('late')
+  await assertRunning('late')
   await world.eventually(async () => (await countRows()) === before + 1, 10_000)
 })

@@ -1,4 +1,4 @@
-/** What every request goes through, whatever its route: ids, bodies, methods, headers, log lines. */
+/** Behavior of all routes: request ids, bodies, methods, headers and log lines. */
 import { request as openRequest } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
@@ -16,7 +16,7 @@ const endpointsWithBody = Object.values<Endpoint>(endpoints).filter(({ body }) =
 
 const as = (account: Account) => ({ authorization: `Bearer ${account.token}` })
 
-/** A POST that makes an API key, if its body is valid. */
+/** Sends a POST that creates an API key if its body is valid. */
 function post(account: Account, body: RawRequest['body'], headers: Record<string, string> = {}) {
   const type = { 'content-type': 'application/json' }
   return send(`${world.url()}/v1/api-keys`, {
@@ -26,7 +26,7 @@ function post(account: Account, body: RawRequest['body'], headers: Record<string
   })
 }
 
-test('every answer carries an id of its own, whatever the client sends as one', async () => {
+test('every response has a new request id, and ignores that of the client', async () => {
   const paths = ['/', '/v1/nothing', '/v1/account', '/v1/openapi.json', '/healthz', '/metrics']
   const answers = await Promise.all(
     paths.map((path) => send(world.url() + path, { headers: { 'x-request-id': 'mine' } })),
@@ -34,11 +34,11 @@ test('every answer carries an id of its own, whatever the client sends as one', 
   const ids = answers.map(({ headers }) => String(headers['x-request-id']))
   expect(new Set(ids).size).toBe(paths.length)
   for (const id of ids) expect(id).toMatch(/^req_[0-9a-f-]{36}$/)
-  // Health and metrics are only on the internal port.
+  // Health checks and metrics are only on the internal port.
   expect(answers.map(({ status }) => status)).toEqual([404, 404, 401, 200, 404, 404])
 })
 
-test('a method that a route does not have is 405 with those that it has', async () => {
+test('returns 405 with the allowed methods for any other method', async () => {
   const { status, headers } = await send(`${world.url()}/v1/sandboxes`, { method: 'PATCH' })
   expect(status).toBe(405)
   expect(headers.allow?.split(', ').sort()).toEqual(['GET', 'HEAD', 'OPTIONS', 'POST'])
@@ -62,7 +62,7 @@ test.each([
   ['no body at all', undefined, 400],
   ['an object', '{}', 201],
   ['an object in UTF-8', '{"name":"käse 🧀"}', 201],
-])('as a body, %s is answered %i', async (_, body, expected) => {
+])('validates a body: %s', async (_, body, expected) => {
   const { status, text } = await post(await world.account(), body)
   expect(status).toBe(expected)
   if (expected === 400)
@@ -75,11 +75,11 @@ test.each([
   ['text/plain', 415],
   ['application/jsonp', 415],
   ['', 415],
-])('a body of type %j is answered %i', async (type, expected) => {
+])('returns for a body of type %j: %i', async (type, expected) => {
   expect((await post(await world.account(), '{}', { 'content-type': type })).status).toBe(expected)
 })
 
-test('a compressed body is read, and its size is what counts once it is unpacked', async () => {
+test('accepts a compressed body, and limits its decompressed size', async () => {
   const alice = await world.account()
   const gzip = (text: string) => post(alice, gzipSync(text), { 'content-encoding': 'gzip' })
   expect((await gzip('{"name":"packed"}')).status).toBe(201)
@@ -91,7 +91,7 @@ test('a compressed body is read, and its size is what counts once it is unpacked
   }
 })
 
-test('a large body that was packed very small is not unpacked', async () => {
+test('rejects a large body with an extreme compression ratio', async () => {
   const alice = await world.account()
   const create = (content: string) =>
     send(`${world.url()}/v1/sandboxes/sbx_${'0'.repeat(26)}/files/create`, {
@@ -105,32 +105,32 @@ test('a large body that was packed very small is not unpacked', async () => {
     })
   const refused = await create('x'.repeat(1_000_000))
   expect(refused.status).toBe(413)
-  expect(JSON.parse(refused.text).detail).toContain('Send it plain')
-  // Any text that says something is far below that.
-  const said = await create(Array.from({ length: 70_000 }, (_, line) => `line ${line}\n`).join(''))
-  expect(said.status).toBe(404)
+  expect(JSON.parse(refused.text).detail).toContain('Send it uncompressed')
+  // Ordinary text compresses far less.
+  const ordinary = await create(Array.from({ length: 70_000 }, (_, line) => `line ${line}\n`).join(''))
+  expect(ordinary.status).toBe(404)
 })
 
-test('API keys that nobody has cost a query each: an address has few of them, and known keys go on', async () => {
+test('limits unknown API keys by address, and known keys keep working', async () => {
   const alice = await world.account()
-  const strangers = Array.from({ length: 400 }, () => makeApiKey().raw)
-  // Not the address of the other tests.
+  const unknownKeys = Array.from({ length: 400 }, () => makeApiKey().raw)
+  // Another address than the other tests.
   const from = '127.0.6.1'
-  const look = (key: string, from: string) =>
+  const authenticate = (key: string, from: string) =>
     send(`${world.url()}/v1/account`, { headers: { authorization: `Bearer ${key}` }, from })
-  // From elsewhere: the first look at a key that somebody has counts too.
-  expect((await look(alice.key, '127.0.6.2')).status).toBe(200)
-  const answers = await Promise.all(strangers.map((key) => look(key, from)))
+  // From another address, because the first lookup of a known key counts too.
+  expect((await authenticate(alice.key, '127.0.6.2')).status).toBe(200)
+  const answers = await Promise.all(unknownKeys.map((key) => authenticate(key, from)))
   const statuses = new Set(answers.map(({ status }) => status))
   expect([...statuses].sort()).toEqual([401, 429])
   expect(answers.filter(({ status }) => status === 401).length).toBeGreaterThanOrEqual(300)
   const refused = answers.find(({ status }) => status === 429)!
   expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
   expect(JSON.parse(refused.text).detail).toContain('from one address')
-  expect((await look(alice.key, from)).status).toBe(200)
+  expect((await authenticate(alice.key, from)).status).toBe(200)
 })
 
-test('a body is refused by its announced length before it is sent, and by its real one if that was hidden', async () => {
+test('rejects a body by its Content-Length before it is sent, or by its size in chunks', async () => {
   const alice = await world.account()
   const announced = await sendHead({ ...as(alice), 'content-length': String(limits.usualBodyBytes + 1) })
   expect(announced).toBe(413)
@@ -138,11 +138,11 @@ test('a body is refused by its announced length before it is sent, and by its re
     'transfer-encoding': 'chunked',
   })
   expect(hidden.status).toBe(413)
-  // The largest that is allowed is still read: it is no JSON.
+  // A body of the maximum size is read, and rejected as invalid JSON.
   expect((await post(alice, Buffer.alloc(limits.usualBodyBytes, 0x20))).status).toBe(400)
 })
 
-/** Ways to send more than 1 MiB, by the routes that have one. */
+/** The alternatives for more than 1 MiB, by route. */
 const hints: Record<string, string> = {
   createFile: '.*PUT files/raw',
   editFile: '.*files/raw',
@@ -150,7 +150,7 @@ const hints: Record<string, string> = {
   callMcp: '.*exec',
 }
 
-test('a body is measured by its route, and the refusal names how much that takes', async () => {
+test('each route limits its body, and the error contains the limit', async () => {
   const alice = await world.account()
   for (const endpoint of endpointsWithBody) {
     const { method, path, credential, body, bodyBytes = limits.usualBodyBytes } = endpoint
@@ -178,14 +178,14 @@ test.each([
   ['of empty lists', `[${'[],'.repeat(200_000)}0]`],
   ['nested', `${'['.repeat(200_000)}${']'.repeat(200_000)}`],
   ['of fields', `{${'"a":"\\\\",'.repeat(101_000)}"a":0}`],
-])('a body of too many values, %s, is refused before they are made', async (_, body) => {
+])('rejects a body of too many values, %s, before parsing it', async (_, body) => {
   const { key } = await world.account()
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const { status, text } = await send(`${world.url()}/v1/mcp`, { method: 'POST', headers, body })
   expect([status, text.slice(0, 300)]).toEqual([400, expect.stringContaining('more than 100000 values')])
 })
 
-test('an answer names what is wrong, but not a hundred thousand times nor at any length', async () => {
+test('an error lists invalid fields, but limits their number and length', async () => {
   const { token } = await world.account()
   const names = ['x'.repeat(10_000), ...Array.from({ length: 5_000 }, (_, index) => `k${index}`)]
   const body = JSON.stringify(Object.fromEntries(names.map((name) => [name, 0])))
@@ -195,7 +195,7 @@ test('an answer names what is wrong, but not a hundred thousand times nor at any
   expect(JSON.parse(text).detail).toContain('5001')
 })
 
-test('the longest query that the contract allows is read, however it is encoded', async () => {
+test('accepts the longest query of the contract in any encoding', async () => {
   const { key } = await world.account()
   const longest = 'é'.repeat(4096)
   const query = new URLSearchParams({
@@ -208,12 +208,12 @@ test('the longest query that the contract allows is read, however it is encoded'
   expect([status, JSON.parse(text).code]).toEqual([404, 'not_found'])
 })
 
-test('a stranger is refused before the body is read', async () => {
+test('rejects an unauthenticated client before its body is read', async () => {
   const head = { authorization: 'Bearer nobody', 'content-length': String(limits.usualBodyBytes) }
   expect(await sendHead(head)).toBe(401)
 })
 
-test('answers are not to be kept, sniffed or framed', async () => {
+test('responses forbid caching, sniffing and framing', async () => {
   const { headers } = await send(`${world.url()}/v1/account`)
   expect(headers).toMatchObject({
     'cache-control': 'no-store',
@@ -224,7 +224,7 @@ test('answers are not to be kept, sniffed or framed', async () => {
   expect(headers['x-powered-by']).toBeUndefined()
 })
 
-test('each request is one line of the log, with the pattern of its route and never its URL', async () => {
+test('logs each request in one line, with the pattern of its route and without its URL', async () => {
   const alice = await world.account()
   const id = `sbx_${'7'.repeat(26)}`
   const response = await fetch(`${world.url()}/v1/sandboxes/${id}/files/view?path=my-secret-name`, {
@@ -246,7 +246,7 @@ test('each request is one line of the log, with the pattern of its route and nev
   expect(JSON.stringify(world.apis[0]!.lines)).not.toContain('my-secret-name')
 })
 
-/** Sends the head of a POST whose body never follows. @returns the status of the answer */
+/** Sends the head of a POST without its body. @returns the status of the response */
 function sendHead(headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const head = openRequest(`${world.url()}/v1/api-keys`, {

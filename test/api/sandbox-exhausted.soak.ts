@@ -1,4 +1,4 @@
 import { describeOnEveryImage } from '../support/drivers.ts'
-import { testExhausted } from './exhausted.ts'
+import { testExhausted } from './sandbox-exhausted.ts'
 
 describeOnEveryImage('a sandbox', testExhausted)

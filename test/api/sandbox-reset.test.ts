@@ -1,4 +1,4 @@
-/** A reset ends all that runs in a sandbox. What it does for a full one: ./exhausted.ts. */
+/** A reset ends all processes of a sandbox. ./sandbox-exhausted.ts tests it at the process limit. */
 import { expect, test } from 'vitest'
 import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
@@ -6,8 +6,8 @@ import { shareSandbox } from '../support/shared.ts'
 describeOnEveryImageAtOnce('a reset', ({ driver, env }) => {
   const { alice, params, sh, countOf, waitForExit } = shareSandbox({ driver, env })
 
-  test('ends processes that are another one each moment, and keeps the files', async () => {
-    // Each begins the next one and ends, and is not ended by a hang-up: so many at a time, and never the same.
+  test('ends processes that continually replace themselves, and keeps the files', async () => {
+    // Three chains of processes: each starts the next one and exits, and all ignore SIGHUP.
     const chain = 'trap "" HUP; next() { : >alive; sleep 0.02; next & }; for i in 1 2 3; do next & done'
     const command = `echo kept >kept; ${chain}; exec sleep 600`
     const { body } = await alice.call('execCommand', { params, body: { command, background: true } })

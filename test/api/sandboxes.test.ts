@@ -11,7 +11,7 @@ const world = shareWorld({
 })
 
 describe('create', () => {
-  test('answers 201 with a sandbox that runs commands, and where it is', async () => {
+  test('returns 201 with a running sandbox and its location', async () => {
     const alice = await world.account()
     const { status, body, headers } = await alice.call('createSandbox', {
       body: { name: ' build ', metadata: { branch: 'main' }, image: 'other:1', ttl_seconds: 60 },
@@ -37,7 +37,7 @@ describe('create', () => {
     expect(result).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'hello\n' })
   })
 
-  test('needs no body, and then takes the defaults', async () => {
+  test('uses the defaults without a body', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     expect(body).toMatchObject({ name: null, image: 'debian:bookworm-slim', metadata: {} })
@@ -103,7 +103,7 @@ describe('create', () => {
   test.each([
     ['a variable', { A: 'x'.repeat(limits.argumentBytes - 1) }],
     ['variables together', Object.fromEntries(Array.from('abcdefgh', (name) => [name, 'x'.repeat(124_000)]))],
-  ])('refuses %s with which no command could be started', async (_, env) => {
+  ])('rejects %s with which no command could be started', async (_, env) => {
     const alice = await world.account()
     await expect(alice.call('createSandbox', { body: { env } })).rejects.toMatchObject({
       code: 'invalid_request',
@@ -111,7 +111,7 @@ describe('create', () => {
     })
   })
 
-  test('answers what became of a sandbox that was destroyed while it started', async () => {
+  test('reports a sandbox that was destroyed while it was starting', async () => {
     await using slow = await startWorld()
     const alice = await slow.account()
     // The worker is frozen, and its liveness timeout has not passed.
@@ -130,7 +130,7 @@ describe('create', () => {
 })
 
 describe('destroy', () => {
-  test('a repeated destroy returns the same answer and the same billed time', async () => {
+  test('a repeated destroy returns the same response and the same billed time', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     const params = { id: body.id }
@@ -161,7 +161,7 @@ describe('list', () => {
     expect(await listAll(alice, { limit: 2, state: 'destroyed' })).toEqual(ids.filter((_, n) => n % 2 === 1))
   })
 
-  test('a page stays where it was when newer ones are made', async () => {
+  test('a page does not shift when sandboxes are created', async () => {
     const alice = await world.account()
     const ids = [await insert(alice), await insert(alice), await insert(alice)].reverse()
     const { body } = await alice.call('listSandboxes', { query: { limit: 2 } })

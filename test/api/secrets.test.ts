@@ -1,7 +1,7 @@
-/** Secrets over HTTP: set, listed, replaced, deleted; a value goes in and never comes out. */
+/** Secrets over HTTP: they are set, listed, replaced and deleted, but their values are never returned. */
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { endSandbox } from '../../shared/data/sandbox-writes.ts'
+import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
 import { secretSealContext } from '../../shared/data/secrets.ts'
 import { makeOpener } from '../../shared/platform/seal.ts'
 import type { Account } from '../support/account.ts'
@@ -55,7 +55,7 @@ test('one name holds one value for the account and one for each sandbox', async 
   }
 })
 
-test('a value that was sealed for one secret does not open as another', async () => {
+test('a value that was sealed for one secret cannot be opened as another', async () => {
   const alice = await world.account()
   await create(alice, 'A', 'of a')
   await create(alice, 'B', 'of b')
@@ -90,8 +90,8 @@ describe('the secrets of a sandbox', () => {
     await create(alice, 'KEPT', 'value')
     const ends: ((id: string) => Promise<unknown>)[] = [
       (id) => alice.call('destroySandbox', { params: { id } }),
-      (id) => endSandbox(world.db, id, 'expired'),
-      (id) => endSandbox(world.db, id, 'pod_failed', 'OOMKilled'),
+      (id) => markDestroyed(world.db, id, 'expired'),
+      (id) => markDestroyed(world.db, id, 'pod_failed', 'OOMKilled'),
     ]
     for (const end of ends) {
       const id = await insertSandbox(world, alice)
@@ -117,8 +117,8 @@ describe('the secrets of a sandbox', () => {
 })
 
 test.each<[string, object, string]>([
-  ['a name that is no variable', { name: 'a-b', value: 'x' }, 'name'],
-  ['a name that begins with a figure', { name: '1A', value: 'x' }, 'name'],
+  ['an invalid variable name', { name: 'a-b', value: 'x' }, 'name'],
+  ['a name that begins with a digit', { name: '1A', value: 'x' }, 'name'],
   ['an empty name', { name: '', value: 'x' }, 'name'],
   ['an empty value', { name: 'A', value: '' }, 'value'],
   ['a NUL', { name: 'A', value: 'a\0b' }, 'value'],
@@ -126,7 +126,7 @@ test.each<[string, object, string]>([
   ['a value over 32 KiB', { name: 'A', value: 'é'.repeat(16 * 1024 + 1) }, 'value'],
   ['no value', { name: 'A' }, 'value'],
   ['a number', { name: 'A', value: 1 }, 'value'],
-])('%s is refused, and the refusal does not hold the value', async (_, body, path) => {
+])('rejects %s without the value in the error', async (_, body, path) => {
   const alice = await world.account()
   const refusal = await alice.call('createSecret', { body: body as never }).catch((error) => error)
   expect(refusal).toMatchObject({ code: 'invalid_request', problem: { errors: [{ path }] } })
@@ -134,7 +134,7 @@ test.each<[string, object, string]>([
   expect(await namesOf(alice)).toEqual([])
 })
 
-test('a value of exactly 32 KiB is taken', async () => {
+test('accepts a value of exactly 32 KiB', async () => {
   const alice = await world.account()
   expect((await create(alice, 'A', 'x'.repeat(32 * 1024))).status).toBe(201)
 })

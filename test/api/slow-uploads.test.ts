@@ -1,4 +1,4 @@
-/** Bytes that come as they are made: longer than Node lets a request last by itself. */
+/** Slow uploads that take longer than Node's default `requestTimeout`. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { shareSandbox } from '../support/shared.ts'
@@ -16,7 +16,7 @@ async function* slowly() {
 const bytes = () => ReadableStream.from(slowly())
 const whole = Array.from({ length: parts }, (_, part) => `${part}\n`).join('')
 
-describe.concurrent('at its own pace, for as long as it likes,', () => {
+describe.concurrent('slowly, without a time limit,', () => {
   test('a file is uploaded', async () => {
     const query = { path: 'slow' }
     const { body } = await alice.call('writeRawFile', { params, query, bytes: bytes() })
@@ -24,7 +24,7 @@ describe.concurrent('at its own pace, for as long as it likes,', () => {
     expect((await alice.call('viewFile', { params, query })).body.content).toBe(whole)
   })
 
-  test('a file whose upload is killed inside the sandbox is told to be unfinished', async () => {
+  test('a file whose upload is killed inside the sandbox is reported as unfinished', async () => {
     const upload = alice
       .call('writeRawFile', { params, query: { path: 'ended' }, bytes: bytes() })
       .catch((problem) => problem)
@@ -34,7 +34,7 @@ describe.concurrent('at its own pace, for as long as it likes,', () => {
     expect(await upload).toMatchObject({ status: 503, code: 'unavailable' })
   })
 
-  test('a command is fed, to the end of its stdin', async () => {
+  test('a command receives its stdin to the end', async () => {
     const started = await alice.call('execCommand', { params, body: { command: 'cat', background: true } })
     const ofExec = { ...params, exec_id: started.body.id }
     const query = { eof: 'true' as const }

@@ -1,4 +1,4 @@
-/** What becomes of the requests that still run 12 s after their API process was told to stop. */
+/** Requests that are still running 12 s after their API process received SIGTERM. */
 import { connect } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -6,7 +6,7 @@ import { graceMs } from '../../scripts/supervisor/application.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { type Account, Refusal } from '../support/account.ts'
 import { bytesOf, type EventReader, readEvents } from '../support/events.ts'
-import { expectWithin } from '../support/eventually.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
 import { send } from '../support/http.ts'
 import { toolCall } from '../support/mcp.ts'
 import { shareSandbox } from '../support/shared.ts'
@@ -19,7 +19,7 @@ const keyed = {
   body: { command: `echo x >> runs; ${until}; cat runs`, grace_ms: 60_000 } satisfies ExecRequest,
 }
 
-/** Everything that runs when the process is told to stop, and what came of it. */
+/** The requests that run during the shutdown, and their results. */
 let json: unknown
 let tool: Record<string, unknown>
 let resumable: string
@@ -71,27 +71,27 @@ beforeAll(async () => {
   endedMs = performance.now() - startedAt
 })
 
-test('the process ends by itself before it would be killed', () => {
+test('the process exits before it would be killed', () => {
   expect(endedWith).toBe(0)
   expect(endedMs).toBeGreaterThan(12_000)
-  expectWithin(endedMs, graceMs)
+  expectDurationBelow(endedMs, graceMs)
 })
 
-test('what ends before is answered, and its connection closed behind it', async () => {
+test('returns the response of a request that ends in time, and closes its connection', async () => {
   expect(quick.headers.get('connection')).toBe('close')
   expect(await quick.json()).toMatchObject({ status: 'exited', stdout: 'late\n' })
 })
 
-test('a connection that nothing came over is closed before a command is told', () => {
+test('closes an idle connection before it reports to running commands', () => {
   expect(unusedClosedFirst).toBe(true)
-  expectWithin(unusedClosedMs, 8_000)
+  expectDurationBelow(unusedClosedMs, 8_000)
 })
 
-test('a command in JSON is told that the process stops, and the same request attaches to it elsewhere', async () => {
+test('reports the shutdown to a JSON command, and the same request attaches to it at another process', async () => {
   expect(json).toBeInstanceOf(Refusal)
   const { status, code, retryAfter, headers, problem } = json as Refusal
   expect([status, code, retryAfter, headers.get('connection')]).toEqual([503, 'unavailable', 1, 'close'])
-  expect(problem.detail).toMatch(/process is stopping.*Idempotency-Key.*attaches.*grace_ms/s)
+  expect(problem.detail).toMatch(/process is stopping.*Idempotency-Key.*attach to.*grace_ms/s)
   expect(problem).not.toHaveProperty('exec_id')
   const running = (await alice.call('listExecs', { params, api: 1 })).body.data.filter(
     ({ command }) => command === keyed.body.command,
@@ -102,7 +102,7 @@ test('a command in JSON is told that the process stops, and the same request att
   expect((await again).body).toMatchObject({ id: running[0]!.id, status: 'exited', stdout: 'done\nx\n' })
 })
 
-test('a stream of events ends without a last word, and goes on elsewhere from its last event', async () => {
+test('ends an event stream without an exit event, and it resumes at another process after its last event', async () => {
   const seen = await events.rest()
   expect(seen.map(({ event }) => event)).toEqual(['start', 'stdout'])
   await alice.call('createFile', { params, body: { path: 'go', content: '', overwrite: true }, api: 1 })
@@ -113,16 +113,16 @@ test('a stream of events ends without a last word, and goes on elsewhere from it
   expect(rest.at(-1)).toMatchObject({ event: 'exit', data: { status: 'exited', exit_code: 0 } })
 })
 
-test('a tool call has a result that says so', () => {
+test('a tool call returns a result that reports the shutdown', () => {
   expect(tool).toMatchObject({
     code: 'unavailable',
     detail: expect.stringContaining('process is stopping'),
-    next: expect.stringContaining('check whether it was done'),
+    next: expect.stringContaining('check whether the call took effect'),
     exec_id: expect.stringMatching(/^exec_/),
   })
 })
 
-test('the stream of a tool call ends without an answer for a client that can take it up elsewhere', async () => {
+test('ends the stream of a tool call without a result for a client that can resume it', async () => {
   expect(resumable).not.toContain('"result"')
   const [, eventId] = /^id: (.*)$/m.exec(resumable)!
   await alice.call('createFile', { params, body: { path: 'go', content: '', overwrite: true }, api: 1 })
@@ -131,15 +131,15 @@ test('the stream of a tool call ends without an answer for a client that can tak
   expect(text).toContain('"stdout":"done\\n"')
 })
 
-test('a download is cut, so that nobody takes it for whole', async () => {
+test('breaks a download, so that its client detects that it is incomplete', async () => {
   await expect(download.arrayBuffer()).rejects.toThrow()
 })
 
-test('a terminal is closed', () => {
+test('closes a terminal', () => {
   expect(terminalClosed).toBe(1006)
 })
 
-/** @returns the code that it is closed with, in the end */
+/** Opens a terminal. @returns its close code */
 async function openTerminal(account: Account): Promise<{ closed: Promise<number> }> {
   const { body } = await account.call('execCommand', { params, body: { command: ['sh'], tty: true } })
   const url = `${world.url().replace('http', 'ws')}/v1/sandboxes/${params.id}/exec/${body.id}/attach`
@@ -150,7 +150,7 @@ async function openTerminal(account: Account): Promise<{ closed: Promise<number>
   return { closed }
 }
 
-/** @returns what the tool refused with */
+/** @returns the error of the tool */
 async function callTool(account: Account, args: object): Promise<Record<string, unknown>> {
   const { text } = await send(`${world.url()}/v1/mcp`, toolCall(account, 'exec', args))
   const [, data] = /^data: (.*)$/m.exec(text) ?? []

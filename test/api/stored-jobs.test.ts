@@ -1,10 +1,10 @@
-/** What a sandbox that ended early leaves in Redis, as docs/hosting.md says. */
+/** The size of a delayed job of an ended sandbox in Redis, as documented in docs/hosting.md. */
 import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import { startWorld } from '../support/index.ts'
 
-test('the job that ends a sandbox at its cap stays until then, and takes some 700 bytes', async () => {
+test('the expire job of a sandbox that ended early remains, and takes about 700 bytes', async () => {
   await using world = await startWorld()
   const alice = await world.account()
   const { body } = await alice.call('createSandbox', { body: { ttl_seconds: 600 } })

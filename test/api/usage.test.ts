@@ -1,4 +1,4 @@
-/** Usage is the sum of the billed intervals, cut to the month, to the millisecond. */
+/** Usage is the sum of the billed intervals within the month, in milliseconds. */
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -47,7 +47,7 @@ const life: fc.Arbitrary<Life> = fc
     }
   })
 
-/** The same figure by other means: every interval as plain numbers. */
+/** Computes the usage independently, with plain numbers. */
 function plainUsage(lives: Life[], month: string, now: number): number {
   const [year, number] = month.split('-').map(Number) as [number, number]
   const since = Date.UTC(year, number - 1, 1)
@@ -62,7 +62,7 @@ function plainUsage(lives: Life[], month: string, now: number): number {
   return sum
 }
 
-test('the account shows the usage of the month that it is in UTC, also of what runs now', async () => {
+test('the account shows the usage of the current UTC month, including running sandboxes', async () => {
   const alice = await world.account()
   const bob = await world.account()
   const started = newYear - 10 * minute
@@ -82,7 +82,7 @@ test('the account shows the usage of the month that it is in UTC, also of what r
   expect((await bob.call('getAccount')).body.usage.milliseconds).toBe(0)
 })
 
-test('a warm pod that died unused and was replaced stays billed, in the month that it was in', async () => {
+test('a warm pod that died unused and was replaced is still billed, in its month', async () => {
   const alice = await world.account()
   const ready = newYear - 10 * minute
   await setClock(world.db, new Date(ready))
@@ -123,7 +123,7 @@ describe('by sandbox', () => {
     return pages
   }
 
-  test("the lines of all pages add up to the month's figure exactly, for random histories", async () => {
+  test("the lines of all pages add up to the month's total exactly, for random histories", async () => {
     const alice = await world.account()
     await fc.assert(
       fc.asyncProperty(
@@ -149,7 +149,7 @@ describe('by sandbox', () => {
     )
   })
 
-  test('all pages count up to the moment of the first page, while sandboxes run on', async () => {
+  test('all pages count up to the time of the first page, while sandboxes keep running', async () => {
     const alice = await world.account()
     const started = newYear + minute
     const running = { created: started, ready: started, destroyed: null, expires: started + 30 * minute }
@@ -162,7 +162,7 @@ describe('by sandbox', () => {
     expect(rest).toMatchObject({ as_of: first.as_of, total: { milliseconds: 3000 }, next_cursor: null })
   })
 
-  test('a month without usage has no lines, and a month that is none is refused', async () => {
+  test('a month without usage has no lines, and an invalid month is rejected', async () => {
     const alice = await world.account()
     const { body } = await alice.call('getUsage', { query: { month: '2020-02' } })
     expect(body).toMatchObject({ month: '2020-02', data: [], total: { milliseconds: 0, sandbox_hours: 0 } })
@@ -176,7 +176,7 @@ describe('by sandbox', () => {
     })
   })
 
-  test("shows nothing of another account's", async () => {
+  test('does not show other accounts', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     await setClock(world.db, new Date(newYear + minute))
     await write(world, bob.id, [

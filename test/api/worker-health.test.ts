@@ -1,29 +1,29 @@
-/** Whether a worker that has calls lives (api/worker-client/health.ts), by a real worker and a clock of events. */
+/** Liveness checks of a worker with open calls (api/worker-client/health.ts), with a real worker. */
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { WorkerHealth } from '../../api/worker-client/health.ts'
-import { silenceOf } from '../../shared/platform/silence.ts'
-import { listWorkers } from '../../shared/rpc/directory.ts'
+import { livenessTimeoutsOf } from '../../shared/platform/liveness-timeouts.ts'
+import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ apis: 0 })
-/** Milliseconds. Whoever is awake may take as long as it likes. */
-const forEver = 3_600_000
+/** Milliseconds. */
+const unlimitedMs = 3_600_000
 
-/** Follows the world's worker, which stands still from here on. */
+/** Freezes the world's worker, and checks its liveness. */
 async function followFrozen(answer: number, bytesMoved = () => 0) {
   const [worker] = world.workers
-  const silence = { ...silenceOf(3), answer, last: (answer * 2) / 3 }
-  const health = new WorkerHealth(pino({ level: 'silent' }), silence)
+  const livenessTimeouts = { ...livenessTimeoutsOf(3), answer, last: (answer * 2) / 3 }
+  const health = new WorkerHealth(pino({ level: 'silent' }), livenessTimeouts)
   const [listed] = await world.eventually(async () => {
     const list = await listWorkers(world)
     return list.length === 1 ? list : undefined
   }, 10_000)
   worker!.signal('SIGSTOP')
-  const told: string[] = []
-  health.follow(listed!, () => told.push('silent'), bytesMoved)
+  const reports: string[] = []
+  health.follow(listed!, () => reports.push('silent'), bytesMoved)
   const wake = () => {
-    silence.answer = forEver
+    livenessTimeouts.answer = unlimitedMs
     worker!.signal('SIGCONT')
   }
   onTestFinished(() => {
@@ -32,33 +32,33 @@ async function followFrozen(answer: number, bytesMoved = () => 0) {
   })
   const isAsked = () => Object.keys(health.agent.sockets).length > 0
   const isAnswered = () => Object.keys(health.agent.freeSockets).length > 0
-  return { told, wake, isAsked, isAnswered, isSilent: () => health.isSilent(listed!.id) }
+  return { reports, wake, isAsked, isAnswered, isSilent: () => health.isSilent(listed!.id) }
 }
 
-test('a worker that says nothing is told of once, and is silent until it answers again', async () => {
-  const { told, wake, isSilent } = await followFrozen(300)
-  await world.eventually(() => told.length > 0, 10_000)
+test('reports an unresponsive worker once, until it responds again', async () => {
+  const { reports, wake, isSilent } = await followFrozen(300)
+  await world.eventually(() => reports.length > 0, 10_000)
   expect(isSilent()).toBe(true)
   wake()
   await world.eventually(() => !isSilent(), 10_000)
-  expect(told).toEqual(['silent'])
+  expect(reports).toEqual(['silent'])
 })
 
-test('a worker whose calls carry bytes is only busy', async () => {
-  let looks = 0
-  const { told, isSilent } = await followFrozen(300, () => looks++)
-  // Each question looks twice.
-  await world.eventually(() => looks >= 5, 10_000)
-  expect({ told, isSilent: isSilent() }).toEqual({ told: [], isSilent: false })
+test('a worker whose calls transfer bytes is alive', async () => {
+  let reads = 0
+  const { reports, isSilent } = await followFrozen(300, () => reads++)
+  // Each check reads the counter twice.
+  await world.eventually(() => reads >= 5, 10_000)
+  expect({ reports, isSilent: isSilent() }).toEqual({ reports: [], isSilent: false })
 })
 
-test('a process that stood still with the worker, as on a suspended machine, asks it anew', async () => {
+test('a process that was stalled together with the worker, as on a suspended machine, checks it again', async () => {
   const answer = 1_500
-  const { told, wake, isAsked, isAnswered, isSilent } = await followFrozen(answer)
+  const { reports, wake, isAsked, isAnswered, isSilent } = await followFrozen(answer)
   await world.eventually(isAsked, 10_000)
-  // Nothing runs in this process meanwhile. What it asked is late when it goes on.
+  // Blocks this process, so that the response to its check is late.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, answer + 1_000)
   wake()
   await world.eventually(isAnswered, 10_000)
-  expect({ told, isSilent: isSilent() }).toEqual({ told: [], isSilent: false })
+  expect({ reports, isSilent: isSilent() }).toEqual({ reports: [], isSilent: false })
 })

@@ -1,4 +1,4 @@
-/** A short run of `npm run chaos`, in which nothing may be wrong; with its options, any run. */
+/** A short run of `npm run chaos`, or a run with the options that it passes. */
 import { writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
@@ -8,22 +8,21 @@ import { type Options, optionsVariable } from './options.ts'
 import { describeReport } from './report.ts'
 import { runChaos } from './run.ts'
 
-const asked = process.env[optionsVariable]
+const given = process.env[optionsVariable]
 
-/** In the soak: another seed each time finds more. */
 const short: Options[] = [
   { driver: 'local', seed, faults: 500, minutes: 5 },
   { driver: 'kubernetes', seed, faults: 40, minutes: 1 },
 ]
 
-/** Beyond the faults: the last requests, and the checks. */
+/** Time for the last requests and the checks, after the faults. */
 const restMs = 300_000
 
-describe('under faults at random', () => {
-  for (const options of asked ? [JSON.parse(asked) as Options] : short) {
-    const isThere = { local: hasLocal, kubernetes: hasCluster }[options.driver]
-    test.skipIf(!isThere)(
-      `nothing is lost, doubled, invented or left behind, on the ${options.driver} driver`,
+describe('under random faults', () => {
+  for (const options of given ? [JSON.parse(given) as Options] : short) {
+    const isAlive = { local: hasLocal, kubernetes: hasCluster }[options.driver]
+    test.skipIf(!isAlive)(
+      `keeps every guarantee on the ${options.driver} driver`,
       async () => {
         const report = await runChaos(options, console.info)
         console.info(describeReport(report))

@@ -1,6 +1,6 @@
 /**
- * `npm run chaos`: hours of faults for a night. Runs the suite of the soak with other options, so that
- * services, watchdog and clean-up are those of the tests.
+ * `npm run chaos`: runs the soak suite with other options, so that it uses the services, watchdog and clean-up of the
+ * tests.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ import { root } from '../../scripts/root.mjs'
 import { optionsVariable, readOptions, usage } from './options.ts'
 import { tableOf } from './report.ts'
 
-const marks = ['<!-- chaos: the largest run -->', '<!-- chaos: end -->'] as const
+const markers = ['<!-- chaos: the largest run -->', '<!-- chaos: end -->'] as const
 
 try {
   const { report, json, ...options } = readOptions(process.argv.slice(2))
@@ -23,7 +23,7 @@ try {
       [vitest, 'run', '--root', root, '--config', 'vitest.soak.config.ts', 'test/chaos/chaos.soak.ts'],
       {
         ...process.env,
-        // JSON knows no infinity.
+        // JSON cannot represent Infinity.
         [optionsVariable]: JSON.stringify({ ...options, json: file }, (_, value) =>
           value === Number.POSITIVE_INFINITY ? 1e9 : value,
         ),
@@ -32,7 +32,7 @@ try {
     if (!existsSync(file)) throw new Error('The run ended without a report.')
     const text = readFileSync(file, 'utf8')
     if (json) writeFileSync(json, text)
-    if (report) putInto(report, tableOf(JSON.parse(text)))
+    if (report) insertTable(report, tableOf(JSON.parse(text)))
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -41,9 +41,9 @@ try {
   process.exitCode ||= 2
 }
 
-function putInto(path: string, table: string): void {
+function insertTable(path: string, table: string): void {
   const text = readFileSync(path, 'utf8')
-  const [from, to] = marks.map((mark) => text.indexOf(mark)) as [number, number]
-  if (from < 0 || to < from) throw new Error(`${path} has no line ${marks[0]} before ${marks[1]}.`)
-  writeFileSync(path, `${text.slice(0, from + marks[0].length)}\n${table}\n${text.slice(to)}`)
+  const [from, to] = markers.map((marker) => text.indexOf(marker)) as [number, number]
+  if (from < 0 || to < from) throw new Error(`${path} has no line ${markers[0]} before ${markers[1]}.`)
+  writeFileSync(path, `${text.slice(0, from + markers[0].length)}\n${table}\n${text.slice(to)}`)
 }

@@ -1,29 +1,29 @@
-/** What a run is asked for: `npm run chaos -- --minutes 30 --seed 7`. */
+/** Options of a run: `npm run chaos -- --minutes 30 --seed 7`. */
 import { parseArgs } from 'node:util'
 
 export interface Options {
   driver: 'local' | 'kubernetes'
-  /** Repeats the schedule of faults, and what the clients choose. */
+  /** Determines the schedule of faults and the choices of the clients. */
   seed: number
-  /** The run ends with whichever comes first. */
+  /** The run ends after this number of faults, or after `minutes` if that is earlier. */
   faults: number
   minutes: number
-  /** Where the report goes, as JSON. */
+  /** The file for the report as JSON. */
   json?: string | undefined
 }
 
-/** The variable that carries them into the suite. */
+/** The environment variable that passes the options to the suite. */
 export const optionsVariable = 'SANDLOT_CHAOS'
 
 export const usage = `npm run chaos -- [OPTION…]
-  --minutes N     ends after so many minutes (10)
-  --faults K      or after so many faults, whichever comes first
-  --seed S        repeats a run's schedule of faults; printed by each
+    --minutes N     end after N minutes (10)
+    --faults K      end after K faults, or after --minutes if that is earlier
+    --seed S        repeat the schedule of the run that printed this seed
   --driver NAME   local (default), or kubernetes, which needs KUBECONFIG
-  --json FILE     writes the report there too
-  --report FILE   … and its table into FILE, between its two marks`
+    --json FILE     also write the report to FILE
+    --report FILE   write a table of the report into FILE, between its two markers`
 
-/** @throws in words for the terminal */
+/** @throws {Error} with a message for the terminal */
 export function readOptions(args: string[]): Options & { report?: string | undefined } {
   const text = { type: 'string' } as const
   const { values } = parseArgs({
@@ -37,9 +37,9 @@ export function readOptions(args: string[]): Options & { report?: string | undef
     return Number(given)
   }
   const driver = values.driver ?? 'local'
-  if (driver !== 'local' && driver !== 'kubernetes') throw new Error('--driver is local or kubernetes.')
+  if (driver !== 'local' && driver !== 'kubernetes') throw new Error('--driver must be local or kubernetes.')
   if (driver === 'kubernetes' && !process.env.KUBECONFIG)
-    throw new Error('--driver kubernetes needs KUBECONFIG.')
+    throw new Error('--driver kubernetes requires KUBECONFIG.')
   return {
     driver,
     seed: number('seed', Math.floor(Math.random() * 1_000_000)),

@@ -1,12 +1,12 @@
 /**
- * Loaded into each process of a chaos run before its own code: its connections to a worker go over a
- * wire where there is one, and its clock is moved by what a file says.
+ * Loaded into each process of a chaos run before its own code. Routes its connections to workers through relays, and
+ * shifts its clock by the number of milliseconds in a file.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 
-// Not for what this process starts.
+// Child processes do not load this file.
 delete process.env.NODE_OPTIONS
 const { CHAOS_WIRES: wires, CHAOS_CLOCK: clockFile } = process.env
 
@@ -16,9 +16,9 @@ Socket.prototype.connect = function (...args) {
   const options = normalized?.[0] ?? args[0]
   const wire = options?.port && join(wires, String(options.port))
   if (wire && existsSync(wire)) {
-    const led = { ...options, port: Number(readFileSync(wire, 'utf8')) }
-    if (normalized) normalized[0] = led
-    else args[0] = led
+    const routed = { ...options, port: Number(readFileSync(wire, 'utf8')) }
+    if (normalized) normalized[0] = routed
+    else args[0] = routed
   }
   return connect.apply(this, args)
 }
@@ -35,7 +35,7 @@ setInterval(readClock, 100).unref()
 
 const RealDate = Date
 const now = () => RealDate.now() + shiftMs
-// The class stays the same, so that dates which Node makes by itself are instances of it too.
+// A proxy, so that dates created inside Node are instances of this class too.
 globalThis.Date = new Proxy(RealDate, {
   get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
   construct: (target, args, made) => Reflect.construct(target, args.length === 0 ? [now()] : args, made),

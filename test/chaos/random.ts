@@ -1,9 +1,9 @@
-/** Chance that a seed repeats. */
+/** Random choices that a seed makes repeatable. */
 
-/** From 0 up to and without 1. */
+/** Returns a number from 0 to 1, excluding 1. */
 export type Random = () => number
 
-/** The generator "mulberry32": 32 bits of state, good enough to choose by. */
+/** The generator "mulberry32", with 32 bits of state. */
 export function makeRandom(seed: number): Random {
   let state = seed >>> 0
   return () => {
@@ -14,18 +14,18 @@ export function makeRandom(seed: number): Random {
   }
 }
 
-/** A whole number, both ends included. */
-export const between = (random: Random, least: number, most: number): number =>
-  least + Math.floor(random() * (most - least + 1))
+/** Returns an integer in the range, including both limits. */
+export const between = (random: Random, min: number, max: number): number =>
+  min + Math.floor(random() * (max - min + 1))
 
 export const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)]!
 
-/** Of entries that are chosen as often as their weights say. */
+/** Picks an entry with a probability proportional to its weight. */
 export function pickWeighted<T extends { weight: number }>(random: Random, from: readonly T[]): T {
-  let left = random() * from.reduce((sum, { weight }) => sum + weight, 0)
+  let remaining = random() * from.reduce((sum, { weight }) => sum + weight, 0)
   for (const each of from) {
-    left -= each.weight
-    if (left < 0) return each
+    remaining -= each.weight
+    if (remaining < 0) return each
   }
   return from.at(-1)!
 }

@@ -1,4 +1,4 @@
-/** A run in words: for a terminal, and as a table for docs/reliability.md. */
+/** Formats a report for a terminal, and as a Markdown table for docs/reliability.md. */
 import type { Report } from './run.ts'
 
 export function describeReport(report: Report): string {
@@ -9,9 +9,9 @@ export function describeReport(report: Report): string {
     'operations',
     ...Object.entries(operations)
       .sort()
-      .map(([name, outcomes]) => `  ${name}: ${inOne(outcomes)}`),
-    `sandboxes: ${sandboxes.sandboxes} (${inOne(sandboxes.ends)}), billed ${(sandboxes.billedMs / 1000).toFixed(3)} s`,
-    `commands: ${commands.commands}, of ${commands.lookedInto} was looked whether they ran, ${commands.ran} did; ${commands.forgotten} ends were told whose row a crash of PostgreSQL took along`,
+      .map(([name, outcomes]) => `  ${name}: ${formatCounts(outcomes)}`),
+    `sandboxes: ${sandboxes.sandboxes} (${formatCounts(sandboxes.ends)}), billed ${(sandboxes.billedMs / 1000).toFixed(3)} s`,
+    `commands: ${commands.commands}, ${commands.checked} checked in the sandbox, ${commands.ran} of them ran; ${commands.forgotten} results were reported and then lost in a crash of PostgreSQL`,
     ...sizes.map(
       ({ name, memoryMiB, descriptors }) =>
         `${name}: ${memoryMiB.join(' → ')} MiB, ${descriptors.join(' → ')} open files`,
@@ -22,7 +22,7 @@ export function describeReport(report: Report): string {
       `    ${JSON.stringify(evidence)}`,
       ...logged.map((line) => `      ${JSON.stringify(line)}`),
     ]),
-    `The same faults again: npm run chaos -- --driver ${report.driver} --seed ${report.seed} --faults ${faults.total}`,
+    `Repeat these faults: npm run chaos -- --driver ${report.driver} --seed ${report.seed} --faults ${faults.total}`,
   ]
   return lines.join('\n')
 }
@@ -34,15 +34,14 @@ const section = (title: string, counts: Record<string, number>): string[] =>
 
 const byCount = (counts: Record<string, number>) => Object.entries(counts).sort(([, a], [, b]) => b - a)
 
-const inOne = (counts: Record<string, number>): string =>
+const formatCounts = (counts: Record<string, number>): string =>
   byCount(counts)
     .map(([name, count]) => `${count} ${name}`)
     .join(', ')
 
-/** As Markdown. */
 export function tableOf(report: Report): string {
   const { faults, operations, commands, sandboxes, sizes, wrong } = report
-  const requests = Object.entries(operations).filter(([name]) => !name.startsWith('told of'))
+  const requests = Object.entries(operations).filter(([name]) => !name.startsWith('result of'))
   const total = (outcomes: Record<string, number>) => Object.values(outcomes).reduce((a, b) => a + b, 0)
   const ok = requests.reduce((sum, [, outcomes]) => sum + (outcomes.ok ?? 0), 0)
   const all = requests.reduce((sum, [, outcomes]) => sum + total(outcomes), 0)
@@ -53,20 +52,20 @@ export function tableOf(report: Report): string {
       `${report.startedAt.slice(0, 10)}, ${report.driver} driver, seed ${report.seed}, ${report.seconds} s`,
     ],
     ['faults', String(faults.total)],
-    ['requests', `${all}, of which ${ok} went well`],
-    ['sandboxes', `${sandboxes.sandboxes} (${inOne(sandboxes.ends)})`],
+    ['requests', `${all}, ${ok} of them successful`],
+    ['sandboxes', `${sandboxes.sandboxes} (${formatCounts(sandboxes.ends)})`],
     [
       'commands',
-      `${commands.commands}; of ${commands.lookedInto} it was looked up in the sandbox whether they ran`,
+      `${commands.commands}; for ${commands.checked} of them, the sandbox was checked for whether they ran`,
     ],
     [
-      'told, and then taken along by a crash of PostgreSQL (not promised, see above)',
+      'reported, and then lost in a crash of PostgreSQL (not guaranteed, see above)',
       String(commands.forgotten),
     ],
-    ['billed', `${(sandboxes.billedMs / 1000).toFixed(3)} s, each interval as its rows say`],
+    ['billed', `${(sandboxes.billedMs / 1000).toFixed(3)} s, each interval equal to its row`],
     ['memory of the processes, MiB', grown('memoryMiB')],
     ['open files of the processes', grown('descriptors')],
-    ['**wrong**', `**${wrong.total}**${wrong.total > 0 ? `: ${inOne(wrong.byWhat)}` : ''}`],
+    ['**wrong**', `**${wrong.total}**${wrong.total > 0 ? `: ${formatCounts(wrong.byWhat)}` : ''}`],
   ]
   const table = (head: [string, string], body: [string, string][]) =>
     [head, ['---', '---'] as [string, string], ...body].map((cells) => `| ${cells.join(' | ')} |`).join('\n')

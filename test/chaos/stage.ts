@@ -1,4 +1,4 @@
-/** The world of a run: 2 APIs and 3 workers, each with wires of its own to everything that it talks to. */
+/** The world of a run: 2 APIs and 3 workers. Each has separate relays to all services that it connects to. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -6,7 +6,7 @@ import type { Driver } from '../../workers/drivers/driver.ts'
 import { adminKubeconfig } from '../support/cluster.ts'
 import { openWorldDriver } from '../support/drivers.ts'
 import { openPair, type Pair, type Server } from '../support/failover.ts'
-import { layRefusal } from '../support/full-database.ts'
+import { installFullTriggers } from '../support/full-database.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { memoryOf } from '../support/memory.ts'
 import { fillTables } from '../support/migrations.ts'
@@ -15,50 +15,50 @@ import { openRelay, type Relay } from '../support/relay.ts'
 import { openPostgresPair, type PostgresPair, type PostgresServer } from '../support/standby.ts'
 import type { Options } from './options.ts'
 
-/** A place for a process; who is in it changes when one is killed. */
-export interface Seat {
+/** An instance of the API or of the worker, whose process is replaced when it is killed. */
+export interface Instance {
   name: string
   kind: 'api' | 'worker'
   process: Process
   wires: { postgres: Relay; redis: Relay }
-  /** Of an API, to each worker. */
-  toWorkers: Map<Seat, Relay>
-  /** Milliseconds that its clock is moved by. */
+  /** For an API: its relay to each worker. */
+  toWorkers: Map<Instance, Relay>
+  /** Sets the offset of its clock. */
   setClock(ms: number): void
-  /** Bytes and open files, once it had settled. */
+  /** Bytes of memory and number of open files, after its start. */
   usual: { memory: number; descriptors: number }
-  /** Whether a fault of ours ended its process, or is about to. */
+  /** Whether a fault has ended its process, or is about to. */
   isBeingEnded: boolean
 }
 
 export interface Stage extends AsyncDisposable {
   world: World
   driver: Driver
-  seats: Seat[]
-  /** All that there were. */
+  instances: Instance[]
+  /** All processes of the run, including those that have exited. */
   processes: Process[]
-  /** Puts a new process in place of one that has ended. @param harm done to it while it starts */
-  replace(seat: Seat, harm?: (process: Process) => Promise<void>): Promise<void>
-  /** The world's Redis, and a replica of it. */
+  /** Replaces a process that has exited. @param harm applied to the new one while it starts */
+  replace(instance: Instance, harm?: (process: Process) => Promise<void>): Promise<void>
+  /** The world's Redis and its replica. */
   redisPair: Pair
-  /** New connections to Redis lead there. */
+  /** Routes new connections to Redis there. */
   leadRedis(to: Server): void
-  /** The world's PostgreSQL, and a standby of it. */
+  /** The world's PostgreSQL and its standby. */
   postgresPair: PostgresPair
-  /** New connections to PostgreSQL lead there. */
+  /** Routes new connections to PostgreSQL there. */
   leadPostgres(to: PostgresServer): void
-  /** Those whose keys are older than others', or all: a round begins when all have the same. */
-  behindWithKeys(): Seat[]
-  /** The next keys, which it gets with its next process. */
-  giveKeys(seat: Seat): void
+  /** The instances with the oldest keys; all of them before a rotation begins. */
+  withOldestKeys(): Instance[]
+  /** Assigns the next keys, which its next process uses. */
+  rotateKeys(instance: Instance): void
 }
 
 export const apiCount = 2
 export const workerCount = 3
-/** Sandboxes that an account may have at once: fewer than its clients would like. */
+/** Concurrent sandboxes of an account: fewer than its clients try to create. */
 export const cap = 3
 
-/** What has ended before. */
+/** Rows of sandboxes that ended before the run. */
 const pastRows = 50_000
 
 const preload = pathToFileURL(join(import.meta.dirname, 'preload.mjs')).href
@@ -66,7 +66,7 @@ const preload = pathToFileURL(join(import.meta.dirname, 'preload.mjs')).href
 export async function openStage({ driver: driverName }: Options): Promise<Stage> {
   await using undo = new AsyncDisposableStack()
   const relays: Relay[] = []
-  // After the world: its processes end in order.
+  // Disposed of after the world, so that its processes can shut down gracefully.
   undo.defer(() => {
     for (const relay of relays) relay.close()
   })
@@ -75,7 +75,7 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
       driver: driverName,
       apis: 0,
       workers: 0,
-      ownPostgres: true,
+      separatePostgres: true,
       wire: true,
       env: {
         ...keysAt(0),
@@ -86,10 +86,9 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
       },
     }),
   )
-  // Nothing is connected yet.
   const postgresPair = await openPostgresPair(world)
   undo.defer(() => postgresPair.end())
-  const seats: Seat[] = []
+  const instances: Instance[] = []
   const processes: Process[] = []
 
   const wire = async (...places: Parameters<typeof openRelay>) => {
@@ -98,7 +97,7 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
     return relay
   }
 
-  /** The socket of a service, as it was and over a wire of one seat. */
+  /** Opens the relays of one instance, and returns the settings that make it use them. */
   async function wiresOf(name: string) {
     const folder = join(world.folder, name)
     for (const each of ['p', 'r', 'w']) mkdirSync(join(folder, each), { recursive: true })
@@ -122,10 +121,10 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
     return { folder, wires: { postgres, redis }, env }
   }
 
-  async function addSeat(kind: Seat['kind'], index: number): Promise<Seat> {
+  async function addInstance(kind: Instance['kind'], index: number): Promise<Instance> {
     const name = `${kind}-${index}`
     const { folder, wires, env } = await wiresOf(name)
-    const seat: Seat = {
+    const instance: Instance = {
       name,
       kind,
       process: await start(kind, env),
@@ -135,26 +134,26 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
       usual: { memory: 0, descriptors: 0 },
       isBeingEnded: false,
     }
-    envs.set(seat, { env, folder })
-    seats.push(seat)
-    return seat
+    envs.set(instance, { env, folder })
+    instances.push(instance)
+    return instance
   }
-  const envs = new Map<Seat, { env: Record<string, string>; folder: string }>()
+  const envs = new Map<Instance, { env: Record<string, string>; folder: string }>()
 
-  async function start(kind: Seat['kind'], env: Record<string, string>, harm = async (_: Process) => {}) {
+  async function start(kind: Instance['kind'], env: Record<string, string>, harm = async (_: Process) => {}) {
     const starting = kind === 'api' ? world.startApi(env) : world.startWorker(env)
-    // It is there before it is ready.
+    // The process is in the list before it is ready.
     const harming = harm((kind === 'api' ? world.apis : world.workers).at(-1)!)
     const [process] = await Promise.all([starting, harming])
     processes.push(process)
     return process
   }
 
-  /** Between each API and a worker that is new. */
-  async function lay(worker: Seat) {
+  /** Opens relays from each API to a new worker. */
+  async function connectApis(worker: Instance) {
     const host = '127.0.0.1'
     const { port } = new URL(worker.process.callsUrl)
-    for (const api of seats.filter(({ kind }) => kind === 'api')) {
+    for (const api of instances.filter(({ kind }) => kind === 'api')) {
       api.toWorkers.get(worker)?.close()
       const relay = await wire({ host, port: Number(port) }, { host, port: 0 })
       writeFileSync(join(envs.get(api)!.folder, 'w', port), String(relay.port))
@@ -162,81 +161,81 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
     }
   }
 
-  /** Its port may soon be somebody else's. */
-  function forget({ kind, process }: Seat) {
+  /** Removes the relays to a worker that has exited, because another process may receive its port. */
+  function forget({ kind, process }: Instance) {
     if (kind === 'api') return
     const { port } = new URL(process.callsUrl)
     for (const { folder } of envs.values()) rmSync(join(folder, 'w', port), { force: true })
   }
 
-  /** What a world knows of are those that are there, in the order of their seats. */
-  function announce() {
-    const ofKind = (kind: Seat['kind']) =>
-      seats.filter((seat) => seat.kind === kind).map((seat) => seat.process)
+  /** Lists the current processes in the world, in the order of their instances. */
+  function updateWorld() {
+    const ofKind = (kind: Instance['kind']) =>
+      instances.filter((instance) => instance.kind === kind).map((instance) => instance.process)
     world.apis.splice(0, world.apis.length, ...ofKind('api'))
     world.workers.splice(0, world.workers.length, ...ofKind('worker'))
   }
 
-  async function settle(seat: Seat) {
-    if (seat.kind === 'worker') await lay(seat)
-    seat.usual = { memory: memoryOf(seat.process), descriptors: descriptorsOf(seat.process) }
-    announce()
+  async function settle(instance: Instance) {
+    if (instance.kind === 'worker') await connectApis(instance)
+    instance.usual = { memory: memoryOf(instance.process), descriptors: descriptorsOf(instance.process) }
+    updateWorld()
   }
 
-  for (let index = 0; index < apiCount; index++) await addSeat('api', index)
-  await Promise.all(Array.from({ length: workerCount }, (_, index) => addSeat('worker', index)))
-  await Promise.all(seats.map(settle))
+  for (let index = 0; index < apiCount; index++) await addInstance('api', index)
+  await Promise.all(Array.from({ length: workerCount }, (_, index) => addInstance('worker', index)))
+  await Promise.all(instances.map(settle))
 
-  await layRefusal(world.db)
-  // Some of the past, for a migration to go through.
+  await installFullTriggers(world.db)
+  // Rows for the migration of large tables.
   await fillTables(world.db, (await world.account()).email, pastRows)
   const redisPair = await openPair(world)
   undo.defer(async () => {
     await redisPair.end()
     await redisPair.address.close()
   })
-  /** The round of keys that each has. */
-  const rounds = new Map(seats.map((seat) => [seat, 0]))
-  const driver = await openWorldDriver(pastFaults(world))
+  /** The key rotation step of each instance. */
+  const rounds = new Map(instances.map((instance) => [instance, 0]))
+  const driver = await openWorldDriver(withAdminAccess(world))
   undo.defer(() => driver.close())
   const rest = undo.move()
   return {
     world,
     driver,
-    seats,
+    instances,
     processes,
-    async replace(seat, harm) {
-      await seat.process.ended
-      forget(seat)
-      seat.setClock(0)
-      seat.process = await start(seat.kind, envs.get(seat)!.env, harm)
-      await settle(seat)
-      seat.isBeingEnded = false
+    async replace(instance, harm) {
+      await instance.process.ended
+      forget(instance)
+      instance.setClock(0)
+      instance.process = await start(instance.kind, envs.get(instance)!.env, harm)
+      await settle(instance)
+      instance.isBeingEnded = false
     },
     redisPair,
     leadRedis(to) {
       const path = new URL(to.plug.url).pathname
-      for (const { wires } of seats) wires.redis.lead({ path })
+      for (const { wires } of instances) wires.redis.lead({ path })
     },
     postgresPair,
     leadPostgres({ path }) {
-      for (const { wires } of seats) wires.postgres.lead({ path })
+      for (const { wires } of instances) wires.postgres.lead({ path })
     },
-    behindWithKeys() {
-      const least = Math.min(...rounds.values())
-      return seats.filter((seat) => rounds.get(seat) === least)
+    withOldestKeys() {
+      const oldest = Math.min(...rounds.values())
+      return instances.filter((instance) => rounds.get(instance) === oldest)
     },
-    giveKeys(seat) {
-      const round = rounds.get(seat)! + 1
-      rounds.set(seat, round)
-      Object.assign(envs.get(seat)!.env, keysAt(round))
+    rotateKeys(instance) {
+      const round = rounds.get(instance)! + 1
+      rounds.set(instance, round)
+      Object.assign(envs.get(instance)!.env, keysAt(round))
     },
     [Symbol.asyncDispose]: () => rest.disposeAsync(),
   }
 }
 
-/** As an administrator: the workers' credential is replaced, and their role loses rights. */
-const pastFaults = (world: World): World => ({
+/** As an administrator, because faults replace the workers' credential and remove permissions of their role. */
+const withAdminAccess = (world: World): World => ({
   ...world,
   settings: {
     ...world.settings,
@@ -245,8 +244,8 @@ const pastFaults = (world: World): World => ({
 })
 
 /**
- * The rounds of docs/hosting.md, again and again: a key is appended everywhere, then it is the first everywhere. None is
- * taken away, since what the clients do may need it.
+ * The key rotation of docs/hosting.md, repeatedly: a key is appended in all processes, then it becomes the first in
+ * all. No key is removed, because requests of the clients may still need it.
  */
 function keysAt(round: number): { JWT_SECRET: string; SECRETS_KEY: string } {
   const first = Math.floor(round / 2)

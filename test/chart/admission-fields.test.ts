@@ -1,6 +1,6 @@
 /**
- * Sets every field that this cluster knows of a pod, one at a time. The admission policy must refuse each that neither
- * workers nor the cluster set, so a field of a later Kubernetes is refused without a change of the policy.
+ * Sets every field of a pod in this cluster's schema, one at a time. The admission policy must reject each that neither
+ * workers nor the cluster set, so that it also rejects fields of later Kubernetes versions.
  */
 import { NodeV1Api, type V1Pod } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -27,15 +27,15 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policy", () => {
   const node = hasCluster ? openAdmin().makeApiClient(NodeV1Api) : undefined!
   let chart: Awaited<ReturnType<typeof installChart>>
   let schemas: Awaited<ReturnType<typeof readSchemas>>
-  /** As the cluster takes it: with its own defaults. */
-  let taken: V1Pod
+  /** The pod with the defaults of the cluster. */
+  let admitted: V1Pod
 
   beforeAll(async () => {
-    // Pod Security would refuse some fields before the policy sees them.
+    // Pod Security would reject some fields before the policy.
     chart = await installChart({ podSecurity: false })
     await node.createRuntimeClass({ body: { metadata: { name: runtimeClass }, handler: 'runc' } })
     schemas = await readSchemas(chart.credential)
-    taken = await chart.tryCreate(buildSandboxPod())
+    admitted = await chart.tryCreate(buildSandboxPod())
   })
   afterAll(async () => {
     await node.deleteRuntimeClass({ name: runtimeClass })
@@ -44,7 +44,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policy", () => {
 
   test.each(objects)('refuses every field of $path that Sandlot does not set', async (object) => {
     const { path, schema, find } = object
-    const known = find(taken) as Record<string, unknown>
+    const known = find(admitted) as Record<string, unknown>
     const fields = Object.keys(schemas[`io.k8s.${schema}`]!.properties!)
     const unset = fields.filter((field) => known[field] === undefined)
     const outcomes: Record<string, string> = {}

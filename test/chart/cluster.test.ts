@@ -11,7 +11,7 @@ import { openAdmin } from '../support/namespace.ts'
 import { hasHelm, installations, kubeconform, type Rendered, render, template, valuesOf } from './helm.ts'
 import { readRaw } from './installed.ts'
 
-/** Kinds that a cluster has only with what somebody else installs there. */
+/** Kinds of custom resources, which a cluster may lack. */
 const foreign = ['HTTPRoute', 'PrometheusRule', 'ScaledObject', 'ServiceMonitor']
 
 describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
@@ -44,7 +44,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
     for (const object of wide) await objects.delete(object)
   })
 
-  test('the cluster takes all of it, and its pods meet the restricted standard', async () => {
+  test('the cluster accepts all objects, and the pods meet the restricted standard', async () => {
     const more = [
       '--set',
       'quickstart.enabled=true,quickstart.storage=,api.autoscaling.enabled=true,worker.autoscaling.enabled=true',
@@ -53,7 +53,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
       await objects.create(object, undefined, 'All')
       const { template: pod } = (object.spec ?? {}) as { template?: V1Pod }
       if (!pod) continue
-      // A controller would be told only later that its pods are refused.
+      // A controller's pods would be rejected only later.
       const body = { ...pod, metadata: { ...pod.metadata, name: object.metadata!.name! } }
       await core.createNamespacedPod({ namespace: system, body: withoutAccount(body), dryRun: 'All' })
     }
@@ -76,14 +76,14 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
     expect(check(text.replace('maxUnavailable: 1\n', 'maxUnavailabel: 1\n'))).toMatch(/Invalid: 1, Errors: 0/)
   })
 
-  test('a namespace of sandboxes takes no claim and no service', async () => {
+  test('a namespace of sandboxes rejects volume claims and services', async () => {
     const spec = { ports: [{ port: 80 }], selector: {} }
     const service = core.createNamespacedService({ namespace, body: { metadata: { name: 'any' }, spec } })
     await expect(service).rejects.toThrow(/exceeded quota: sandlot-sandboxes/)
   })
 })
 
-/** Where a pod's account is, the cluster looks at once. */
+/** The API server rejects a pod whose service account does not exist. */
 const withoutAccount = (pod: V1Pod): V1Pod => ({
   ...pod,
   spec: { ...pod.spec!, serviceAccountName: 'default' },
@@ -91,10 +91,10 @@ const withoutAccount = (pod: V1Pod): V1Pod => ({
 
 const schemaPath = (folder: string) => join(folder, '{{ .ResourceKind }}{{ .KindSuffix }}.json')
 
-/** Writes the schemas that this very cluster has of these kinds, as kubeconform reads them. */
+/** Writes this cluster's schemas of these kinds for kubeconform. */
 async function writeSchemas(admin: KubeConfig, folder: string, kinds: Set<string>): Promise<void> {
   const { definitions } = await readRaw<{ definitions: Record<string, Schema> }>(admin, '/openapi/v2')
-  // Each may be a number too.
+  // Both may also be numbers.
   for (const name of ['util.intstr.IntOrString', 'api.resource.Quantity'])
     definitions[`io.k8s.apimachinery.pkg.${name}`] = { type: ['string', 'number'] }
   for (const definition of Object.values(definitions)) {
@@ -116,7 +116,7 @@ async function writeSchemas(admin: KubeConfig, folder: string, kinds: Set<string
       writeFileSync(join(folder, `${file}.json`), JSON.stringify(schema))
     }
   }
-  // All of the cluster's would take kubeconform ten seconds.
+  // With all definitions, kubeconform would take ten seconds.
   const ofKinds = { definitions: Object.fromEntries(needed) }
   writeFileSync(join(folder, '_definitions.json'), JSON.stringify(ofKinds))
 }

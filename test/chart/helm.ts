@@ -1,4 +1,4 @@
-/** Renders deploy/chart as an operator's helm does. */
+/** Renders deploy/chart with helm. */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ export const hasHelm = findProgram('helm') !== undefined
 export const kubeconform = findProgram('kubeconform')
 
 export const chart = join(root, 'deploy/chart')
-/** Values of five kinds of installation, by their names. */
+/** Names of the example installations. */
 export const installations = readdirSync(join(chart, 'ci')).map((file) => file.replace('-values.yaml', ''))
 export const valuesOf = (installation: string) => [
   '--values',
@@ -28,7 +28,7 @@ export function template(args: string[], namespace = 'sandlot-system') {
   return { status, stdout, stderr }
 }
 
-/** @throws {Error} with what helm refuses */
+/** @throws {Error} with helm's error message */
 export function render(args: string[], namespace?: string): Rendered[] {
   const { status, stdout, stderr } = template(args, namespace)
   if (status !== 0) throw new Error(stderr)

@@ -1,25 +1,25 @@
-/** Clients that ask an installation without a pause, and keep what went wrong. They repeat nothing but to resume a stream. */
+/** Clients that send requests continuously and record failures. They retry only to resume a stream. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import type { Account } from '../support/account.ts'
 import { bytesOf, readEvents } from '../support/events.ts'
 
-/** Prints a line each 0.2 s until the file is there: which one is missing or repeated can be seen. */
+/** Prints a numbered line every 0.2 s until the file exists. */
 const counting = (stop: string) =>
   `i=0; until test -e ${stop}; do i=$((i+1)); echo line $i; sleep 0.2; done; echo end`
-/** Longer than a client may be without its stream. */
+/** Longer than a stream may be interrupted. */
 const graceMs = 120_000
 
 export interface Load {
-  /** What was asked and answered, by what it was. */
+  /** Number of successful requests by kind. */
   counts: Record<string, number>
   wrong: string[]
-  /** Commands that print and are followed, and one terminal, from now until the function that comes back is called. */
+  /** Starts streamed commands and a terminal. The returned function ends them and checks their output. */
   follow(): Promise<() => Promise<void>>
   stop(): Promise<void>
 }
 
-/** An exec a second in each sandbox, and a create every four seconds. */
+/** Sends an exec a second to each sandbox, and a create every four seconds. */
 export function startLoad(account: Account, sandboxes: readonly string[], base: () => string): Load {
   const counts: Record<string, number> = {}
   const wrong: string[] = []
@@ -39,7 +39,7 @@ export function startLoad(account: Account, sandboxes: readonly string[], base: 
   }
   const mustBe = (is: unknown, expected: unknown) => {
     const [a, b] = [JSON.stringify(is), JSON.stringify(expected)]
-    if (a !== b) throw new Error(`${a?.slice(0, 500)} where ${b?.slice(0, 500)} was to be`)
+    if (a !== b) throw new Error(`got ${a?.slice(0, 500)}, expected ${b?.slice(0, 500)}`)
   }
 
   const every = async (ms: number, work: () => Promise<void>) => {
@@ -65,7 +65,7 @@ export function startLoad(account: Account, sandboxes: readonly string[], base: 
     await note('create', async () => {
       const { status, body } = await account.call('createSandbox', { body: {} })
       id = body.id
-      // 202 says that it takes long, on a machine that has much to do.
+      // 202 means that the start takes long, as on a busy machine.
       mustBe([201, 202].includes(status), true)
     })
     if (id) await note('destroy', () => account.call('destroySandbox', { params: { id: id! } }))
@@ -120,7 +120,7 @@ export function startLoad(account: Account, sandboxes: readonly string[], base: 
       })
       socket.on('error', () => {})
       await new Promise((resolve) => socket.once('close', resolve))
-      // Each attachment begins at the start of what is kept.
+      // Each attachment starts at the beginning of the kept output.
       const lines = text.replaceAll('\r\n', '\n')
       if (exit) {
         mustBe(exit.status, 'exited')
@@ -129,7 +129,7 @@ export function startLoad(account: Account, sandboxes: readonly string[], base: 
       counts.attached = (counts.attached ?? 0) + 1
       await sleep(250)
     }
-    throw new Error('the terminal could not be attached to any more')
+    throw new Error('the terminal could not be attached again')
   }
 
   const running = Promise.all([...sandboxes.map((id) => every(1_000, () => exec(id))), every(4_000, create)])
@@ -164,7 +164,7 @@ export function startLoad(account: Account, sandboxes: readonly string[], base: 
   }
 }
 
-/** @returns what of the counted lines is not as it was printed */
+/** Returns the missing, repeated and changed lines. */
 function gapsIn(text: string): string[] {
   const lines = text.split('\n')
   if (lines.pop() !== '' || lines.pop() !== 'end') return [`it ends with ${JSON.stringify(text.slice(-40))}`]

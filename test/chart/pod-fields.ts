@@ -1,4 +1,4 @@
-/** The fields that an API server knows of a sandbox's pod, and a valid value of each that workers do not set. */
+/** The pod fields in an API server's schema, and a valid value of each that workers do not set. */
 import type { KubeConfig, V1Pod } from '@kubernetes/client-node'
 import { newNamespace } from '../support/cluster.ts'
 import { readRaw } from './installed.ts'
@@ -96,7 +96,7 @@ export const objects: PodObject[] = [
   },
 ]
 
-/** Of a class that the test creates. */
+/** The name of a runtime class that the test creates. */
 export const runtimeClass = newNamespace()
 
 /** Fields that the API server refuses for every new pod, or that plugins before the policy check. */

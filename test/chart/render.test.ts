@@ -78,7 +78,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     await expect(differences).toMatchFileSnapshot(snapshotOf(`${installation}.diff`))
   })
 
-  test.each(installations)('helm lint has nothing against %s', (installation) => {
+  test.each(installations)('helm lint accepts %s', (installation) => {
     const { status, stdout } = spawnSync('helm', ['lint', '--strict', chart, ...valuesOf(installation)], {
       encoding: 'utf8',
     })
@@ -101,20 +101,20 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     for (const made of policies) {
       const rendered = structuredClone(find(objects, made.kind!, made.metadata!.name!))
       expect(rendered.metadata!.labels!['app.kubernetes.io/managed-by']).toBe('Helm')
-      // Of the process that made it last.
+      // The label names the process that created the object last.
       rendered.metadata!.labels!['app.kubernetes.io/managed-by'] = 'sandlot'
       expect(rendered).toEqual(JSON.parse(JSON.stringify(made)))
     }
   })
 
-  test('gives each process its own keys, and the API no way to the cluster', () => {
+  test('gives each process its own keys, and the API no access to the cluster', () => {
     const objects = render(valuesOf('production'))
     const podOf = (name: string) => find<V1Deployment>(objects, 'Deployment', name).spec!.template.spec!
     const secretsOf = (name: string) =>
       podOf(name).containers[0]!.env!.flatMap((each) => each.valueFrom?.secretKeyRef?.key ?? [])
     const databases = ['DATABASE_PASSWORD', 'REDIS_PASSWORD']
-    expect(secretsOf('sandlot-api')).toEqual([...databases, 'JWT_SECRET', 'SECRETS_PUBLIC_KEY', 'CALLS_KEY'])
-    expect(secretsOf('sandlot-worker')).toEqual([...databases, 'SECRETS_KEY', 'CALLS_KEY'])
+    expect(secretsOf('sandlot-api')).toEqual([...databases, 'JWT_SECRET', 'SECRETS_PUBLIC_KEY', 'RPC_KEY'])
+    expect(secretsOf('sandlot-worker')).toEqual([...databases, 'SECRETS_KEY', 'RPC_KEY'])
     expect(podOf('sandlot-api').automountServiceAccountToken).toBe(false)
     const { subjects } = find<V1RoleBinding>(objects, 'RoleBinding', 'sandlot-worker')
     expect(subjects).toEqual([
@@ -164,7 +164,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     { words: 'prometheusRule.runbooks is empty', args: set('prometheusRule.enabled=true') },
     { words: '/prometheusRule/runbooks', args: set('prometheusRule.runbooks=docs') },
     { words: 'worker.keda.prometheus is empty', args: set('worker.keda.enabled=true') },
-  ])('refuses $args by name', ({ words, args }) => {
+  ])('rejects $args by name', ({ words, args }) => {
     const { status, stderr } = template(args)
     expect(status).not.toBe(0)
     expect(stderr).toMatch(new RegExp(words))

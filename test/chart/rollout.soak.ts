@@ -1,9 +1,9 @@
 /**
- * The chart, installed on a cluster: it is upgraded, rolled back, drained, scaled and loses pods under load, and no request fails.
- * It needs an image that the nodes have (SANDLOT_TEST_IMAGE, such as localhost/sandlot-server:0.1.0 after
- * `ctr images import`), and pods must reach this machine by the node's address: PostgreSQL and Redis are here. With
- * SANDLOT_TEST_IMAGE_BEFORE, an image of the version before, that is what is upgraded and rolled back to: while pods are
- * replaced one by one, each API meets each worker.
+ * Upgrades, rolls back, drains and scales the chart on a cluster, and deletes its pods, under load and without failed
+ * requests. SANDLOT_TEST_IMAGE must be an image on the nodes, such as localhost/sandlot-server:0.1.0 after
+ * `ctr images import`. Pods must be able to reach this machine, which runs PostgreSQL and Redis, by the node's address.
+ * SANDLOT_TEST_IMAGE_BEFORE is an image of the previous version to upgrade from and to roll back to. While pods are
+ * replaced one by one, each version of the API calls each version of the worker.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -26,7 +26,7 @@ import { type Load, startLoad } from './load.ts'
 
 const image = process.env.SANDLOT_TEST_IMAGE
 const imageBefore = process.env.SANDLOT_TEST_IMAGE_BEFORE ?? image
-/** A phase, its pods started and old ones gone from the load balancer, on a machine that has two cores for all of it. */
+/** Maximum duration of a phase on a machine with two cores. */
 const phaseMs = 10 * 60_000
 
 describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load', { timeout: phaseMs }, () => {
@@ -86,7 +86,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
         ...{ namespace, image: images.busybox, maxPods: 50 },
         requests: { cpu: '10m', memory: '16Mi', disk: '16Mi' },
       },
-      // Six of each, and twice that while they are replaced, are to find room on a node of two cores.
+      // Low requests, so that up to twelve pods of each kind fit on a node with two cores.
       api: { resources: { requests: { cpu: '10m', memory: '64Mi' } } },
       worker: { resources: { requests: { cpu: '10m', memory: '64Mi' } } },
       settings: {
@@ -96,7 +96,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
         RATE_SANDBOX_OPS_PER_MINUTE: 100_000,
         RATE_SANDBOX_LIFECYCLE_PER_MINUTE: 100_000,
         SANDBOX_MAX_SECONDS: 7200,
-        WORKER_SILENCE_SECONDS: 10,
+        WORKER_LIVENESS_TIMEOUT_SECONDS: 10,
       },
     }
     writeFileSync(values, JSON.stringify(written))
@@ -115,7 +115,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     await core.createNamespacedSecret({ namespace: system, body: { metadata: { name: 'keys' }, stringData } })
     await helm('install', 'sandlot', chart, '--values', values, '--wait', '--timeout', '8m')
     const service = await core.readNamespacedService({ namespace: system, name: 'sandlot-api' })
-    // What reaches this machine's loopback is one of the names that the API answers to.
+    // The API accepts the loopback address as a host name.
     const relay = await openRelay(
       { host: service.spec!.clusterIP!, port: 80 },
       { port: 0, host: '127.0.0.1' },
@@ -142,7 +142,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     rmSync(folder, { recursive: true, force: true })
   }, phaseMs)
 
-  /** Does it while commands are followed, and holds everything against what was to be. */
+  /** Does the work during streamed commands, and checks all results. */
   async function under(what: string, work: () => Promise<unknown>): Promise<void> {
     const [before, wrongBefore] = [{ ...load.counts }, load.wrong.length]
     const end = await load.follow()
@@ -179,7 +179,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
   test('is rolled back', () =>
     under('rollback', () => helm('rollback', 'sandlot', '--wait', '--timeout', '8m')))
 
-  test('stays as it is when a migration fails', () =>
+  test('stays unchanged when a migration fails', () =>
     under('failed migration', async () => {
       const uidsOfOurs = async () =>
         (await Promise.all(['api', 'worker'].map(podsOf)))
@@ -207,8 +207,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     }),
   )
 
-  // `kubectl drain` asks for evictions, which the disruption budgets may refuse, and asks again. The node itself stays open,
-  // since it is the only one.
+  // Like `kubectl drain`, it repeats evictions that a disruption budget rejects. The only node is not cordoned.
   test('is drained from its node', () =>
     under('drain', async () => {
       const old = (await Promise.all(['api', 'worker'].map(podsOf))).flat().map(({ metadata }) => metadata!)

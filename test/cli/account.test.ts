@@ -1,4 +1,4 @@
-/** What manages the account itself: its password, its logins, its end. */
+/** Managing the account: password, logins, deletion. */
 import { readFileSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'
@@ -9,7 +9,7 @@ import { makeUsers, password } from './users.ts'
 const world = shareWorld({ env: { RATE_LOGIN_PER_MINUTE: '100' } })
 const users = makeUsers(world)
 
-test('account password and end-sessions ask for the password, and keep neither', async () => {
+test('account password and end-sessions ask for the password and save nothing', async () => {
   using other = await users.newUser()
   const before = readFileSync(other.home.configFile, 'utf8')
   const args = (command: string) => ['account', command, '--email', other.email, '--password-stdin']
@@ -26,15 +26,15 @@ test('account password and end-sessions ask for the password, and keep neither',
   expect(await other.run(['whoami'])).toMatchObject({ code: 0 })
 })
 
-test('account delete asks twice whether it is meant, ends the account and forgets its key', async () => {
+test('account delete requires --yes and --confirm, deletes the account and removes its saved key', async () => {
   using other = await users.newUser()
-  using stranger = await users.newUser()
+  using unrelated = await users.newUser()
   const with_ = ['account', 'delete', '--email', other.email, '--password-stdin']
   const input = { input: password }
   expect(await other.run(with_, input)).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') })
   const unsure = await other.run([...with_, '--yes'], input)
   expect(unsure).toMatchObject({ code: 2, stderr: expect.stringContaining('--confirm') })
-  const wrong = await other.run([...with_, '--yes', '--confirm', stranger.email], input)
+  const wrong = await other.run([...with_, '--yes', '--confirm', unrelated.email], input)
   expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing was deleted') })
   expect(await other.run(['whoami'])).toMatchObject({ code: 0 })
 

@@ -1,4 +1,4 @@
-/** Which base addresses are taken and which refused, wherever they come from. */
+/** Accepted and rejected base addresses, from every source. */
 import { describe, expect, test } from 'vitest'
 import { readAddress } from '../../cli/core/address.ts'
 import { Settings } from '../../cli/core/settings.ts'
@@ -24,7 +24,7 @@ const taken: [typed: string, meant: string][] = [
 ]
 
 const refused = [
-  // in cleartext to elsewhere
+  // cleartext to another machine
   'http://example.com',
   'HTTP://example.com',
   'hTTp://example.com:443',
@@ -37,7 +37,7 @@ const refused = [
   'http://0.0.0.0:8080',
   'http://[::1]:8080',
   'http://[::ffff:127.0.0.1]:8080',
-  // spellings that parse to 127.0.0.1 or localhost, and are neither
+  // spellings that parse to 127.0.0.1 or localhost but are not literally these
   'http://0x7f.1',
   'http://2130706433',
   'http://017700000001',
@@ -48,14 +48,14 @@ const refused = [
   'http://%6cocalhost',
   'http://ｌocalhost',
   'http://127。0。0。1',
-  // somebody else behind a user name
+  // another host after a user name
   'http://localhost@example.com',
   'http://localhost:8080@example.com',
   'http://user@localhost',
   'https://user:password@example.com',
   'https://@example.com',
   'http://@localhost',
-  // what the parser would straighten out
+  // malformed addresses that the URL parser would correct
   'http:evil',
   'http:localhost',
   'http:/localhost',
@@ -69,7 +69,7 @@ const refused = [
   '\thttp://example.com',
   'ht\ntp://example.com',
   'http://local\thost',
-  // other things
+  // other schemes and incomplete addresses
   'localhost:8080',
   'example.com',
   '//example.com',
@@ -89,17 +89,17 @@ const refused = [
   'https://example.com/sandlot/v1/account',
 ]
 
-describe('an address that is taken', () => {
+describe('an accepted address', () => {
   test.each(taken)('%s means %s', (typed, meant) => {
     expect(readAddress(typed, 'test')).toBe(meant)
   })
 
-  test('leaves the client at exactly the address that was meant', () => {
+  test('sends requests to exactly this address', () => {
     for (const [, meant] of taken) expect(new URL(`${meant}/v1/account`).href).toBe(`${meant}/v1/account`)
   })
 })
 
-describe('an address that is refused', () => {
+describe('a rejected address', () => {
   test.each(refused.map((typed) => [typed]))(
     '%j is refused from flag, environment and file alike',
     async (typed) => {
@@ -119,7 +119,7 @@ describe('an address that is refused', () => {
     },
   )
 
-  test('is refused by the built client, exit code 2, before anything is sent', async () => {
+  test('makes the built client exit with 2 before it sends anything', async () => {
     for (const typed of [
       'http://example.com',
       'http://0x7f.1',
@@ -137,13 +137,13 @@ describe('an address that is refused', () => {
         home.run(['signup', '--url', typed, '--email', 'a@example.com', '--password-stdin'], { input: 'x' }),
       ])
       for (const { code, stderr, stdout } of runs) {
-        expect(stderr).toContain('is refused')
+        expect(stderr).toContain('is not allowed')
         expect(stdout).toBe('')
         expect(code).toBe(2)
       }
       // The other settings are shown.
       const shown = await home.run(['config', 'show'])
-      expect(shown).toMatchObject({ code: 2, stderr: expect.stringContaining('is refused') })
+      expect(shown).toMatchObject({ code: 2, stderr: expect.stringContaining('is not allowed') })
       expect(shown.stdout).toMatch(/^base_url +refused +\(.*\)\napi_key .*\nsession +not set\nfile /)
       const asJson = await home.run(['config', 'show', '--json', '--session', 'sbx_a'])
       expect(asJson.json().error).toMatchObject({
@@ -170,15 +170,15 @@ describe('an address that is refused', () => {
     ['https://example.com/v1', '/v1', 'https://example.com'],
     ['https://example.com/v1/', '/v1', 'https://example.com'],
     ['http://localhost:8080/sandlot/v1/docs', '/v1/docs', 'http://localhost:8080/sandlot'],
-  ])('%s is told what is too much', (typed, part, meant) => {
+  ])('the error for %s names the superfluous part', (typed, part, meant) => {
     const refused = expect.objectContaining({
-      message: expect.stringContaining(`${part} is too much`),
-      hint: `Give ${meant} instead.`,
+      message: expect.stringContaining(`must not include ${part},`),
+      hint: `Use ${meant} instead.`,
     })
     expect(() => readAddress(typed, 'test')).toThrow(refused)
   })
 
-  test('is refused by exec too, as a failure of the client', async () => {
+  test('makes exec report a client failure', async () => {
     using home = new Home()
     const { code, json } = await home.run(['exec', '--json', '--url', 'http://example.com', '--', 'true'])
     expect(code).toBe(125)

@@ -1,4 +1,4 @@
-/** Archives from a sandbox are unpacked on a user's machine, and a sandbox may send anything. */
+/** Unpacking untrusted archives from a sandbox on the user's machine. */
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -62,13 +62,13 @@ function archiveOf(entries: Entry[]): Buffer {
   return Buffer.concat([...blocks, Buffer.alloc(1024)])
 }
 
-/** Everything in the target, links included, is in the target. */
-function mustLeadInside(): void {
+/** Asserts that every entry of the target, links included, resolves to a path in the target. */
+function assertInsideTarget(): void {
   for (const path of pathsIn(target).filter((path) => existsSync(path)))
     expect(`${realpathSync(path)}/`.startsWith(`${target}/`), path).toBe(true)
 }
 
-/** Goes into no link, which may lead back. */
+/** Does not follow links, which may form a cycle. */
 const pathsIn = (folder: string): string[] =>
   readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)
@@ -79,7 +79,7 @@ async function unpackAll(archive: Buffer): Promise<Skipped> {
   const skipped = new Skipped()
   const unpacking = unpackInto(target, { setsRoot: true, skipped })
   try {
-    // In pieces, as it comes over the network.
+    // In chunks, as from the network.
     for (let at = 0; at < archive.length; at += 700) await unpacking.write(archive.subarray(at, at + 700))
     await unpacking.end()
   } finally {
@@ -90,11 +90,11 @@ async function unpackAll(archive: Buffer): Promise<Skipped> {
 
 const unpack = async (archive: Buffer): Promise<string[]> => (await unpackAll(archive)).lines
 
-describe('nothing is written outside the target', () => {
+describe('writes nothing outside the target', () => {
   const evil = { content: 'evil' }
   test.each<[string, Entry[]]>([
-    ['a name that climbs', [{ path: '../outside/precious', ...evil }]],
-    ['a name that climbs later', [{ path: './a/../../outside/precious', ...evil }]],
+    ['a name with ..', [{ path: '../outside/precious', ...evil }]],
+    ['a name with .. after a folder', [{ path: './a/../../outside/precious', ...evil }]],
     [
       'a file through a link',
       [
@@ -146,25 +146,25 @@ describe('nothing is written outside the target', () => {
       ],
     ],
     ['a link in place of the target', [{ path: '.', type: 'SymbolicLink', linkpath: '../outside' }]],
-    ['a link that climbs', [{ path: '../outside/new', type: 'SymbolicLink', linkpath: 'precious' }]],
-    ['a folder that climbs', [{ path: '../outside/new', type: 'Directory' }]],
-  ])('by %s', async (_, entries) => {
+    ['a link whose name has ..', [{ path: '../outside/new', type: 'SymbolicLink', linkpath: 'precious' }]],
+    ['a folder whose name has ..', [{ path: '../outside/new', type: 'Directory' }]],
+  ])('for %s', async (_, entries) => {
     await unpack(archiveOf([...entries, { path: 'good', content: 'good' }]))
     expect(readdirSync(outside)).toEqual(['precious'])
     expect(readFileSync(join(outside, 'precious'), 'utf8')).toBe('mine')
     expect(lstatSync(join(outside, 'precious')).nlink).toBe(1)
     expect(readFileSync(join(target, 'good'), 'utf8')).toBe('good')
-    // Nor does anything lead there later.
-    mustLeadInside()
+    // No link leads there either.
+    assertInsideTarget()
   })
 
-  test('by an absolute name, which is taken as one of the target', async () => {
+  test('for an absolute name, which is relative to the target', async () => {
     await unpack(archiveOf([{ path: join(outside, 'new'), ...evil }]))
     expect(readFileSync(join(target, outside, 'new'), 'utf8')).toBe('evil')
     expect(readdirSync(outside)).toEqual(['precious'])
   })
 
-  test('through a link that was there before', async () => {
+  test('through an existing link', async () => {
     symlinkSync(outside, join(target, 'mine'))
     const entries: Entry[] = [
       { path: 'mine/precious', ...evil },
@@ -175,7 +175,7 @@ describe('nothing is written outside the target', () => {
     expect(readdirSync(outside)).toEqual(['precious'])
   })
 
-  test('by any chain of links', async () => {
+  test('through any chain of links', async () => {
     const step = fc.constantFrom('..', '.', 'a', 'b', 'c', '')
     const way = fc.array(step, { minLength: 1, maxLength: 6 }).map((steps) => steps.join('/'))
     const link = fc.record({ path: way, target: way })
@@ -186,7 +186,7 @@ describe('nothing is written outside the target', () => {
         await unpack(
           archiveOf(links.map((each) => ({ type: 'SymbolicLink', path: each.path, linkpath: each.target }))),
         )
-        mustLeadInside()
+        assertInsideTarget()
         expect(readdirSync(root).sort()).toEqual(['outside', 'target'])
       }),
       { numRuns: 200 },
@@ -194,7 +194,7 @@ describe('nothing is written outside the target', () => {
   })
 })
 
-test('names what it skips, and unpacks the rest', async () => {
+test('names skipped entries and unpacks the rest', async () => {
   const skipped = await unpack(
     archiveOf([
       { path: 'bin/python', type: 'SymbolicLink', linkpath: '/usr/bin/python3' },
@@ -213,7 +213,7 @@ test('names what it skips, and unpacks the rest', async () => {
   expect(statSync(join(target, 'suid')).mode & 0o7777).toBe(0o755)
 })
 
-test('refuses a folder in place of a file, and a file in place of a folder', async () => {
+test('never replaces a file by a folder, or a folder by a file', async () => {
   writeFileSync(join(target, 'file'), 'old')
   mkdirSync(join(target, 'folder'))
   execFileSync('mkfifo', [join(target, 'pipe')])
@@ -233,7 +233,7 @@ test('refuses a folder in place of a file, and a file in place of a folder', asy
   expect(readdirSync(target).sort()).toEqual(['file', 'folder', 'last', 'pipe'])
 })
 
-test('a file is replaced when it is complete, and nobody else can read it before', async () => {
+test('replaces a file atomically, and other users cannot read it before', async () => {
   writeFileSync(join(target, 'secret'), 'old', { mode: 0o600 })
   const archive = archiveOf([{ path: 'secret', mode: 0o600, content: 'x'.repeat(5000) }])
   const unpacking = unpackInto(target, { setsRoot: true, skipped: new Skipped() })
@@ -249,21 +249,21 @@ test('a file is replaced when it is complete, and nobody else can read it before
   expect(readFileSync(join(target, 'secret'), 'utf8')).toBe('old')
 })
 
-test('an archive that is truncated, or is none, fails', async () => {
+test('fails for a truncated or invalid archive', async () => {
   const archive = archiveOf([{ path: 'a', content: 'x'.repeat(5000) }])
   await expect(unpack(archive.subarray(0, 3000))).rejects.toThrow('Unexpected end of data')
   await expect(unpack(Buffer.alloc(4096, 'nonsense'))).rejects.toThrow('Invalid tar header')
   expect(readdirSync(target)).toEqual([])
 })
 
-describe('a hostile archive takes neither disk nor memory', () => {
-  test('a compressed one is refused', async () => {
+describe('limits disk and memory use of a hostile archive', () => {
+  test('rejects a compressed archive', async () => {
     const archive = archiveOf([{ path: 'large', content: '0'.repeat(1_000_000) }])
     await expect(unpack(gzipSync(archive))).rejects.toThrow('Invalid tar header')
     expect(readdirSync(target)).toEqual([])
   })
 
-  test('long names are skipped, cut and counted', async () => {
+  test('skips long names, truncates them in messages and counts them', async () => {
     const name = Buffer.alloc(1_000_000, 'n')
     const entry = encodeHeader({ name, type: 'file', mode: 0o644, mtime: 0 })
     const skipped = await unpackAll(Buffer.concat([...Array<Buffer>(30).fill(entry), endOfArchive]))
@@ -272,14 +272,14 @@ describe('a hostile archive takes neither disk nor memory', () => {
     expect(skipped.lines[0]!.length).toBeLessThan(300)
   })
 
-  test('links are made one by one, and none is kept in memory', async () => {
+  test('creates links one at a time without keeping them in memory', async () => {
     const links = Array.from({ length: 500 }, (_, index) => ({ path: `link${index}`, linkpath: 'to' }))
     await unpack(archiveOf(links.map((link) => ({ type: 'SymbolicLink', ...link }))))
     expect(readdirSync(target)).toHaveLength(500)
   })
 })
 
-test('what is packed here is unpacked the same: modes, links, times and the bytes of names', async () => {
+test('packing and unpacking keeps modes, links, times and the bytes of names', async () => {
   const source = join(outside, 'source')
   const at = (path: string | Buffer) => Buffer.concat([Buffer.from(`${source}/`), Buffer.from(path)])
   mkdirSync(at('sub/empty'), { recursive: true })
@@ -319,12 +319,12 @@ test('what is packed here is unpacked the same: modes, links, times and the byte
     expect(statSync(got(name)).mtime.getUTCFullYear(), name).toBe(2020)
   expect(readlinkSync(got('first'))).toEqual('sub/last')
   expect(readdirSync(got('sub/empty'))).toEqual([])
-  // The script in the sandbox sets this one.
+  // The script in the sandbox applies this mode.
   const modesFile = readFileSync(join(target, 'modes'), 'utf8')
   expect(modesFile).toBe('555\0./sub\0')
 })
 
-test('special, unreadable and vanished entries are skipped, and the rest is packed', async () => {
+test('skips special, unreadable and vanished entries and packs the rest', async () => {
   const source = join(outside, 'source')
   mkdirSync(source)
   for (const name of ['a', 'gone', 'z']) writeFileSync(join(source, name), name)
@@ -335,7 +335,7 @@ test('special, unreadable and vanished entries are skipped, and the rest is pack
   const archive: Buffer[] = []
   for await (const chunk of pack(source, skipped)) {
     archive.push(chunk)
-    // The names were read, and the first header is out.
+    // The names have been read and the first header was sent.
     rmSync(join(source, 'gone'), { force: true })
   }
   await unpack(Buffer.concat(archive))
@@ -347,7 +347,7 @@ test('special, unreadable and vanished entries are skipped, and the rest is pack
   ])
 })
 
-test('a file that becomes shorter is filled, and named', async () => {
+test('pads and reports a file that shrinks while it is packed', async () => {
   const source = join(outside, 'source')
   mkdirSync(source)
   writeFileSync(join(source, 'log'), Buffer.alloc(1_000_000, 'x'))
@@ -355,7 +355,7 @@ test('a file that becomes shorter is filled, and named', async () => {
   const archive: Buffer[] = []
   for await (const chunk of pack(source, skipped)) {
     archive.push(chunk)
-    // Its header is out, and a part of it.
+    // The header and part of the content have been sent.
     if (chunk.length > 1000) writeFileSync(join(source, 'log'), '')
   }
   await unpack(Buffer.concat(archive))
@@ -363,7 +363,7 @@ test('a file that becomes shorter is filled, and named', async () => {
   expect(skipped.lines).toEqual([expect.stringContaining('log: became shorter')])
 })
 
-test('a file above 8 GiB has its size in the header', async () => {
+test('encodes the size of a file larger than 8 GiB in the header', async () => {
   const size = 10 * 2 ** 30
   const header = encodeHeader({ name: Buffer.from('large'), type: 'file', mode: 0o644, mtime: 0, size })
   expect(new Header(header).size).toBe(size)

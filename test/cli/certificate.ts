@@ -1,4 +1,4 @@
-/** A self-signed certificate for 127.0.0.1, made on the spot: Node has no call for it. */
+/** A self-signed certificate for 127.0.0.1, encoded here because Node has no function for it. */
 import { generateKeyPairSync, sign } from 'node:crypto'
 
 /** @returns PEM */
@@ -28,7 +28,7 @@ export function makeCertificate(): { key: string; cert: string } {
   }
 }
 
-/** One ASN.1 value: its tag, the length, and what is in it. */
+/** Encodes one ASN.1 value: tag, length, content. */
 function der(tag: number, ...parts: Buffer[]): Buffer {
   const content = Buffer.concat(parts)
   const { length } = content
@@ -38,7 +38,7 @@ function der(tag: number, ...parts: Buffer[]): Buffer {
 
 const oid = (hex: string) => der(0x06, Buffer.from(hex, 'hex'))
 
-/** UTCTime, so many days from now. */
+/** UTCTime, the given number of days from now. */
 const time = (days: number) => {
   const digits = new Date(Date.now() + days * 86_400_000).toISOString().replace(/\D/g, '')
   return der(0x17, Buffer.from(`${digits.slice(2, 14)}Z`))

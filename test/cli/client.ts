@@ -1,4 +1,4 @@
-/** Runs the built client as a user does: a process of its own, with a home of its own. */
+/** Runs the built client as a user does: in a separate process with a temporary home. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,30 +13,30 @@ export interface Ran {
   stderr: string
   /** stdout as bytes */
   bytes: Buffer
-  /** stdout as JSON; throws when it is not exactly one document. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came
+  /** stdout as JSON; throws unless it is exactly one document. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests read any member of the JSON
   json(): any
 }
 
 export interface RunOptions {
   env?: Record<string, string>
-  /** Piped into stdin, which is /dev/null without. */
+  /** Piped into stdin; /dev/null by default. */
   input?: string | Uint8Array
-  /** Leaves stdin an open pipe, for `onStart` to write to and end. */
+  /** Leaves stdin an open pipe that `onStart` writes to and closes. */
   openInput?: boolean
-  /** The folder it runs in, the test's own without. */
+  /** Working directory; by default that of the test. */
   cwd?: string
-  /** Called with the process as soon as there is one. */
+  /** Called when the process has been spawned. */
   onStart?: (child: ChildProcess) => void
 }
 
-/** A home folder, and the client in it. */
+/** A temporary home folder, and the client in it. */
 export class Home implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'sandlot-cli-'))
   readonly configFolder = join(this.folder, 'config', 'sandlot')
   readonly configFile = join(this.configFolder, 'config.toml')
 
-  /** What every process in this home gets; nothing of the test's own environment but PATH. */
+  /** Environment of every process in this home. Inherits only PATH from the test. */
   environment(more: Record<string, string> = {}): Record<string, string> {
     return {
       PATH: process.env.PATH ?? '',
@@ -46,7 +46,7 @@ export class Home implements Disposable {
     }
   }
 
-  /** The environment that sends the saved key to another address, where it would not go by itself. */
+  /** Environment that sends the saved key to another address, which the client otherwise never does. */
   through(url: string): Record<string, string> {
     const [, key] = /^api_key = "(.*)"$/m.exec(readFileSync(this.configFile, 'utf8'))!
     return { SANDLOT_URL: url, SANDLOT_API_KEY: key! }
@@ -82,7 +82,7 @@ export function runProcess(
     const stderr: Buffer[] = []
     child.stdout?.on('data', (chunk) => stdout.push(chunk))
     child.stderr?.on('data', (chunk) => stderr.push(chunk))
-    // A client that refuses before it reads closes the pipe under us.
+    // A client that fails before it reads stdin causes EPIPE here.
     child.stdin?.on('error', () => {})
     if (input !== undefined) child.stdin?.end(input)
     onStart?.(child)

@@ -1,4 +1,4 @@
-/** Every command against a running service: piped, on a terminal, as JSON, and when the service is away. */
+/** Every command against a running service, piped, on a terminal and as JSON; and without a service. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -30,15 +30,15 @@ afterAll(async () => {
 })
 
 interface Shown {
-  /** What is typed; a word in capitals is filled in. */
+  /** The command line; words in capitals are placeholders. */
   line: string
-  /** What stdout holds when it is piped. */
+  /** Expected stdout when piped. */
   piped: RegExp
-  /** What stderr holds then, where that is not nothing. */
+  /** Expected stderr when piped; empty by default. */
   note?: RegExp
-  /** What a person sees instead, where it differs. */
+  /** Expected text on a terminal, if it differs. */
   terminal?: RegExp
-  /** Members of what --json prints. */
+  /** Members of the JSON that --json prints. */
   json: string[]
 }
 
@@ -46,7 +46,7 @@ const time = String.raw`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`
 const ago = String.raw`\d+ (s|min) ago`
 const created = String.raw`sbx_\w{26}`
 
-/** May run any number of times, and beside each other. */
+/** Can be repeated and run concurrently. */
 const walk: Shown[] = [
   {
     line: 'session get',
@@ -135,7 +135,7 @@ async function onTerminal(args: string[], columns = 120): Promise<{ text: string
     user.home.environment({ NO_COLOR: '1' }),
   )
   const code = await terminal.ended
-  // A line of progress is drawn over: on a busy machine there is one.
+  // A slow machine draws a progress line, which is then overwritten.
   const left = terminal
     .screen()
     .split('\n')
@@ -148,7 +148,7 @@ test.each(walk)('$line, piped, on a terminal and as JSON', async ({ line, piped,
   const args = fill(line)
   const command = args.indexOf('--')
   const withJson = command < 0 ? [...args, '--json'] : args.toSpliced(command, 0, '--json')
-  // One after the other: two of them may be one session more than there may be.
+  // Sequentially, because two at a time may exceed the session quota.
   const plain = await user.run(args)
   expect(plain.code).toBe(0)
   expect(plain.stderr).toMatch(note ?? /^$/)
@@ -161,7 +161,7 @@ test.each(walk)('$line, piped, on a terminal and as JSON', async ({ line, piped,
   expect(seen.code).toBe(0)
 })
 
-/** Their texts and JSON stand in tests of their own. */
+/** Covered by separate tests. */
 const elsewhere = [
   'signup',
   'login',
@@ -204,12 +204,12 @@ const names = (branch: Branch, before = ''): string[] =>
     return 'hidden' in entry ? [] : [`${before}${name}`]
   })
 
-test('no command is left out', () => {
+test('covers every command', () => {
   const walked = (name: string) => walk.some(({ line }) => line === name || line.startsWith(`${name} `))
   expect(names(commands).filter((name) => !walked(name) && !elsewhere.includes(name))).toEqual([])
 })
 
-test('when the service is away each says so in words and in JSON, exit code 8', async () => {
+test('each command reports an unreachable service as text and as JSON, exit code 8', async () => {
   const away = { ...user.home.through('http://127.0.0.1:1'), SANDLOT_SESSION: user.id }
   const lines = [
     ...walk.map(({ line }) => line).filter((line) => !line.startsWith('config')),
@@ -229,11 +229,11 @@ test('when the service is away each says so in words and in JSON, exit code 8', 
     const runsOne = /^exec|--rm/.test(line)
     expect(code, line).toBe(runsOne ? 125 : 8)
     expect(json().error, line).toMatchObject({ code: 'network', exit_code: code })
-    expect(stderr, line).toContain('Nothing listens at http://127.0.0.1:1.\nCheck the address')
+    expect(stderr, line).toContain('http://127.0.0.1:1 refused the connection.\nCheck that the address')
   }
 })
 
-/** Each pauses between its tries. */
+/** Runs up to eight at a time, because each pauses between its retries. */
 async function together<T>(works: (() => Promise<T>)[]): Promise<T[]> {
   const limit = pLimit(8)
   return await Promise.all(works.map((work) => limit(work)))
@@ -243,7 +243,7 @@ describe('keys', () => {
   const ask = (...args: string[]) => ['keys', ...args, '--email', user.email, '--password-stdin']
   const input = { input: password }
 
-  test('create prints a key that works, named and good for as long as was asked', async () => {
+  test('create prints a working key with the requested name and lifetime', async () => {
     const made = await user.run(ask('create', '--name', 'ci', '--ttl', '1h'), input)
     expect(made).toMatchObject({
       code: 0,
@@ -258,7 +258,7 @@ describe('keys', () => {
     expect(key.endsWith(ci.last_four)).toBe(true)
   })
 
-  test('create --save takes it for this client, and --json gives the fields asked for', async () => {
+  test('create --save saves the key for this client, and --json prints the requested fields', async () => {
     using other = await users.newUser()
     const args = ['keys', 'create', '--save', '--json=key,id', '--email', other.email, '--password-stdin']
     const { key, id } = (await other.run(args, input)).json()
@@ -270,7 +270,7 @@ describe('keys', () => {
     await eventually(async () => (await other.run(['whoami'])).code === 4, 10_000)
   })
 
-  test('rm and rotate take a name that only one key has', async () => {
+  test('rm and rotate accept a name that only one key has', async () => {
     for (const name of ['one', 'two', 'two']) await user.run(ask('create', '--name', name), input)
     expect(await user.run(ask('rm', 'one'), input)).toMatchObject({
       code: 0,
@@ -282,7 +282,7 @@ describe('keys', () => {
     expect(both.stderr.match(/^ {2}key_\w+ {2}…\w{4}$/gm)).toHaveLength(2)
   })
 
-  test('create --scope run makes one that says so, and changes nothing that binds it', async () => {
+  test('create --scope run creates a key that shows its scope and cannot change the allowlist', async () => {
     const { stdout } = await user.run(ask('create', '--scope', 'run', '--name', 'agent'), input)
     const env = { SANDLOT_API_KEY: stdout.trim() }
     expect((await user.run(ask('ls'), input)).stdout).toMatch(/\tagent\trun\t/)
@@ -294,7 +294,7 @@ describe('keys', () => {
     })
   })
 
-  test('rotate replaces a key, which goes on for as long as was asked', async () => {
+  test('rotate replaces a key, which stays valid for the requested overlap', async () => {
     using other = await users.newUser()
     const with_ = ['--email', other.email, '--password-stdin']
     const [{ id }] = (await other.run(['keys', 'ls', '--json', ...with_], input)).json().data
@@ -314,9 +314,9 @@ describe('keys', () => {
   })
 })
 
-test('a table fits the terminal: the widest column is cut, the id at last', async () => {
+test('a table fits the terminal: the widest column is truncated first, the id last', async () => {
   using owner = await users.newUser()
-  const name = '長い名前 with many words that go on and on, and then some more'
+  const name = '長い名前 with many words, so many that they fill a line'
   const id = (await owner.run(['session', 'create', '--name', name, '--async'])).stdout.trim()
   const seen = async (columns: number) => {
     const terminal = openTerminal(
@@ -348,7 +348,7 @@ test('--quiet prints only ids, and nothing on stderr', async () => {
   expect((await user.run(['secrets', 'ls', '--quiet'])).stdout).toBe('QUIET\n')
 })
 
-test('fields are picked from each of a list, and what stands beside it stays', async () => {
+test('selects fields from each entry of a list and keeps the members next to the list', async () => {
   const { stdout } = await user.run(['session', 'ls', '--json=state,id'])
   expect(stdout).toBe(`{"data":[{"state":"active","id":"${user.id}"}],"next_cursor":null}\n`)
   const { entries, path } = (await user.run(['files', 'ls', '--json=name', 'notes.txt'])).json()

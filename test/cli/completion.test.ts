@@ -1,4 +1,4 @@
-/** Completion: what is offered, and real shells in which somebody presses TAB. */
+/** Completion: its candidates, and TAB in real shells. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,8 +19,8 @@ const valuesFor = async (...words: string[]) => {
   return candidates.map(({ value }) => value)
 }
 
-describe('what is declared', () => {
-  test('is offered whole: every command, and every option of each', async () => {
+describe('declared commands and options', () => {
+  test('offers every command and every option of each', async () => {
     const { program, load } = describeProgram()
     const visit = async (command: Command, path: string[]): Promise<number> => {
       const help = command.createHelp()
@@ -77,7 +77,7 @@ describe('what is declared', () => {
     expect(await valuesFor(...words)).toEqual(values)
   })
 
-  test('leaves files of this machine to the shell', async () => {
+  test('leaves local files to the shell', async () => {
     const filesFor = async (...words: string[]) =>
       (await complete(describeProgram(), words.slice(0, -1), words.at(-1)!, openSources)).files
     expect(await filesFor('files', 'put', '')).toBe(true)
@@ -99,11 +99,11 @@ describe("bash's line", () => {
     ['sandlot "a\\"b', ['sandlot'], 'a"b', 0],
     ["sandlot x'y z", ['sandlot'], 'xy z', 1],
     ['sandlot "a=b', ['sandlot'], 'a=b', 0],
-  ])('%j is split as bash does', (line, words, current, kept) => {
+  ])('splits %j as bash does', (line, words, current, kept) => {
     expect(readLine(line, breaks)).toMatchObject({ words, current, kept })
   })
 
-  test('gets words quoted as it stands', () => {
+  test('quotes candidates in the style of the typed line', () => {
     const write = (line: string, value: string) => writeWords([{ value }], readLine(line, breaks), '9')
     expect(write('sandlot a', "a b$c'd")).toEqual(["a\\ b\\$c\\'d"])
     expect(write('sandlot "a', 'a b$c')).toEqual(['a b\\$c'])
@@ -121,7 +121,7 @@ describe('in a shell', () => {
   beforeAll(async () => {
     mkdirSync(folder())
     writeFileSync(join(folder(), 'local-file.txt'), '')
-    // As an install would put it on the PATH.
+    // As an installation puts it on the PATH.
     const program = join(user.home.folder, 'sandlot')
     writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${clientPath}' "$@"\n`)
     chmodSync(program, 0o755)
@@ -131,7 +131,7 @@ describe('in a shell', () => {
     expect(made.code).toBe(0)
   })
 
-  test('paths that would break a line, and hidden ones, are left out', async () => {
+  test('omits hidden paths and paths with line breaks', async () => {
     const { stdout } = await user.run(['__complete', '--', 'files', 'view', ''])
     expect(stdout).toBe('only/\nsub/\n:4\n')
     const hidden = await user.run(['__complete', '--', 'files', 'view', '.h'])
@@ -144,7 +144,7 @@ describe('in a shell', () => {
     expect(whose.stdout).toMatch(new RegExp(`^${user.id}:\t.*\n:2\n$`))
   })
 
-  test('logs, kill and attach complete the ids of commands, and exec those of no command', async () => {
+  test('logs, kill and attach complete ids of commands, exec does not', async () => {
     const [{ id, command }] = (await user.run(['ps', '--json'])).json().data
     const complete = async (...words: string[]) =>
       (await user.run(['__complete', '--', ...words, ''])).stdout.split('\n')[0]
@@ -158,7 +158,7 @@ describe('in a shell', () => {
       expect(await complete(...words)).toBe('only/')
   })
 
-  test('a service that is away, says nothing, or is no Sandlot gives no word and no error', async () => {
+  test('offers nothing and reports no error if the service is unreachable, silent or not Sandlot', async () => {
     await using silent = await startPeer(() => {})
     await using odd = await startPeer((_, response) => response.end('<html>'))
     for (const url of ['http://127.0.0.1:1', silent.url, odd.url]) {
@@ -173,10 +173,10 @@ describe('in a shell', () => {
     })
   })
 
-  /** What the line has become. `typed` has a TAB at its end. */
+  /** Types a text that ends with TAB and waits for the completed line. */
   async function press(screen: Screen, typed: string, becomes: string): Promise<void> {
     screen.type(typed)
-    // A letter more tells where the cursor was left.
+    // Another letter shows the position of the cursor.
     await screen.shows(`$ ${becomes.trimEnd()}`)
     screen.type('#')
     await screen.shows(`$ ${becomes}#`)

@@ -1,4 +1,4 @@
-/** What holds for all commands: that they cover the API, and that each explains itself. */
+/** All commands together cover the API, and the help of each has valid examples. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
@@ -11,16 +11,16 @@ import { routes } from '../../shared/contract/routes.ts'
 
 const clientFolder = join(import.meta.dirname, '..', '..', 'cli')
 
-/** Sources of the commands and what they are made of; the picker does not count. */
+/** Sources of the commands and their modules, without the picker. */
 const sources = readdirSync(clientFolder, { recursive: true, encoding: 'utf8' })
   .filter((path) => path.endsWith('.ts') && !/^(ui|dist)\//.test(path))
   .map((path) => readFileSync(join(clientFolder, path), 'utf8'))
   .join('\n')
 
-test('everything that the API can do has a command', () => {
+test('every endpoint has a command', () => {
   const isCalled = (name: string) =>
     new RegExp(`(call|open|addressOf)\\(\\s*'${name}'|routes\\.${name}\\b`).test(sources)
-  // A page for browsers; and the bridge takes a stream up at the address at which it calls.
+  // getDocs is for browsers, and the MCP bridge resumes streams at the URL to which it posts.
   const others = ['getDocs', 'resumeMcp']
   expect(Object.keys(routes).filter((name) => !isCalled(name) && !others.includes(name))).toEqual([])
 })
@@ -39,7 +39,7 @@ async function everyCommand(): Promise<Command[]> {
 const nameOf = (command: Command): string =>
   command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`
 
-test("each command's help has examples of it, with options that it knows", async () => {
+test('the help of each command has examples with existing options', async () => {
   const commands = await everyCommand()
   expect(commands.length).toBeGreaterThan(30)
   for (const command of commands) {
@@ -58,7 +58,7 @@ test("each command's help has examples of it, with options that it knows", async
   }
 })
 
-test("the client's lines in the API's description are commands with options that they know", async () => {
+test('the API description shows only existing commands and options', async () => {
   const commands = await everyCommand()
   const lines = Object.values(endpoints).flatMap(({ example }: Endpoint) => example.client ?? [])
   expect(lines.length).toBeGreaterThan(30)
@@ -78,7 +78,7 @@ const knows = (command: Command, flag: string): boolean => {
   return flags.every((each) => command.options.some(({ short, long }) => short === each || long === each))
 }
 
-test('each command takes the global options', async () => {
+test('each command accepts the global options', async () => {
   for (const command of await everyCommand()) {
     const flags = command.options.map(({ long }) => long)
     for (const flag of ['--json', '--quiet', '--no-input', '--yes', '--debug', '--color', '--profile'])

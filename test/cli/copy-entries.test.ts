@@ -1,4 +1,4 @@
-/** `sandlot cp` and `files get|put` with every kind of entry, both ways. */
+/** `sandlot cp` and `files get|put` with every type of entry, in both directions. */
 import { execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import {
@@ -41,26 +41,26 @@ describeOnEveryImage('copies', ({ driver, env }) => {
   const notCopied = ({ stderr }: Ran) =>
     stderr.split('\n').flatMap((line) => /^sandlot: not copied: (.*)$/.exec(line)?.[1] ?? [])
 
-  test('modes, times, links and the bytes of names survive both ways', async () => {
+  test('keeps modes, times, links and the bytes of names in both directions', async () => {
     const source = makeTree(local('every'))
     const there = await cp(source, ':')
     expect(there).toMatchObject({ code: 9, stdout: ':/workspace/every\n' })
     expect(notCopied(there).sort()).toEqual(['pipe: is a pipe', 'sub/pipe: is a pipe'])
-    // A volume of Kubernetes passes its set-group-ID bit on to new folders.
+    // On Kubernetes, new folders inherit the set-group-ID bit of the volume.
     const modes = await sh('cd every && stat -c "%a %n" f??? g775 private ro | sed "s/^2//"')
     expect(modes).toBe('400 f400\n444 f444\n600 f600\n664 f664\n775 f775\n775 g775\n700 private\n555 ro\n')
     expect(await cp(':every', local('back'))).toMatchObject({ code: 0, stderr: '' })
     const [before, after] = [describeTree(source), describeTree(local('back'))]
     expect(Object.keys(after).sort()).toEqual(Object.keys(before).sort())
     for (const [name, entry] of Object.entries(before)) expect(after[name], name).toEqual(entry)
-    // Over itself, where folders are read-only.
+    // Over the first copy, whose folders are read-only.
     expect(await cp(`${source}/.`, ':every')).toMatchObject({ code: 9 })
     expect(await sh('stat -c "%a %n" every/ro every/f400')).toBe('555 every/ro\n400 every/f400\n')
     expect(await cp(':every/.', local('back'))).toMatchObject({ code: 0, stderr: '' })
     expect(describeTree(local('back'))).toEqual(after)
   })
 
-  test('the mode of a single file survives both ways', async () => {
+  test('keeps the mode of a single file in both directions', async () => {
     for (const mode of [0o755, 0o600, 0o444]) {
       const name = `mode-${mode.toString(8)}`
       writeFileSync(local(name), '#!/bin/sh\n')
@@ -80,7 +80,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     await sh('./mode-755')
   })
 
-  test('names entries that a sandbox may not read, and copies the rest', async () => {
+  test('names entries that the sandbox cannot read, and copies the rest', async () => {
     await sh(
       'mkdir -p odd/locked && echo a > odd/a && echo b > odd/b && chmod 000 odd/locked odd/b && mkfifo odd/pipe',
     )
@@ -89,13 +89,13 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     const named = notCopied(ran).join('\n')
     for (const name of ['locked', 'b', 'pipe']) expect(named).toMatch(new RegExp(`\\./${name}\\b`))
     expect(readFileSync(local('odd/a'), 'utf8')).toBe('a\n')
-    // A folder of nothing else is no success either.
+    // A folder with only such entries is not a success either.
     await sh('mkdir lone && mkfifo lone/pipe')
     expect(await cp(':lone', local('lone'))).toMatchObject({ code: 9 })
     expect(await cp(':lone/pipe', local('x'))).toMatchObject({ code: 2 })
   })
 
-  test('a folder never replaces a file, and a file never a folder', async () => {
+  test('never replaces a file by a folder, or a folder by a file', async () => {
     await sh('echo file > kind; mkdir other; mkdir -p deep/kind; echo deep > deep/file; mkdir deep/folder')
     mkdirSync(local('kind'))
     writeFileSync(local('other'), 'local')
@@ -144,7 +144,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
   })
 })
 
-/** Every kind of entry that can be made here. */
+/** Every type of entry that can be created here. */
 function makeTree(folder: string): string {
   mkdirSync(join(folder, 'sub', 'empty'), { recursive: true })
   const files = {

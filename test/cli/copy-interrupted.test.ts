@@ -1,4 +1,4 @@
-/** `sandlot cp` while it is interrupted, and with a sandbox that sends a hostile archive. */
+/** Interrupted copies, and copies from a sandbox that sends a hostile archive. */
 import type { ChildProcess } from 'node:child_process'
 import { execFileSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readdirSync, statSync, writeFileSync, writeSync } from 'node:fs'
@@ -17,7 +17,7 @@ describeOnBothDrivers('copies', (driver) => {
   beforeAll(async () => {
     world = await startWorld({ driver })
     user = await makeUsers(world).newUser()
-    // Where a test puts a tar that stops half-way, or sends something else.
+    // The folder for a fake tar that stops half-way or sends a hostile archive.
     const path = 'PATH=/workspace/.bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
     expect(await user.run(['session', 'create', '--env', path])).toMatchObject({ code: 0 })
   })
@@ -38,7 +38,7 @@ describeOnBothDrivers('copies', (driver) => {
   const putTar = (script: string) =>
     user.run(['files', 'create', '.bin/tar', '--mode', '755', '--content', `#!/bin/sh\n${script}\n`])
 
-  /** Interrupts the client once it is half-way. */
+  /** Interrupts the client half-way. */
   async function interrupt(args: string[], isHalfWay: () => Promise<unknown> | unknown): Promise<Ran> {
     const started = Promise.withResolvers<ChildProcess>()
     const ran = user.run(['cp', ...args], { onStart: started.resolve })
@@ -48,10 +48,10 @@ describeOnBothDrivers('copies', (driver) => {
     return await ran
   }
 
-  test('an interrupted copy into a session leaves every file old or new', async () => {
+  test('an interrupted copy into a session leaves each file either old or new', async () => {
     makeLarge(local('large'))
     await sh('mkdir large; echo old > large/file0')
-    // Without the rest of the archive it fails, and then waits.
+    // tar fails without the rest of the archive, and then waits.
     await putTar('head -c 700000 | /bin/tar "$@"; sleep 600')
     const ran = await interrupt([`${local('large')}/.`, ':large'], async () =>
       (await sh('ls -A large/.sandlot-*/root 2>/dev/null || true')).includes('file1'),
@@ -60,7 +60,7 @@ describeOnBothDrivers('copies', (driver) => {
     await eventually(async () => (await sh('ls -A large; cat large/file0')) === 'file0\nold\n', 15_000)
   })
 
-  test('an interrupted copy out of a session leaves every file old or new', async () => {
+  test('an interrupted copy out of a session leaves each file either old or new', async () => {
     await sh('mkdir source; for n in 0 1 2 3; do head -c 500000 /dev/zero > source/file$n; done')
     await putTar('/bin/tar "$@" | head -c 700000; sleep 600')
     mkdirSync(local('fetched'))
@@ -73,10 +73,10 @@ describeOnBothDrivers('copies', (driver) => {
     expect(sizes.sort()).toEqual([3, 3, 3, 500_000])
   })
 
-  test('an interrupted copy of one file leaves nothing behind', async () => {
+  test('an interrupted copy of one file leaves no temporary file', async () => {
     await sh('echo old > one')
     execFileSync('mkfifo', [local('endless')])
-    // Opened for both, so that no open waits for the other side.
+    // Opened for reading and writing, so that neither open blocks.
     const pipe = openSync(local('endless'), 'r+')
     writeSync(pipe, Buffer.alloc(60_000))
     const up = await interrupt([local('endless'), ':one'], async () =>

@@ -32,7 +32,7 @@ function resetTarget(): void {
 const describeTarget = () => `${readdirSync(target)}: ${readFileSync(join(target, 'a'))}`
 const [shell = '', ...args] = unpackCommand(target, '.sandlot-test', false)
 
-test('an archive that is truncated anywhere changes nothing', () => {
+test('an archive truncated at any position changes nothing', () => {
   const marker = archive.indexOf('modes')
   for (let at = 0; at < archive.length; at += 256) {
     resetTarget()
@@ -54,7 +54,7 @@ test.each([
   const child = spawn(shell, args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
   child.stdin.write(archive.subarray(0, archive.length / 2))
   await eventually(() => readdirSync(target).length === 2, 5_000)
-  // As a sandbox does: to the whole process group.
+  // To the whole process group, as in a sandbox.
   process.kill(-child.pid!, signal)
   expect(await once(child, 'exit')).toEqual([code, null])
   child.stdin.destroy()

@@ -37,7 +37,7 @@ function makeFolder(name: string): string {
   return local(name)
 }
 
-test('moves files, in place of the target or into it', async () => {
+test('copies files to the target path, or into it if it is a folder', async () => {
   writeFileSync(local('one'), 'one')
   const there = `${user.id}:cp/deep/one`
   expect(await cp(local('one'), there)).toMatchObject({
@@ -48,7 +48,7 @@ test('moves files, in place of the target or into it', async () => {
   expect((await cp(local('one'), ':cp/deep', '--json')).json()).toMatchObject({ bytes: 3 })
   expect(await cp(there, local('two'))).toMatchObject({ code: 0, stdout: `${local('two')}\n` })
   expect(readFileSync(local('two'), 'utf8')).toBe('one')
-  // As long as a name can be.
+  // The longest possible name.
   expect(await cp(there, local('n'.repeat(255)))).toMatchObject({ code: 0 })
   mkdirSync(local('into'))
   expect(await cp(there, local('into'))).toMatchObject({ code: 0, stdout: `${local('into/one')}\n` })
@@ -61,9 +61,9 @@ test('moves files, in place of the target or into it', async () => {
   await user.run(['session', 'rm', '--yes', 'box'])
 })
 
-test('moves folders with modes and links, as cp -r does', async () => {
+test('copies folders with modes and links, as cp -rp does', async () => {
   const source = makeFolder('tree')
-  // In place of what is not there, then into what is.
+  // First to a new path, then into the existing folder.
   for (const path of ['trees/new', 'trees/new/tree'])
     expect(await cp(source, ':trees/new')).toMatchObject({
       code: 0,
@@ -94,14 +94,14 @@ test('moves folders with modes and links, as cp -r does', async () => {
   const listing = await cp(':trees/new/sub', '-')
   expect(listing.bytes.subarray(0, 2).toString()).toBe('./')
 
-  // What copies folders is a command too, and is not taken for one of the user's.
+  // Copying a folder also runs a command, which `ps` marks.
   const ps = openTerminal([process.execPath, clientPath, 'ps'], user.home.environment())
   await ps.ended
   expect(ps.screen().match(/ \(sandlot cp\) /g)).toHaveLength(7)
   expect(ps.screen()).toContain('  cd trees/new;')
 })
 
-test('writes into pipes and devices of this machine, and follows links', async () => {
+test('writes into local pipes and devices, and follows links', async () => {
   await user.run(['files', 'create', 'small', '--content', 'small'])
   symlinkSync('linked', local('to-file'))
   symlinkSync('made/later', local('to-nothing'))
@@ -123,7 +123,7 @@ test('writes into pipes and devices of this machine, and follows links', async (
     expect(lstatSync(local(name)).isSymbolicLink(), name).toBe(true)
   for (const name of ['linked', 'made/later']) expect(readFileSync(local(name), 'utf8')).toBe('small')
   expect(statSync('/dev/null').isCharacterDevice()).toBe(true)
-  // A file that a shell has opened gets the bytes, not another file of its name.
+  // A file opened by a shell is written into, because replacing its path would not reach it.
   const descriptor = openSync(local('opened'), 'w')
   const { environment } = user.home
   const child = spawn(process.execPath, [clientPath, 'cp', '-q', ':small', '/dev/fd/3'], {
@@ -135,7 +135,7 @@ test('writes into pipes and devices of this machine, and follows links', async (
   expect(readFileSync(local('opened'), 'utf8')).toBe('small')
 })
 
-test('sends what a pipe gives', async () => {
+test('sends the content of a pipe', async () => {
   execFileSync('mkfifo', [local('source')])
   const sending = user.run(['files', 'put', local('source'), 'from-pipe'])
   await writeFile(local('source'), 'piped')
@@ -146,30 +146,30 @@ test('sends what a pipe gives', async () => {
 test.each([
   ['read', (pipe: string) => ['cp', ':waiting', pipe]],
   ['written', (pipe: string) => ['cp', pipe, ':waiting/new']],
-])('Ctrl-C ends the wait for a pipe that is not %s', async (name, argsOf) => {
+])('Ctrl-C stops waiting for a pipe that is not %s', async (name, argsOf) => {
   const pipe = local(`never-${name}`)
   execFileSync('mkfifo', [pipe])
   await user.run(['files', 'create', 'waiting', '--overwrite', '--content', 'x'])
   const ran = user.run([...argsOf(pipe), '--debug'], {
-    // Once the service has answered its first request.
+    // After the first request was answered.
     onStart: (child) => child.stderr!.once('data', () => child.kill('SIGINT')),
   })
   expect(await ran).toMatchObject({ code: 130 })
 })
 
-test('refuses arguments that Node has changed', async () => {
+test('rejects arguments that are not UTF-8, which Node alters', async () => {
   const run = (words: string) =>
     runProcess('bash', ['-c', `"$0" "$@" ${words}`, process.execPath, clientPath], user.home.environment())
   expect(await run("exec -- printf %s $'a\\xff'")).toMatchObject({
     code: 125,
     stdout: '',
-    stderr: expect.stringContaining('is not UTF-8'),
+    stderr: expect.stringContaining('is not valid UTF-8'),
   })
   for (const words of ["files view $'caf\\xe9'", "cp $'caf\\xe9' :"])
     expect(await run(words), words).toMatchObject({ code: 2, stdout: '' })
 })
 
-test('keeps what looks like a secret, and says what it left out', async () => {
+test('does not redact secrets in copies, and reports skipped entries', async () => {
   await user.run(['secrets', 'create', 'TOKEN'], { input: 'hunter2-hunter2' })
   await user.run(['exec', '-c', 'mkdir -p odd; echo hunter2-hunter2 > odd/it; ln -s /etc/passwd odd/out'])
   expect(await cp(':odd', local('odd'))).toMatchObject({
@@ -181,29 +181,29 @@ test('keeps what looks like a secret, and says what it left out', async () => {
   await user.run(['secrets', 'rm', '--yes', 'TOKEN'])
 })
 
-test('says what it cannot do', async () => {
+test('reports the cause of each failure', async () => {
   const folder = makeFolder('refused')
   await user.run(['files', 'create', 'a-file', '--content', 'x'])
-  const says = async (args: string[], code: number, words: string) =>
+  const fails = async (args: string[], code: number, words: string) =>
     expect(await cp(...args)).toMatchObject({ code, stderr: expect.stringContaining(words) })
-  await says([folder, ':a-file'], 1, 'a-file is a file')
-  await says([':nothing', local('x')], 3, 'no file at this path')
-  await says([local('nothing'), ':x'], 1, 'cannot be read')
-  await says([folder, local('x')], 2, 'Write SESSION:PATH')
-  await says([':a', ':b'], 2, 'on this machine')
-  await says(['a:b.txt', ':'], 2, 'write ./a:b.txt')
-  await says([':x', 'a:b.txt'], 2, 'write ./a:b.txt')
+  await fails([folder, ':a-file'], 1, 'a-file is a file')
+  await fails([':nothing', local('x')], 3, 'No file exists at this path')
+  await fails([local('nothing'), ':x'], 1, 'cannot be read')
+  await fails([folder, local('x')], 2, 'Write SESSION:PATH')
+  await fails([':a', ':b'], 2, 'must be local')
+  await fails(['a:b.txt', ':'], 2, 'write ./a:b.txt')
+  await fails([':x', 'a:b.txt'], 2, 'write ./a:b.txt')
   writeFileSync(local('no-session:b.txt'), '')
   expect(await user.run(['cp', 'no-session:b.txt', 'x'], { cwd: world.folder })).toMatchObject({
     code: 3,
     stderr: expect.stringContaining('write ./no-session:b.txt'),
   })
-  await says([`${user.id}x:a`, local('x')], 3, `${user.id}x`)
+  await fails([`${user.id}x:a`, local('x')], 3, `${user.id}x`)
   await user.run(['exec', '-c', 'mkdir a-folder'])
-  await says([':a-folder', join(folder, 'big')], 1, 'is a file')
-  await says([folder, ':/proc/none'], 1, 'The folder was not copied: mkdir:')
+  await fails([':a-folder', join(folder, 'big')], 1, 'is a file')
+  await fails([folder, ':/proc/none'], 1, 'The folder was not copied: mkdir:')
   await user.run(['allowlist', 'set', 'ls'])
-  await says([folder, ':x'], 1, 'Files can be copied one by one')
-  await says([join(folder, 'sub', 'run'), ':x'], 0, '')
+  await fails([folder, ':x'], 1, 'Files can be copied one by one')
+  await fails([join(folder, 'sub', 'run'), ':x'], 0, '')
   await user.run(['allowlist', 'clear', '--yes'])
 })

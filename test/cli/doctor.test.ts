@@ -1,4 +1,4 @@
-/** `sandlot doctor`, by the built client, where all is well and where it is not. */
+/** `sandlot doctor` of the built client, with and without failing checks. */
 import { chmodSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ const namesOf = (checks: Check[]) => checks.map(({ name, ok }) => (ok ? name : `
 const activeOf = async (user: User) =>
   (await user.run(['session', 'ls', '--json'])).json().data as { name: string }[]
 
-/** The service behind another server, which may change what it answers. */
+/** A proxy in front of the service that may change response headers. */
 function passOn(change: (headers: { date: string }) => void, tls?: { key: string; cert: string }) {
   const pass = async ({ url, method, headers }: IncomingMessage, response: ServerResponse) => {
     const { authorization = '' } = headers
@@ -42,7 +42,7 @@ function passOn(change: (headers: { date: string }) => void, tls?: { key: string
   return startPeer((request, response) => void pass(request, response), tls)
 }
 
-test('all is well, step by step and with times, and no session is left', async () => {
+test('reports each passed check with its duration, and leaves no session', async () => {
   using user = await newUser()
   const { stdout, stderr, code } = await user.run(['doctor'])
   expect(stderr).toBe('')
@@ -61,12 +61,12 @@ test('all is well, step by step and with times, and no session is left', async (
   expect(stdout).toContain(user.email)
   expect(stdout).not.toContain('sandlot_live_')
   expect(await activeOf(user)).toEqual([])
-  // Like every command of the client's, this one may be asked for again.
+  // An idempotency key makes the command safe to repeat.
   const [exec] = await world.db.query('select idempotency_key from exec')
   expect(exec).toEqual({ idempotency_key: expect.stringMatching(/./) })
 })
 
-test('--json is one object; --no-create makes nothing', async () => {
+test('--json prints one object; --no-create creates no session', async () => {
   using user = await newUser()
   const { json, code } = await user.run(['doctor', '--json', '--no-create'])
   expect(code).toBe(0)
@@ -82,7 +82,7 @@ test('--json is one object; --no-create makes nothing', async () => {
   expect(all.json().data).toEqual([])
 })
 
-test('a settings file that others may read fails, and the rest is checked all the same', async () => {
+test('a settings file readable by others fails, and the other checks still run', async () => {
   using user = await newUser()
   chmodSync(user.home.configFile, 0o644)
   const { json, code } = await user.run(['doctor', '--json', '--no-create'])
@@ -93,14 +93,14 @@ test('a settings file that others may read fails, and the rest is checked all th
   expect(checks.at(-1)).toMatchObject({ name: 'clock', ok: true })
 })
 
-test('a settings file that is broken fails once, and is no hindrance where nothing of it is needed', async () => {
+test('a malformed settings file fails once, and other checks run if they need nothing from it', async () => {
   using home = new Home()
   home.writeConfig('base_url = "https://a.example')
   const checksOf = async (env: Record<string, string>) => {
     const { json, code } = await home.run(['doctor', '--json'], { env })
     return { code, names: namesOf(json().checks), next: json().checks[0].next }
   }
-  const next = expect.stringMatching(/TOML.* Fix the file, or move it away\.$/)
+  const next = expect.stringMatching(/TOML.* Fix or remove the file\.$/)
   expect(await checksOf({})).toEqual({ code: 2, names: ['settings FAILED'], next })
   expect(await checksOf({ SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' })).toEqual({
     code: 2,
@@ -109,20 +109,20 @@ test('a settings file that is broken fails once, and is no hindrance where nothi
   })
 })
 
-test('a settings file that is not there is no failure, and doctor says so', async () => {
+test('a missing settings file is reported but is not a failure', async () => {
   using home = new Home()
   const env = { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' }
   const { checks } = (await home.run(['doctor', '--json'], { env })).json()
-  expect(checks[0]).toMatchObject({ name: 'settings', ok: true, detail: `there is no ${home.configFile}` })
+  expect(checks[0]).toMatchObject({ name: 'settings', ok: true, detail: `${home.configFile} does not exist` })
 })
 
 test.each([
   ['no address', { SANDLOT_URL: '' }, 'address', 2],
   ['an address that sends the key in cleartext', { SANDLOT_URL: 'http://example.com' }, 'address', 2],
-  ['a host that nobody knows', { SANDLOT_URL: 'https://no-such-host.invalid' }, 'name', 8],
-  ['a port that nobody listens at', { SANDLOT_URL: 'http://127.0.0.1:1' }, 'connection', 8],
-  ['a key of nobody', { SANDLOT_API_KEY: `sandlot_live_${'x'.repeat(49)}` }, 'account', 4],
-])('%s is found, with what to do and its exit code', async (_, env, name, exitCode) => {
+  ['an unknown host', { SANDLOT_URL: 'https://no-such-host.invalid' }, 'name', 8],
+  ['a closed port', { SANDLOT_URL: 'http://127.0.0.1:1' }, 'connection', 8],
+  ['an unknown key', { SANDLOT_API_KEY: `sandlot_live_${'x'.repeat(49)}` }, 'account', 4],
+])('reports %s with a remedy and its exit code', async (_, env, name, exitCode) => {
   using user = await newUser()
   const before = { SANDLOT_URL: world.url(), SANDLOT_API_KEY: 'sandlot_live_x' }
   if (name === 'address') writeFileSync(user.home.configFile, 'api_key = "sandlot_live_x"\n')
@@ -137,7 +137,7 @@ test.each([
   expect(stdout).toContain(failed[0]!.next!.split('\n')[0])
 })
 
-test('a server that is no Sandlot is told from one', async () => {
+test('detects a server that is not Sandlot', async () => {
   using user = await newUser()
   await using peer = await startPeer((_, response) => response.end('<html>'))
   const { json, code } = await user.run(['doctor', '--json'], { env: user.home.through(peer.url) })
@@ -145,7 +145,7 @@ test('a server that is no Sandlot is told from one', async () => {
   expect(code).toBe(8)
 })
 
-test('a clock that is wrong is told from one that is right', async () => {
+test('detects a wrong clock', async () => {
   using user = await newUser()
   await using peer = await passOn((headers) => {
     headers.date = new Date(Date.now() - 600_000).toUTCString()
@@ -155,7 +155,7 @@ test('a clock that is wrong is told from one that is right', async () => {
   expect(code).toBe(1)
 })
 
-test('a certificate that is not trusted fails; one that is is described', async () => {
+test('fails for an untrusted certificate and describes a trusted one', async () => {
   using user = await newUser()
   const certificate = makeCertificate()
   await using peer = await passOn(() => {}, certificate)
@@ -167,11 +167,11 @@ test('a certificate that is not trusted fails; one that is is described', async 
   const file = join(user.home.folder, 'authority.pem')
   writeFileSync(file, certificate.cert)
   const trusted = await user.run(args, { env: { ...env, NODE_EXTRA_CA_CERTS: file } })
-  expect(trusted.stdout).toMatch(/ok {4}certificate {2}TLSv1.3, from sandlot test, valid to /)
+  expect(trusted.stdout).toMatch(/ok {4}certificate {2}TLSv1.3, from sandlot test, valid until /)
   expect(trusted).toMatchObject({ stdout: expect.not.stringContaining('FAIL'), code: 0 })
 })
 
-test('a full quota is what fails, with its exit code', async () => {
+test('reports an exhausted quota with its exit code', async () => {
   using user = await newUser()
   await user.run(['session', 'create', '--async'])
   await user.run(['session', 'create', '--async'])
@@ -182,7 +182,7 @@ test('a full quota is what fails, with its exit code', async () => {
   expect(await activeOf(user)).toHaveLength(2)
 })
 
-test('interrupted in the middle, it destroys its session before it ends', async () => {
+test('destroys its session when interrupted', async () => {
   using user = await newUser()
   await using line = await openLineWithoutExec(world.url())
   const doctor = user.run(['doctor'], {
@@ -196,11 +196,11 @@ test('interrupted in the middle, it destroys its session before it ends', async 
   expect(all.json().data).toMatchObject([{ name: 'sandlot-doctor', destroy_reason: 'requested' }])
 })
 
-/** A line on which a command never gets through. */
+/** A relay that drops the request for a command. */
 async function openLineWithoutExec(to: string) {
   const { promise: asked, resolve } = Promise.withResolvers<void>()
   const { hostname, port } = new URL(to)
-  const sift = () => {
+  const filter = () => {
     let isExec = false
     return (bytes: Buffer) => {
       isExec ||= /^POST \S+\/exec /.test(bytes.toString('latin1'))
@@ -209,6 +209,6 @@ async function openLineWithoutExec(to: string) {
     }
   }
   const from = { host: hostname, port: Number(port) }
-  const relay = await openRelay(from, { host: '127.0.0.1', port: 0 }, { sift })
+  const relay = await openRelay(from, { host: '127.0.0.1', port: 0 }, { filter })
   return { url: `http://127.0.0.1:${relay.port}`, asked, [Symbol.asyncDispose]: relay.close }
 }

@@ -1,4 +1,4 @@
-/** `sandlot exec` between pipes that carry far more than it may hold. */
+/** Memory use of `sandlot exec` for input and output larger than its buffers. */
 import { expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
@@ -7,13 +7,13 @@ import { makeUsers, shareSession } from './users.ts'
 
 const user = shareSession(makeUsers(shareWorld()))
 
-test('100 MiB of any bytes go in and come out whole, and the client does not grow', async () => {
-  // Little room for garbage, so that growth is what the client holds.
+test('passes 100 MiB of binary data through unchanged in constant memory', async () => {
+  // A small young generation, so that growth means retained data rather than garbage.
   const args = ['--max-semi-space-size=4', clientPath, 'exec', '--', 'cat']
   const { sent, received, peaks, code } = await pipeThrough(args, user.home.environment(), 100)
   expect(received).toEqual(sent)
   expect(code).toBe(0)
-  // One that held what it passes on would grow by 90 MiB and more.
+  // A client that retained the data would grow by more than 90 MiB.
   expect(peaks.afterTenth).toBeGreaterThan(0)
   expect(peaks.atEnd - peaks.afterTenth).toBeLessThan(64 * 1024 * 1024)
 })

@@ -1,11 +1,11 @@
-/** `sandlot exec` as it is typed: output and stdin as they come, interrupts, lost connections. */
+/** `sandlot exec`: streaming output and stdin, signals, lost connections. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { describeExit, noteExitStatus } from '../../cli/exec/exit-status.ts'
 import { describeStatus } from '../../cli/ui/describe.ts'
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { callAs } from '../support/account.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath, runProcess } from './client.ts'
 import { openLine } from './line.ts'
@@ -18,14 +18,14 @@ const user = shareSession(makeUsers(world))
 
 const exec = (args: string[], options: Parameters<typeof user.run>[1] = {}) =>
   user.run(['exec', ...args], options)
-/** The session without the client. */
+/** The session, accessed without the client. */
 const box = () => {
   const key = user.home.through(world.url()).SANDLOT_API_KEY!
   return inside({ call: (name, options) => callAs(world, { key }, name, options) }, { id: user.id })
 }
 const isRunning = async (pattern: string) => (await box().countOf(pattern)) > 0
 
-test('shows output while the command runs, and sends input that comes late', async () => {
+test('shows output while the command runs, and sends input that arrives later', async () => {
   let shown = ''
   const { code, stdout } = await exec(['-c', 'echo ready; read line; echo "got $line"; cat | wc -c'], {
     openInput: true,
@@ -40,24 +40,24 @@ test('shows output while the command runs, and sends input that comes late', asy
   expect(stdout).toBe('ready\ngot a word\n5\n')
 })
 
-test('20 MiB of any bytes go in and come out whole', async () => {
+test('passes 20 MiB of binary data through unchanged', async () => {
   const args = [clientPath, 'exec', '--', 'cat']
   const { sent, received, code } = await pipeThrough(args, user.home.environment(), 20)
   expect(received).toEqual(sent)
   expect(code).toBe(0)
 })
 
-test('a command that reads no input ends all the same', async () => {
+test('a command that reads no input still exits', async () => {
   expect(await exec(['-c', 'echo done'], { input: randomBytes(9_000_000) })).toMatchObject({
     code: 0,
     stdout: 'done\n',
     stderr: '',
   })
-  // A pipe that nobody closes.
+  // A pipe that is never closed.
   expect(await exec(['-c', 'exit 3'], { openInput: true })).toMatchObject({ code: 3, stderr: '' })
 })
 
-test('a command that could not enter /workspace runs in /, and stderr says so', async () => {
+test('runs a command in / if it cannot enter /workspace, and notes this on stderr', async () => {
   await box().exec({ command: 'chmod 000 /workspace', cwd: '/' })
   const seen = await exec(['pwd'])
   await box().exec({ command: 'chmod 755 /workspace', cwd: '/' })
@@ -67,7 +67,7 @@ test('a command that could not enter /workspace runs in /, and stderr says so', 
   })
 })
 
-/** A shell script in which `client` runs the client. */
+/** Runs a shell script in which `client` is the client. */
 const inShell = (script: string) =>
   runProcess(
     '/bin/sh',
@@ -75,31 +75,31 @@ const inShell = (script: string) =>
     user.home.environment({ NODE: process.execPath, CLIENT: clientPath }),
   )
 
-test('input of the shell around the client is sent with a warning, and -n leaves it to the shell', async () => {
+test('warns when it sends stdin of the surrounding shell, and -n leaves stdin to the shell', async () => {
   const loop = (options: string) =>
     inShell(`printf 'a\\nb\\nc\\n' | while read x; do client exec ${options} -- echo "$x"; done`)
   expect(await loop('')).toMatchObject({
     ...{ code: 0, stdout: 'a\n' },
     stderr:
-      'sandlot: the command was sent stdin of the shell that runs this client (4 bytes). Use -n to leave it to the ' +
-      'shell, as in a `while read` loop, or -i to send it without this note.\n',
+      'sandlot: the command was sent stdin of the shell that runs this client (4 bytes). Use -n to leave stdin to ' +
+      'the shell, as in a `while read` loop, or -i to send it without this note.\n',
   })
   expect(await loop('-n')).toMatchObject({ code: 0, stdout: 'a\nb\nc\n', stderr: '' })
   expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })
 })
 
-test('input that is only for the command is sent without a warning', async () => {
+test('sends stdin meant only for the command without a warning', async () => {
   const piped = await inShell(`printf 'b\\na\\n' | "$NODE" "$CLIENT" exec -- sort; true`)
   expect(piped).toMatchObject({ code: 0, stdout: 'a\nb\n', stderr: '' })
 })
 
-test('--json gives the result of a command that was fed', async () => {
+test('--json prints the result of a command with stdin', async () => {
   const { json, code } = await exec(['--json', 'wc', '-c'], { input: randomBytes(300_000) })
   expect(code).toBe(0)
   expect(json()).toMatchObject({ status: 'exited', stdout: '300000\n', stdout_bytes: 7 })
 })
 
-test('Ctrl-C is the command’s, and its exit code comes back', async () => {
+test('Ctrl-C is forwarded to the command, whose exit code is returned', async () => {
   const { code, stdout } = await exec(
     ['-c', 'trap "echo caught; exit 7" INT; echo up; while :; do sleep 0.1; done'],
     {
@@ -110,7 +110,7 @@ test('Ctrl-C is the command’s, and its exit code comes back', async () => {
   expect(code).toBe(7)
 })
 
-test('a second Ctrl-C leaves, and ends the command', async () => {
+test('a second Ctrl-C exits the client and kills the command', async () => {
   const { code } = await exec(['-c', 'trap "echo again" INT; echo up; while :; do sleep 0.77; done'], {
     onStart: (child) =>
       child.stdout!.on('data', (chunk) => {
@@ -124,7 +124,7 @@ test('a second Ctrl-C leaves, and ends the command', async () => {
 test.each([
   ['trap "echo bye; exit 9" TERM', 'up\nbye\n', 9, 'exited 9'],
   ['', 'up\n', 143, 'signaled SIGTERM'],
-])('SIGTERM goes to the command, with %j, and its end is told', async (trap, stdout, code, end) => {
+])('forwards SIGTERM to a command with %j and reports its exit status', async (trap, stdout, code, end) => {
   const ran = await exec(['-c', `${trap}\necho up; sleep 300 & wait`], {
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGTERM')),
   })
@@ -132,7 +132,7 @@ test.each([
   expect(ran.stderr).toBe(`sandlot: SIGTERM was passed on, and the command has ended: ${end}.\n`)
 })
 
-test('a second SIGTERM leaves a command that does not end', async () => {
+test('a second SIGTERM exits the client if the command keeps running', async () => {
   const { code } = await exec(['-c', 'trap "echo again" TERM; echo up; while :; do sleep 0.78; done'], {
     onStart: (child) =>
       child.stdout!.on('data', (chunk) => {
@@ -142,7 +142,7 @@ test('a second SIGTERM leaves a command that does not end', async () => {
   expect(code).toBe(143)
 })
 
-test('a client that was killed takes its command along, after the grace that it asked for', async () => {
+test('kills the command of a killed client after the requested grace', async () => {
   const { signal } = await exec(['-n', '--grace', '100ms', '-c', 'echo up; sleep 775'], {
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
   })
@@ -151,11 +151,11 @@ test('a client that was killed takes its command along, after the grace that it 
   const { data } = (await user.run(['ps', '--json'])).json()
   const { id } = data.find(({ command }: { command: string }) => command.includes('up; sleep 775'))
   expect((await user.run(['logs', '-f', id])).stderr).toContain(
-    'killed: its client left. It was away for longer than the grace of the command (--grace).',
+    'killed: its client disconnected. It was disconnected for longer than the grace of the command (--grace).',
   )
 })
 
-test('so does one that was killed while it sent stdin', async () => {
+test('kills the command of a client killed while it was sending stdin', async () => {
   const { signal } = await exec(['--grace', '100ms', '-c', 'echo up; sleep 774'], {
     openInput: true,
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
@@ -168,7 +168,7 @@ test.each([
   [['cat'], { grace_ms: 10_000 }],
   [['--grace', '1m', 'cat'], { grace_ms: 60_000 }],
   [['--background', '--grace', '1m', 'cat'], {}],
-])('%j, fed from a pipe, asks for a command with %j', async (args, grace) => {
+])('%j with stdin from a pipe requests a command with %j', async (args, grace) => {
   const problem = { code: 'not_found', detail: 'None.', request_id: 'req_1', status: 404 }
   await using peer = await startPeer((_, response) => response.writeHead(404).end(JSON.stringify(problem)))
   await exec(args, { openInput: true, env: { ...user.home.through(peer.url), SANDLOT_SESSION: user.id } })
@@ -176,8 +176,8 @@ test.each([
   expect(JSON.parse(asked.body)).toEqual({ command: ['cat'], background: true, ...grace })
 })
 
-// At once: each mostly waits, for its own command.
-test.concurrent('a reader that closes our output ends the command, as a pipe would', async () => {
+// Concurrently, because each mostly waits for its command.
+test.concurrent('kills the command when the reader closes stdout, as in a pipeline', async () => {
   const { code, stderr } = await exec(['-c', 'while :; do echo y887; done'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
   })
@@ -186,12 +186,12 @@ test.concurrent('a reader that closes our output ends the command, as a pipe wou
   await world.eventually(async () => !(await isRunning('y88[7]')), 5_000)
 })
 
-test.concurrent('a connection that breaks again and again costs no byte of output or input', async () => {
+test.concurrent('loses no byte of input or output when the connection breaks repeatedly', async () => {
   await using line = await openLine(world.url())
   const bytes = randomBytes(8_000_000)
   let cuts = 0
   let shown = 0
-  // Each time that some of it came through, so that it does go on.
+  // Cuts only after progress, so that the transfer completes.
   const cutAfterEachMegabyte = (chunk: Buffer) => {
     if (Math.floor((shown + chunk.length) / 1e6) > Math.floor(shown / 1e6)) cuts += line.cut()
     shown += chunk.length
@@ -206,7 +206,7 @@ test.concurrent('a connection that breaks again and again costs no byte of outpu
   expect(ran.bytes.equals(bytes)).toBe(true)
 })
 
-test('a session that is destroyed under a command says why it was killed', async () => {
+test('reports that a command was killed because its session was destroyed', async () => {
   const other = (await user.run(['session', 'create'])).stdout.trim()
   const { code, stderr } = await exec(['-s', other, '-c', 'echo up; sleep 60'], {
     onStart: (child) => child.stdout!.once('data', () => void user.run(['session', 'rm', '--yes', other])),
@@ -218,41 +218,41 @@ test('a session that is destroyed under a command says why it was killed', async
 })
 
 test.each([
-  ['expired', 'its time was up'],
-  ['pod_failed', 'its machine failed'],
-])('a command that ends because its session has ended with %s says so', (reason, why) => {
+  ['expired', 'its TTL has expired'],
+  ['pod_failed', 'its pod failed'],
+])('reports a command killed because its session ended with %s', (reason, why) => {
   const said: string[] = []
-  const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecEnd
+  const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecOutcome
   noteExitStatus(end, (text) => said.push(text))
   expect(said).toEqual([`sandlot: the session has ended (${why}), and the command with it.`])
   expect(describeExit(end)).toBe(`killed with its session (${why})`)
-  expect(describeStatus(end).words).toBe(`killed with its session: ${why}`)
+  expect(describeStatus(end).text).toBe(`killed with its session: ${why}`)
 })
 
-test('a session in place of a command is pointed out, and the exit code stays 127', async () => {
-  const hint = `There is a session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
+test('suggests -s for a session given as the command, and keeps exit code 127', async () => {
+  const hint = `To run it in the session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
   const plain = await exec([user.id, 'uname', '-a'])
   expect(plain.code).toBe(127)
   expect(plain.stderr.endsWith(`\n${hint}`)).toBe(true)
-  expect((await exec(['no-such-command', 'uname', '-a'])).stderr).not.toContain('There is a session')
-  expect((await exec(['--json', user.id, 'uname', '-a'])).stderr).not.toContain('There is a session')
+  expect((await exec(['no-such-command', 'uname', '-a'])).stderr).not.toContain('To run it in')
+  expect((await exec(['--json', user.id, 'uname', '-a'])).stderr).not.toContain('To run it in')
 })
 
-test('--background prints an id at once, and the command goes on', async () => {
+test('--background prints an id immediately, and the command continues', async () => {
   const { code, stdout } = await exec(['-n', '--background', '-c', 'sleep 1; touch made-later'])
   expect(code).toBe(0)
   expect(stdout).toMatch(/^exec_\w{26}\n$/)
   await world.eventually(async () => (await box().sh('ls')).stdout.includes('made-later'), 10_000)
 })
 
-test('a secret is shown only with --reveal', async () => {
+test('shows a secret only with --reveal', async () => {
   await user.run(['secrets', 'create', 'WORD'], { input: 'p4ssw0rd!\n' })
   expect((await exec(['-n', '--', 'printenv', 'WORD'])).stdout).toBe('[secret WORD]\n')
   expect((await exec(['-n', '--reveal', '--', 'printenv', 'WORD'])).stdout).toBe('p4ssw0rd!\n')
   await user.run(['secrets', 'rm', '--yes', 'WORD'])
 })
 
-test('-t without a terminal says what to do instead', async () => {
+test('-t without a terminal suggests an alternative', async () => {
   const { code, stderr } = await exec(['-it', 'sh'])
   expect(code).toBe(125)
   expect(stderr).toContain('terminal')

@@ -1,4 +1,4 @@
-/** `sandlot exec -it`: a terminal in a sandbox, over connections that break, given back on every way out. */
+/** `sandlot exec -it`: a terminal in a sandbox across broken connections, restored on every exit. */
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -14,7 +14,7 @@ import { makeUsers, shareSession } from './users.ts'
 const world = shareWorld()
 const user = shareSession(makeUsers(world))
 
-/** A terminal of 33 rows and 99 columns, in which the client runs, then `stty` tells what it left. */
+/** Runs the client on a terminal of 33 rows and 99 columns, then `stty` to show its modes. */
 const openClient = (words: string[], url = world.url(), TERM = 'xterm', name = 'exec'): Terminal => {
   const client = [process.execPath, clientPath, name, '-s', user.id, ...words]
   return openTerminal(
@@ -25,82 +25,82 @@ const openClient = (words: string[], url = world.url(), TERM = 'xterm', name = '
 
 const attachClient = (words: string[]) => openClient(words, world.url(), 'xterm', 'attach')
 
-/** A variable that was set over an earlier connection is there. */
+/** Checks a variable that was set through an earlier connection. */
 async function hasKept(terminal: Terminal, variable: string) {
   terminal.type(`echo is-$${variable}\r`)
   await terminal.shows('is-kept')
 }
 
-/** Leaves the shell, and the client with it, by this code. */
-async function exits(terminal: Terminal, code: number) {
+/** Exits the shell, and thereby the client, with this code. */
+async function exitShell(terminal: Terminal, code: number) {
   terminal.type(`exit ${code}\r`)
-  await leaves(terminal, code)
+  await expectExit(terminal, code)
 }
 
-/** The client has ended with this code, and left the terminal as it was. */
-async function leaves(terminal: Terminal, code: number) {
+/** Waits until the client has exited with this code, and checks that it restored the terminal. */
+async function expectExit(terminal: Terminal, code: number) {
   await terminal.shows(`code ${code}\r\n`)
   await terminal.shows('isig icanon')
   expect(terminal.screen()).toMatch(/ echo /)
   await terminal.ended
 }
 
-test('-t without a terminal says what to do instead', async () => {
+test('-t without a terminal suggests an alternative', async () => {
   const { code, stderr } = await user.run(['exec', '-it', 'sh'])
   expect(code).toBe(125)
   expect(stderr).toContain('terminal')
 })
 
-test('-t with --background is refused, and nothing is started', async () => {
+test('rejects -t with --background and starts nothing', async () => {
   const terminal = openClient(['-it', '--background', '--', 'sleep', '60'])
-  await leaves(terminal, 125)
-  expect(terminal.screen()).toContain('-t keeps this terminal')
+  await expectExit(terminal, 125)
+  expect(terminal.screen()).toContain('-t and --background are mutually exclusive')
   expect((await user.run(['ps', '--quiet'])).stdout).toBe('')
 })
 
-test('a shell that ends with its session says so on a line of its own', async () => {
+test('reports on a new line that the session of a shell has ended', async () => {
   const other = (await user.run(['session', 'create'])).stdout.trim()
   const shell = openClient(['-s', other, '-it', '--', 'sh'])
   await shell.shows('$ ')
   await user.run(['session', 'rm', other])
   await shell.shows('\r\nsandlot: the session has ended (it was destroyed on request)')
-  await leaves(shell, 125)
+  await expectExit(shell, 125)
 })
 
-// At once: each has a terminal of its own, and mostly waits.
-test.concurrent('a shell without -it runs and ends, and the way to a terminal is said', async () => {
+// Concurrently, because each mostly waits for its terminal.
+test.concurrent('a shell without -it exits, and the client suggests -it', async () => {
   const shell = openClient(['sh'])
-  await shell.shows('`sandlot exec -it -- sh` gives it this terminal')
-  await leaves(shell, 0)
+  await shell.shows('`sandlot exec -it -- sh` runs it in this terminal')
+  await expectExit(shell, 0)
   const script = openClient(['sh', '-c', 'echo is-$((1+1))'])
   await script.shows('is-2')
-  await leaves(script, 0)
+  await expectExit(script, 0)
   expect(script.screen()).not.toContain('-it')
 })
 
-test.concurrent('-it gives the command this terminal: keys, size, exit code; and gives it back as it was', async () => {
+test.concurrent('-it connects keys, size and exit code to the command, and restores the terminal', async () => {
   const shell = openClient(['-it', '--', 'sh'])
   await shell.shows('$ ')
   shell.type('echo $((6*7)); stty size\r')
   await shell.shows('42')
   await shell.shows('33 99')
-  // Ctrl-C is a key like any other.
+  // Ctrl-C is passed on like other keys.
   await shell.shows('$ ')
   shell.type("sh -c 'echo sleeps-$((1+1)); exec sleep 60'\r")
-  // From here on the terminal's foreground is its own: no Ctrl-C can come too early.
+  // The command is now in the foreground of its terminal, so Ctrl-C is not too early.
   await shell.shows('sleeps-2')
   shell.type('\x03')
   await shell.shows('$ ')
-  await exits(shell, 5)
+  await exitShell(shell, 5)
 })
 
-test.concurrent('a command that ends before it could be attached to still shows all it printed', async () => {
+test.concurrent('shows the whole output of a command that exits before the client attaches', async () => {
   const quick = openClient(['-it', '--', 'sh', '-c', 'echo quick as can be; exit 3'])
   await quick.shows('quick as can be')
-  await leaves(quick, 3)
+  await expectExit(quick, 3)
 })
 
-test.concurrent('a connection that breaks is made again, and what was shown is not shown twice', async () => {
+test.concurrent('reconnects without showing output twice', async () => {
   await using line = await openLine(world.url())
   const shell = openClient(['-it', '--', 'sh'], line.url)
   await shell.shows('$ ')
@@ -108,14 +108,14 @@ test.concurrent('a connection that breaks is made again, and what was shown is n
   await shell.shows('shown-1-time')
   await shell.shows('$ ')
   line.cut()
-  await shell.shows('The connection broke.')
-  await shell.shows('attached again')
+  await shell.shows('The connection was lost.')
+  await shell.shows('reconnected')
   await hasKept(shell, 'X')
-  await exits(shell, 6)
+  await exitShell(shell, 6)
   expect(shell.screen().match(/shown-1-time/g)).toHaveLength(1)
 })
 
-test.concurrent('attached again, a program on a screen of its own draws it anew, without the words of the client', async () => {
+test.concurrent('a full-screen program redraws its screen without the notes of the client after reconnecting', async () => {
   await using line = await openLine(world.url())
   const draw = "printf '\\033[2J\\033[H'; stty size; echo the whole screen"
   const script = `printf '\\033[?1049h\\033[?25lupside down'; trap "${draw}" WINCH; while :; do sleep 0.1; done`
@@ -126,11 +126,11 @@ test.concurrent('attached again, a program on a screen of its own draws it anew,
   await screen.shows('upside down')
   expect(screen.isAlternate()).toBe(true)
   line.hold()
-  await screen.shows('The connection broke.')
-  // While the terminal is the user's, it is as the user had it.
+  await screen.shows('The connection was lost.')
+  // The user's screen and cursor are restored during the outage.
   expect(screen.isAlternate()).toBe(false)
-  expect(screen.raw().split('The connection broke')[0]).toContain('\u001b[?25h')
-  line.mend()
+  expect(screen.raw().split('The connection was lost')[0]).toContain('\u001b[?25h')
+  line.repair()
   await screen.shows(/^24 80\nthe whole screen$/m)
   expect(screen.isAlternate()).toBe(true)
   expect(screen.text()).not.toContain('sandlot:')
@@ -139,22 +139,22 @@ test.concurrent('attached again, a program on a screen of its own draws it anew,
   expect(screen.isAlternate()).toBe(false)
 })
 
-test.concurrent('what a command printed last, while the connection was away, is shown when it is back', async () => {
+test.concurrent('shows output printed during an outage after reconnecting', async () => {
   await using line = await openLine(world.url())
   const script = 'echo it is up; while [ ! -e go ]; do sleep 0.05; done; echo last words; exit 4'
   const shell = openClient(['-it', '--', 'sh', '-c', script], line.url)
   await shell.shows('it is up')
   line.hold()
-  await shell.shows('The connection broke.')
+  await shell.shows('The connection was lost.')
   await user.run(['exec', '-n', 'touch', 'go'])
   await world.eventually(async () => (await user.run(['ps'])).stdout.includes('exited\t4'), 10_000)
-  line.mend()
+  line.repair()
   await shell.shows('last words')
-  await leaves(shell, 4)
+  await expectExit(shell, 4)
   expect(shell.screen().match(/it is up/g)).toHaveLength(1)
 })
 
-test.concurrent('Ctrl-C leaves while the connection is away, and attach goes back', async () => {
+test.concurrent('Ctrl-C exits during an outage, and attach reconnects', async () => {
   await using line = await openLine(world.url())
   const first = openClient(['-it', '--', 'sh'], line.url)
   await first.shows('$ ')
@@ -164,68 +164,68 @@ test.concurrent('Ctrl-C leaves while the connection is away, and attach goes bac
   await first.shows('sandlot attach -s sbx_')
   const execId = /attach -s sbx_\w+ (exec_\w+)/.exec(first.screen())![1]!
   first.type('\x03')
-  await leaves(first, 130)
+  await expectExit(first, 130)
   const second = attachClient([execId])
   await second.shows('$ ')
   await hasKept(second, 'Y')
   await second.shows('$ ')
-  await exits(second, 6)
+  await exitShell(second, 6)
 })
 
-test.concurrent('the detach keys leave the command running, and the way back is said', async () => {
+test.concurrent('the detach keys leave the command running, and the client shows how to attach again', async () => {
   const first = openClient(['-it', '--', 'sh'])
   await first.shows('$ ')
-  // Ctrl-P and then another key are keys like any other.
+  // Ctrl-P followed by another key is passed on.
   first.type('\x10\x15Z=kept; echo is-$((1+1))\r')
   await first.shows('is-2')
   await first.shows('$ ')
   first.type('\x10\x11')
-  await first.shows('detached, and the command goes on')
-  await leaves(first, 0)
-  const way = /`sandlot attach (-s sbx_\w+ exec_\w+)` goes back to it/.exec(first.screen())![1]!
+  await first.shows('detached; the command continues')
+  await expectExit(first, 0)
+  const way = /`sandlot attach (-s sbx_\w+ exec_\w+)` attaches to it again/.exec(first.screen())![1]!
   const second = attachClient([...way.split(' '), '--detach-keys', 'ctrl-a,d'])
   await second.shows('$ ')
   await hasKept(second, 'Z')
   await second.shows('$ ')
   second.type('\x01d')
-  await second.shows('detached, and the command goes on')
-  await leaves(second, 0)
+  await second.shows('detached; the command continues')
+  await expectExit(second, 0)
   const third = attachClient([...way.split(' '), '--detach-keys', 'none'])
   await third.shows('$ ')
-  await exits(third, 7)
+  await exitShell(third, 7)
 })
 
-test.concurrent('keys that are none are refused before anything is started', async () => {
+test.concurrent('rejects invalid detach keys before it starts anything', async () => {
   const terminal = openClient(['-it', '--detach-keys', 'ctrl-1', '--', 'sh'])
-  await leaves(terminal, 125)
+  await expectExit(terminal, 125)
   expect(terminal.screen()).toContain('--detach-keys "ctrl-1" names no keys')
 })
 
-test('a shell without a prompt of its own shows the name of its session, and has our colours', async () => {
+test('a shell without a custom prompt shows the session name and uses the terminal type of this machine', async () => {
   const made = await user.run(['session', 'create', '--name', 'web one', '--quiet'])
   const id = made.stdout.trim()
   const named = openClient(['-s', id, '-it', '--', 'sh'], world.url(), 'tmux-256color')
   await named.shows('web one:/workspace$ ')
   named.type('echo "<$TERM>"; exit\r')
   await named.shows('<tmux-256color>')
-  await leaves(named, 0)
+  await expectExit(named, 0)
   const own = openClient(['-s', id, '-it', '--env', 'PS1=mine> ', '--', 'sh'])
   await own.shows('mine> ')
   own.type('exit\r')
-  await leaves(own, 0)
-  // Last, because the list is the account's.
+  await expectExit(own, 0)
+  // Last, because the allowlist applies to the whole account.
   await user.run(['allowlist', 'set', 'sh'])
   const listed = openClient(['-s', id, '-it', '--', 'sh'])
   await listed.shows('$ ')
   expect(listed.screen()).not.toContain('web one')
   listed.type('exit\r')
-  await leaves(listed, 0)
+  await expectExit(listed, 0)
   await user.run(['allowlist', 'clear', '--yes'])
   await user.run(['session', 'rm', '--yes', id])
 })
 
 test.each(['a$(id)', 'a`id`', 'a\\w', 'a"b', "a'b", 'a!b', 'a%b', 'a\nb', 'ünï', '', 'x'.repeat(41), null])(
-  'the name %j stands in no prompt',
+  'does not show the name %j in a prompt',
   (name) => {
     expect(promptFor(name)).toBeUndefined()
   },
@@ -235,11 +235,11 @@ test.each([
   [{ TERM: 'screen-256color' }, { TERM: 'screen-256color' }],
   [{ TERM: 'xterm-kitty', COLORTERM: 'truecolor' }, { TERM: 'xterm-256color' }],
   [{ TERM: 'made-up', COLORTERM: '' }, {}],
-])('a terminal with %j gives the command %j', (ours, theirs) => {
+])('a terminal with %j sets %j for the command', (ours, theirs) => {
   expect(terminalType(ours)).toEqual(theirs)
 })
 
-test('whatever is typed passes, up to the detach keys, however it comes in pieces', () => {
+test('passes on all input up to the detach keys, regardless of chunks', () => {
   const piece = fc.string({ unit: fc.constantFrom('a', 'b', 'c') })
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {
@@ -258,38 +258,38 @@ test('whatever is typed passes, up to the detach keys, however it comes in piece
   )
 })
 
-test('stdin at a terminal is sent only with -i', async () => {
+test('sends stdin from a terminal only with -i', async () => {
   const without = openClient(['--', 'cat'])
-  await leaves(without, 0)
+  await expectExit(without, 0)
   const cat = openClient(['-i', '--', 'cat'])
   cat.type('typed\r')
   await cat.shows('typed')
   await cat.shows('typed')
   cat.type('\x04')
-  await leaves(cat, 0)
+  await expectExit(cat, 0)
 })
 
-test('a client that is told to end gives the terminal back first', async () => {
+test('restores the terminal on SIGTERM', async () => {
   const shell = openClient(['-it', '--', 'sh', '-c', 'echo it is up; exec sleep 77.7'])
   await shell.shows('it is up')
   const clients = readdirSync('/proc').filter((pid) => {
-    const words = commandLine(pid)
-    return words[0] === process.execPath && words.includes(clientPath) && words.at(-1)?.includes('77.7')
+    const args = commandLine(pid)
+    return args[0] === process.execPath && args.includes(clientPath) && args.at(-1)?.includes('77.7')
   })
   expect(clients).toHaveLength(1)
   process.kill(Number(clients[0]), 'SIGTERM')
-  await leaves(shell, 143)
+  await expectExit(shell, 143)
   await world.eventually(async () => !(await user.run(['ps'])).stdout.includes('running'), 10_000)
 })
 
-test('commands whose worker died are lost, and say so: at a terminal, in the list, the logs, to a signal', async () => {
+test('reports lost commands of a killed worker on the terminal and in ps, logs and kill', async () => {
   const later = (await user.run(['exec', '-n', '--background', 'sleep', '60'])).stdout.trim()
   const shell = openClient(['-it', '--', 'sh'])
   await shell.shows('$ ')
   await Promise.all(world.workers.map((worker) => worker.kill()))
   const started = world.startWorker()
   await shell.shows('the command was lost')
-  await leaves(shell, 125)
+  await expectExit(shell, 125)
   await started
   const [listed, logs, kill] = await Promise.all([
     user.run(['ps']),
@@ -298,13 +298,13 @@ test('commands whose worker died are lost, and say so: at a terminal, in the lis
   ])
   expect(listed.stdout).toContain(`${later}\tlost\t`)
   expect(logs).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('the command was lost') })
-  expect(kill).toMatchObject({ code: 5, stderr: expect.stringContaining('has ended already: lost: ') })
+  expect(kill).toMatchObject({ code: 5, stderr: expect.stringContaining('has already ended: lost: ') })
 })
 
 function commandLine(pid: string): string[] {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
   } catch {
-    return [] // no process, or gone
+    return [] // no process, or it has exited
   }
 }

@@ -1,4 +1,4 @@
-/** `files view` prints all of a file, or all of the lines that are asked for, and says where it does not. */
+/** `files view` prints whole files or line ranges, and reports truncation. */
 import { createHash } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
@@ -13,7 +13,7 @@ const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex
 const count = 200_000
 const numbers = (first: number, last: number) =>
   Array.from({ length: last - first + 1 }, (_, index) => `${first + index}\n`).join('')
-/** As the sandbox sees it: its size and its sha256. */
+/** Size and sha256 of the file in the sandbox. */
 const factsOf = async (path: string) =>
   (await view([path, '--json=size,sha256'])).json() as { size: number; sha256: string }
 
@@ -22,26 +22,23 @@ beforeAll(async () => {
     `seq ${count} > numbers`,
     'head -c 1500000 /dev/urandom > random',
     '{ echo first; head -c 1500000 /dev/zero | tr "\\0" x; echo; echo last; } > long',
-    '{ seq 200000; echo "token=$TOKEN"; } > told',
+    '{ seq 200000; echo "token=$TOKEN"; } > leaky',
   ].join('\n')
   await user.run(['secrets', 'create', 'TOKEN', '--from-file', '-'], { input: 'p4ssw0rd!' })
   expect(await user.run(['exec', '-c', script])).toMatchObject({ code: 0 })
 })
 
-test.each(['numbers', 'random', 'long'])(
-  '%s comes whole, byte for byte, and nothing is said',
-  async (path) => {
-    const { size, sha256: sum } = await factsOf(path)
-    const { bytes, stderr, code } = await view([path])
-    expect({ size: bytes.length, sum: sha256(bytes), stderr, code }).toEqual({
-      size,
-      sum,
-      stderr: '',
-      code: 0,
-    })
-    expect(sha256((await view([path, '-q', '--reveal'])).bytes)).toBe(sum)
-  },
-)
+test.each(['numbers', 'random', 'long'])('prints %s byte for byte, and nothing on stderr', async (path) => {
+  const { size, sha256: sum } = await factsOf(path)
+  const { bytes, stderr, code } = await view([path])
+  expect({ size: bytes.length, sum: sha256(bytes), stderr, code }).toEqual({
+    size,
+    sum,
+    stderr: '',
+    code: 0,
+  })
+  expect(sha256((await view([path, '-q', '--reveal'])).bytes)).toBe(sum)
+})
 
 test.each([
   ['numbers', '199999:', '199999\n200000\n'],
@@ -50,43 +47,43 @@ test.each([
   ['numbers', '500000:', ''],
   ['long', '2', `${'x'.repeat(1_500_000)}\n`],
   ['long', '3:', 'last\n'],
-])('the lines of %s at %s are whole', async (path, lines, whole) => {
+])('prints the lines of %s at %s completely', async (path, lines, whole) => {
   const { stdout, stderr, code } = await view([path, '--lines', lines])
-  // As one boolean: a difference of megabytes would be printed.
+  // Compared as one boolean, because vitest would print a diff of megabytes.
   expect({ is: stdout === whole, stderr, code }).toEqual({ is: true, stderr: '', code: 0 })
 })
 
-test('secrets are blanked out far into a file too, unless they are to be shown', async () => {
-  expect((await view(['told'])).stdout.endsWith('200000\ntoken=[secret TOKEN]\n')).toBe(true)
-  expect((await view(['told', '--lines', '200001'])).stdout).toBe('token=[secret TOKEN]\n')
-  expect((await view(['told', '--lines', '200001', '--reveal'])).stdout).toBe('token=p4ssw0rd!\n')
-  expect((await view(['told', '--reveal'])).stdout.endsWith('token=p4ssw0rd!\n')).toBe(true)
+test('redacts secrets, also at the end of a large file, unless --reveal is given', async () => {
+  expect((await view(['leaky'])).stdout.endsWith('200000\ntoken=[secret TOKEN]\n')).toBe(true)
+  expect((await view(['leaky', '--lines', '200001'])).stdout).toBe('token=[secret TOKEN]\n')
+  expect((await view(['leaky', '--lines', '200001', '--reveal'])).stdout).toBe('token=p4ssw0rd!\n')
+  expect((await view(['leaky', '--reveal'])).stdout.endsWith('token=p4ssw0rd!\n')).toBe(true)
 })
 
-test('--json has a bound: it ends with a whole line, and the exit code says that there is more', async () => {
+test('--json truncates a long file after a complete line, and exits with 9', async () => {
   const { json, stderr, code } = await view(['numbers', '--json'])
   const { content, truncated, total_lines } = json()
   expect({ code, truncated, total_lines }).toEqual({ code: 9, truncated: true, total_lines: count })
   const lines = content.split('\n').length - 1
   expect(content === numbers(1, lines)).toBe(true)
-  expect(stderr).toContain('--lines shows other parts')
+  expect(stderr).toContain('Use --lines to read other parts')
   expect(await view(['numbers', '--json', '-q'])).toMatchObject({ code: 9, stderr: '' })
-  // The facts of a file are whole without its content.
+  // Without the content, nothing is truncated.
   expect(await view(['numbers', '--json=size'])).toMatchObject({ code: 0, stderr: '' })
   expect(await view(['numbers', '--json', '--lines', '5:6'])).toMatchObject({ code: 0, stderr: '' })
 })
 
-test('a list that is cut says so with its exit code', async () => {
+test('a truncated list exits with 9', async () => {
   await user.run(['exec', '-c', 'mkdir many; cd many; seq 10001 | xargs touch; seq 1001 > ../lines'])
   const ran = [
     await user.run(['files', 'ls', 'many', '-q']),
     await user.run(['files', 'grep', '-q', '.', 'lines']),
   ]
   expect(ran.map(({ code }) => code)).toEqual([9, 9])
-  expect((await user.run(['files', 'ls', 'many'])).stderr).toContain('there is more than the 10000 entries')
+  expect((await user.run(['files', 'ls', 'many'])).stderr).toContain('only the first 10000 entries are shown')
 })
 
-test('a reader that has enough, a file that is not there, a folder', async () => {
+test('exits with 0 on EPIPE, 3 for a missing file and 5 for a folder', async () => {
   const head = await view(['numbers'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
   })

@@ -1,4 +1,4 @@
-/** `files` of the built client, beyond view and create, in a real sandbox. */
+/** `files` of the built client in a real sandbox, except view and create. */
 import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ const files = (args: string[], input?: string | Uint8Array) =>
   user.run(['files', ...args], input === undefined ? {} : { input })
 const local = (name: string) => join(world.folder, name)
 
-test('edit replaces text, from options or local files, and says where it is not unique', async () => {
+test('edit replaces text from options or local files, and reports where it is not unique', async () => {
   await files(['create', 'edited', '--content', 'a\nb\na\n'])
   expect(await files(['edit', 'edited', '--old', 'b', '--new', 'B'])).toMatchObject({
     code: 0,
@@ -27,20 +27,22 @@ test('edit replaces text, from options or local files, and says where it is not 
   const several = await files(['edit', 'edited', '--old', 'a', '--new', 'A', '--json'])
   expect(several.code).toBe(5)
   expect(several.json().error).toMatchObject({ code: 'edit_not_unique', lines: [1, 3] })
-  expect(several.stderr).toMatch(/^sandlot: edited: .* Give more of what is around it, or --all\.\n/)
+  expect(several.stderr).toMatch(
+    /^sandlot: edited: .* Include more of the surrounding text, or use --all\.\n/,
+  )
   writeFileSync(local('old'), 'a\n')
   const all = ['edit', 'edited', '--old-file', local('old'), '--new', '', '--all', '--json']
   expect((await files(all)).json()).toMatchObject({ replacements: 2, size: 2 })
   expect((await files(['view', 'edited'])).stdout).toBe('B\n')
   const changed = await files(['edit', 'edited', '--old', 'B', '--new', '', '--if-match', '0'.repeat(64)])
   expect(changed.code).toBe(5)
-  expect(changed.stderr).toContain('edited: The file is not the one that --if-match means')
+  expect(changed.stderr).toContain('edited: The file does not match --if-match')
   const again = await files(['create', 'edited', '--content', 'x'])
-  expect(again.stderr).toMatch(/^sandlot: edited: The file exists already\.\n--overwrite replaces it\.\n/)
+  expect(again.stderr).toMatch(/^sandlot: edited: The file already exists\.\n--overwrite replaces it\.\n/)
   expect(await files(['edit', 'edited', '--old', 'B'])).toMatchObject({ code: 2 })
 })
 
-test('edit with neither opens the editor and prints a diff', async () => {
+test('edit without text opens the editor and prints a diff', async () => {
   await files(['create', 'by-hand', '--content', 'one\ntwo\n'])
   const terminal = openTerminal([process.execPath, clientPath, 'files', 'edit', 'by-hand'], {
     ...user.home.environment(),
@@ -52,7 +54,7 @@ test('edit with neither opens the editor and prints a diff', async () => {
   expect((await files(['view', 'by-hand'])).stdout).toBe('one\n2\n')
 })
 
-test('ls, glob and grep print what their namesakes do', async () => {
+test('ls, glob and grep print the format of the Unix tools', async () => {
   await user.run(['exec', '-c', 'mkdir -p d/e; echo Needle > "d/a b"; echo hay > d/e/c.txt; ln -s e d/l'])
   expect(await files(['ls', 'd'])).toMatchObject({ code: 0, stdout: 'a b\ne\nl\n', stderr: '' })
   expect((await files(['ls', '-l', 'd'])).stdout).toMatch(
@@ -67,7 +69,7 @@ test('ls, glob and grep print what their namesakes do', async () => {
   ])
 })
 
-test('at a terminal ls shows sizes and ages, and names with a dot in front only with -a', async () => {
+test('ls on a terminal shows sizes and ages, and hidden names only with -a', async () => {
   await user.run(['exec', '-c', 'mkdir dots && cd dots && head -c 1536 /dev/zero > big && touch .hidden'])
   const shown = async (...more: string[]) => {
     const command = [process.execPath, clientPath, 'files', 'ls', 'dots', ...more]
@@ -75,13 +77,13 @@ test('at a terminal ls shows sizes and ages, and names with a dot in front only 
     expect(await terminal.ended).toBe(0)
     return terminal.screen().replaceAll('\r', '')
   }
-  expect(await shown()).toBe('big\n1 more with a dot in front: -a shows it.\n')
+  expect(await shown()).toBe('big\n1 hidden. Use -a to include names that start with a dot.\n')
   expect(await shown('-la')).toMatch(/^-rw\S+ +0 B +\d+ s ago \.hidden\n-rw\S+ 1\.54 kB +\d+ s ago big\n$/)
   expect((await files(['ls', 'dots'])).stdout).toBe('.hidden\nbig\n')
   expect((await files(['ls', '-la', 'dots'])).stdout).toMatch(/^\S+ +0 \S+Z \.hidden\n\S+ 1536 \S+Z big\n$/)
 })
 
-test('put and get move any bytes, from and to files, folders and pipes', async () => {
+test('put and get copy binary data from and to files, folders and pipes', async () => {
   const bytes = randomBytes(12_000_000)
   writeFileSync(local('big'), bytes)
   expect(await files(['put', local('big'), 'in/'])).toMatchObject({ code: 0, stdout: '/workspace/in/big\n' })
@@ -104,7 +106,7 @@ test('put and get move any bytes, from and to files, folders and pipes', async (
   )
 })
 
-test('names and contents steer no terminal, and pipes get their bytes', async () => {
+test('neutralizes control characters of names and contents on a terminal, but not in pipes', async () => {
   using owner = await users.newUser()
   const nasty = 'a\u001b[2J\u202eb\u009b31m\tc'
   const created = await owner.run(['session', 'create', '--name', nasty])
@@ -121,7 +123,7 @@ test('names and contents steer no terminal, and pipes get their bytes', async ()
     ['files', 'get', `d/${nasty}`, '-'],
     ['session', 'ls', `--no ${nasty}`],
   ]
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
   const steers = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e]/
   for (const line of lines) {
     const words = [process.execPath, clientPath, ...line].map(quote).join(' ')

@@ -15,7 +15,7 @@ const world = shareWorld()
 const users = makeUsers(world)
 const user = shareSession(users)
 
-/** Runs it until the work is done. @returns what it printed, and its end */
+/** Forwards ports while `work` runs. @returns the output and exit code */
 async function forwarding(args: string[], work: (ports: number[]) => Promise<void>, by = user): Promise<Ran> {
   const { promise: started, resolve } = Promise.withResolvers<() => void>()
   let printed = ''
@@ -43,10 +43,10 @@ const background = async (script: string, port: number, by = user) => {
   expect(await by.run(['exec', '-c', untilListening(port)])).toMatchObject({ stdout: 'listening\n' })
 }
 
-// At once: each mostly waits, for ports and sessions of its own.
-test.concurrent('carries bytes over many connections at once, and tells when nobody listens', async () => {
+// Concurrently, because each mostly waits for separate ports and sessions.
+test.concurrent('carries concurrent connections, and reports a port on which nothing listens', async () => {
   await background(echoOn(3000), 3000)
-  const ran = await forwarding([':3000', ':3999'], async ([port, nobody]) => {
+  const ran = await forwarding([':3000', ':3999'], async ([port, closed]) => {
     const echoed = async (length: number) => {
       const socket = connect({ port: port!, host: '127.0.0.1' })
       const bytes = randomBytes(length)
@@ -54,12 +54,12 @@ test.concurrent('carries bytes over many connections at once, and tells when nob
       expect((await buffer(socket)).equals(bytes)).toBe(true)
     }
     await Promise.all([echoed(12_000_000), ...Array.from({ length: 8 }, () => echoed(100_000))])
-    const refused = connect({ port: nobody!, host: '127.0.0.1' })
+    const refused = connect({ port: closed!, host: '127.0.0.1' })
     await expect(once(refused, 'end')).rejects.toMatchObject({ code: 'ECONNRESET' })
   })
   expect(ran.code).toBe(130)
   expect(ran.stdout).toMatch(/^127\.0\.0\.1:\d+ -> 3000\n127\.0\.0\.1:\d+ -> 3999\n$/)
-  expect(ran.stderr).toContain('sandlot: nobody listens at port 3999 in the sandbox\n')
+  expect(ran.stderr).toContain('sandlot: no process listens on port 3999 in the sandbox\n')
 })
 
 test.concurrent('carries HTTP/2 and WebSockets', async () => {
@@ -88,7 +88,7 @@ test.concurrent('carries HTTP/2 and WebSockets', async () => {
   })
 })
 
-test.concurrent('ends with the session, and says so', async () => {
+test.concurrent('exits when the session ends, and reports that', async () => {
   await using other = await users.newSession()
   const ran = other.run(['forward', ':3000', '--json'], {
     onStart: (child) =>
@@ -100,7 +100,7 @@ test.concurrent('ends with the session, and says so', async () => {
   })
 })
 
-test.concurrent('a port that is in use is refused, and so is a word that is no port', async () => {
+test.concurrent('rejects a port that is in use and an invalid port', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }

@@ -1,4 +1,4 @@
-/** The options that every command takes, and the help beside that of commands. */
+/** Global options, and help topics. */
 import { expect, test } from 'vitest'
 import { pick } from '../../cli/core/json-fields.ts'
 import { clientPath, Home } from './client.ts'
@@ -20,7 +20,7 @@ const account = {
 const answerAccount = () =>
   startPeer((_, response) => response.setHeader('x-request-id', 'req_abc').end(JSON.stringify(account)))
 
-test('--json=FIELD,FIELD prints those fields, in that order, wherever it stands', async () => {
+test('--json=FIELD,FIELD prints those fields in that order, at any position', async () => {
   using home = new Home()
   await using peer = await answerAccount()
   for (const args of [
@@ -33,7 +33,7 @@ test('--json=FIELD,FIELD prints those fields, in that order, wherever it stands'
   }
 })
 
-test('--json=PATH prints a part of a field, and of each in a list', async () => {
+test('--json=PATH prints a nested field, also of each entry in a list', async () => {
   using home = new Home()
   await using peer = await answerAccount()
   const shown = async (parts: string) =>
@@ -52,26 +52,26 @@ test('--json=PATH prints a part of a field, and of each in a list', async () => 
     expect(await home.run(['whoami', `--json=${wrong}`], { env: env(peer.url) })).toMatchObject({ code: 2 })
 })
 
-test('an unknown field is wrong usage, which names the known fields before any request', async () => {
+test('rejects an unknown field before any request, and lists the known fields', async () => {
   using home = new Home()
   await using peer = await answerAccount()
   const { code, json, stderr } = await home.run(['whoami', '--json=email,mail'], { env: env(peer.url) })
   expect(code).toBe(2)
   expect(json().error).toMatchObject({ code: 'usage', exit_code: 2 })
   expect(json().error.fields).toContain('email')
-  expect(stderr).toContain('mail.\nIt has id, email,')
+  expect(stderr).toContain('mail.\nThis command has the fields id, email,')
   expect(await home.run(['whoami', '--json='], { env: env(peer.url) })).toMatchObject({ code: 2 })
   expect(peer.asked).toEqual([])
 })
 
-test('--json takes no word behind it for fields', async () => {
+test('--json does not read the next argument as fields', async () => {
   using home = new Home()
   const { json, code } = await home.run(['session', 'get', '--json', 'sbx_a'], { env: nowhere })
   expect(code).toBe(8)
   expect(json().error.code).toBe('network')
 })
 
-test('--debug shows each request with status, time and id, and nothing that is secret', async () => {
+test('--debug shows status, time and id of each request, and no secrets', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) =>
     response.writeHead(404, { 'x-request-id': 'req_abc' }).end('{"secret_member": "hush"}'),
@@ -87,10 +87,10 @@ test('--debug shows each request with status, time and id, and nothing that is s
   expect(created.stderr).not.toContain('very-hidden')
 })
 
-test('--debug shows a request that got no answer, each time', async () => {
+test('--debug shows each attempt without a response', async () => {
   using home = new Home()
   const { stderr } = await home.run(['whoami', '--debug'], { env: nowhere })
-  expect(stderr.match(/^debug: GET \/v1\/account Nothing listens at .* \d+ ms$/gm)).toHaveLength(3)
+  expect(stderr.match(/^debug: GET \/v1\/account http:.* refused the connection\. \d+ ms$/gm)).toHaveLength(3)
 })
 
 test.each([
@@ -100,30 +100,33 @@ test.each([
   ['secrets create', ['secrets', 'create', 'A'], '--from-file'],
   ['config set-key', ['config', 'set-key'], 'API_KEY'],
   ['files edit', ['files', 'edit', 'a'], '--old and --new'],
-])('with --no-input %s asks nothing, also at a terminal, and says what to give', async (_, args, instead) => {
-  using home = new Home()
-  for (const words of [
-    [...args, '--no-input'],
-    ['--no-input', ...args],
-  ]) {
-    const terminal = openTerminal([process.execPath, clientPath, ...words], home.environment(nowhere))
-    await terminal.shows('--no-input')
-    await terminal.shows(instead)
-    expect(await terminal.ended).toBe(2)
-  }
-})
+])(
+  '%s asks nothing with --no-input on a terminal, and names the missing argument',
+  async (_, args, instead) => {
+    using home = new Home()
+    for (const words of [
+      [...args, '--no-input'],
+      ['--no-input', ...args],
+    ]) {
+      const terminal = openTerminal([process.execPath, clientPath, ...words], home.environment(nowhere))
+      await terminal.shows('--no-input')
+      await terminal.shows(instead)
+      expect(await terminal.ended).toBe(2)
+    }
+  },
+)
 
-test('colour is for terminals; --color wins over FORCE_COLOR, that over NO_COLOR', async () => {
+test('colors only terminals; --color overrides FORCE_COLOR, which overrides NO_COLOR', async () => {
   using home = new Home()
-  // Before any request: no time is lost.
+  // Fails before any request, which is fast.
   const refused = ['session', 'ls', '--limit', '0']
-  const isColoured = async (args: string[], more = {}) =>
+  const isColored = async (args: string[], more = {}) =>
     (await home.run([...refused, ...args], { env: { ...nowhere, ...more } })).stderr.includes('\u001b[31m')
-  expect(await isColoured([])).toBe(false)
-  expect(await isColoured(['--color', 'always'], { NO_COLOR: '1', FORCE_COLOR: '0' })).toBe(true)
-  expect(await isColoured(['--color', 'never'], { FORCE_COLOR: '1' })).toBe(false)
-  expect(await isColoured([], { FORCE_COLOR: '1', NO_COLOR: '1' })).toBe(true)
-  expect(await isColoured([], { FORCE_COLOR: '0' })).toBe(false)
+  expect(await isColored([])).toBe(false)
+  expect(await isColored(['--color', 'always'], { NO_COLOR: '1', FORCE_COLOR: '0' })).toBe(true)
+  expect(await isColored(['--color', 'never'], { FORCE_COLOR: '1' })).toBe(false)
+  expect(await isColored([], { FORCE_COLOR: '1', NO_COLOR: '1' })).toBe(true)
+  expect(await isColored([], { FORCE_COLOR: '0' })).toBe(false)
   expect((await home.run([...refused, '--color', 'blue'], { env: nowhere })).stderr).toContain('auto, always')
 
   const atTerminal = async (more: Record<string, string>) => {
@@ -143,14 +146,14 @@ test.each([
   [['sesion'], 'session'],
   [['session', 'creat'], 'create'],
   [['session', 'ls', '--stat', 'all'], '--state'],
-])('%j asks whether %s was meant', async (args, meant) => {
+])('%j suggests %s', async (args, meant) => {
   using home = new Home()
   const { code, stderr } = await home.run(args)
   expect(stderr).toContain(`(Did you mean ${meant}?)`)
   expect(code).toBe(2)
 })
 
-test('help exit-codes and help settings tell what no command does', async () => {
+test('help exit-codes and help settings print their topics', async () => {
   using home = new Home()
   const codes = await home.run(['help', 'exit-codes'])
   expect(codes).toMatchObject({ code: 0, stderr: '' })

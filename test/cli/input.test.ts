@@ -1,4 +1,4 @@
-/** What the client does with stdin before anything is sent. */
+/** Reading stdin before any request. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { Home } from './client.ts'
@@ -11,7 +11,7 @@ const env = (url: string) => ({
   SANDLOT_SESSION: 'sbx_a',
 })
 
-test('stdin that no request can carry is refused without being read to its end', async () => {
+test('rejects stdin larger than a request without reading all of it', async () => {
   using home = new Home()
   await using peer = await silent()
   const input = Buffer.alloc(limits.bodyBytes + 1, 'a')
@@ -29,7 +29,7 @@ test('exec --no-stdin does not wait for a pipe that stays open', async () => {
   expect(peer.asked).toHaveLength(1)
 })
 
-test('settings that are wrong are told before stdin is waited for', async () => {
+test('reports invalid settings before it waits for stdin', async () => {
   using home = new Home()
   for (const args of [
     ['exec', 'cat'],
@@ -40,7 +40,7 @@ test('settings that are wrong are told before stdin is waited for', async () => 
   }
 })
 
-test('--password-stdin drops one line end, and refuses an empty password', async () => {
+test('--password-stdin removes one line end and rejects an empty password', async () => {
   using home = new Home()
   await using peer = await silent()
   const args = ['keys', 'ls', '--email', 'a@example.com', '--password-stdin']

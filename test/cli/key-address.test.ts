@@ -1,4 +1,4 @@
-/** A saved key belongs to the address that it was saved for, and the client sends it nowhere else. */
+/** The client sends a saved key only to the address that it was saved for. */
 import { readFileSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import { openScreen } from './screen.ts'
 const key = (end: string) => `sandlot_live_${'x'.repeat(45)}${end}`
 const saved = (home: Home) => parse(readFileSync(home.configFile, 'utf8'))
 
-/** A home with the key …home for one peer, and another peer that has nothing to do with it. */
+/** A home with the key …home for one peer, and another, unrelated peer. */
 async function startPeers() {
   const [own, other] = [await startPeer((_, to) => to.end('{}')), await startPeer((_, to) => to.end('{}'))]
   const home = new Home()
@@ -24,7 +24,7 @@ async function startPeers() {
     own,
     other,
     keysAt,
-    /** The ends of the keys that a command sends to each of the two. */
+    /** Returns the last letters of the keys that a command sends to each peer. */
     async sent(args: string[], env: Record<string, string> = {}) {
       own.asked.length = 0
       other.asked.length = 0
@@ -62,7 +62,7 @@ test.each([
   expect(variable.other.filter(Boolean)).toEqual([])
 })
 
-test('the client says whose key is saved, and which command saves another', async () => {
+test('names the address of the saved key and the command that saves another key', async () => {
   await using at = await startPeers()
   const { code, stderr, json, own, other } = await at.sent(['whoami', '--json'], {
     SANDLOT_URL: at.other.url,
@@ -71,12 +71,12 @@ test('the client says whose key is saved, and which command saves another', asyn
   expect(json().error).toMatchObject({ code: 'no_api_key', exit_code: 4 })
   expect([own, other]).toEqual([[], []])
   expect(stderr).toContain(`No API key is saved for ${at.other.url}.`)
-  expect(stderr).toContain(`is for ${at.own.url}, and goes nowhere else`)
+  expect(stderr).toContain(`is sent only to ${at.own.url}.`)
   expect(stderr).toContain(`\`sandlot login --url ${at.other.url} --profile NAME\``)
   expect(stderr).not.toContain('xxxx')
 })
 
-test('a key of a flag, of the environment, or of a profile for that address goes there', async () => {
+test('sends a key from a flag, the environment, or a profile with that address', async () => {
   await using at = await startPeers()
   const env = { SANDLOT_URL: at.other.url }
   expect(await at.sent(['whoami'], { ...env, SANDLOT_API_KEY: key('envi') })).toMatchObject({
@@ -90,7 +90,7 @@ test('a key of a flag, of the environment, or of a profile for that address goes
   expect(await at.sent(['whoami'], env)).toMatchObject({ own: [], other: ['work'] })
   expect(await at.sent(['whoami', '--url', at.other.url])).toMatchObject({ own: [], other: ['work'] })
   expect(await at.sent(['whoami'])).toMatchObject({ own: ['home'], other: [] })
-  // The profile that was named lends no other's key, and its own goes to no other address.
+  // A selected profile uses no key of another, and its key is sent to no other address.
   const named = ['whoami', '--profile', 'work', '--url', at.own.url]
   expect(await at.sent(named)).toMatchObject({ code: 4, own: [], other: [] })
   expect(await at.sent(['whoami'], { SANDLOT_PROFILE: 'work', SANDLOT_URL: at.own.url })).toMatchObject({
@@ -101,18 +101,18 @@ test('a key of a flag, of the environment, or of a profile for that address goes
   at.home.writeConfig(`${before}${profile('work')}${profile('play')}`)
   const several = await at.sent(['whoami'], env)
   expect(several).toMatchObject({ code: 4, own: [], other: [] })
-  expect(several.stderr).toContain('work, play. Say which with --profile.'.replace('. Say', '.\nSay'))
+  expect(several.stderr).toContain('work, play.\nSelect one with --profile.')
 })
 
-test('set-url leaves the key with the old address, and set-key takes its place', async () => {
+test('set-url keeps the key for the old address, and set-key replaces it', async () => {
   await using at = await startPeers()
   const moved = await at.sent(['config', 'set-url', at.other.url])
-  expect(moved.stderr).toContain(`The saved key …home stays with ${at.own.url}.`)
+  expect(moved.stderr).toContain(`The saved key …home is sent only to ${at.own.url}.`)
   expect(saved(at.home)).toEqual({ base_url: at.other.url, api_key: key('home'), api_key_url: at.own.url })
   const refused = await at.sent(['whoami'])
   expect(refused).toMatchObject({ code: 4, own: [], other: [] })
   expect(refused.stderr).toContain('`sandlot config set-key`')
-  // The old address, by a variable or saved again, still has it.
+  // The old address, from a variable or saved again, still uses the key.
   expect(await at.sent(['whoami'], { SANDLOT_URL: `${at.own.url}/` })).toMatchObject({ own: ['home'] })
   await at.sent(['config', 'set-url', at.own.url])
   expect(saved(at.home)).toEqual({ base_url: at.own.url, api_key: key('home') })
@@ -124,44 +124,44 @@ test('set-url leaves the key with the old address, and set-key takes its place',
   expect(await at.sent(['whoami'])).toMatchObject({ other: ['newe'] })
 })
 
-test('set-key saves a key for the saved address, not for the one of a variable', async () => {
+test('set-key saves a key for the saved address, not for that of a variable', async () => {
   await using at = await startPeers()
   const env = { SANDLOT_URL: at.other.url }
   const { stderr, json } = await at.sent(['config', 'set-key', key('newe'), '--json'], env)
   expect(json()).toMatchObject({ base_url: at.own.url })
-  expect(stderr).toContain(`it is for ${at.own.url}`)
+  expect(stderr).toContain(`is sent only to ${at.own.url}`)
   expect(await at.sent(['whoami'], env)).toMatchObject({ code: 4, other: [] })
   expect(await at.sent(['whoami'])).toMatchObject({ own: ['newe'] })
   await at.sent(['config', 'set-key', key('work'), '--profile', 'work', '--url', at.other.url])
   expect(await at.sent(['whoami'], env)).toMatchObject({ own: [], other: ['work'] })
 })
 
-test('set-key saves a key for the address of a variable only while none is saved, and says so', async () => {
+test('set-key saves a key for the address of a variable if none is saved, and reports that', async () => {
   await using at = await startPeers()
   at.home.writeConfig('')
   const { stderr } = await at.sent(['config', 'set-key', key('newe')], { SANDLOT_URL: at.other.url })
-  expect(stderr).toContain(`It is saved for ${at.other.url}, the address of SANDLOT_URL.`)
+  expect(stderr).toContain(`The key is saved for ${at.other.url}, the address in SANDLOT_URL.`)
   expect(saved(at.home)).toEqual({ base_url: at.other.url, api_key: key('newe') })
   expect(await at.sent(['whoami'], { SANDLOT_URL: at.own.url })).toMatchObject({ code: 4, own: [] })
 })
 
-test('a key that an earlier version saved without an address goes nowhere until set-url says where', async () => {
+test('a key saved without an address by an earlier version is not sent until set-url', async () => {
   await using at = await startPeers()
   at.home.writeConfig(`api_key = "${key('bare')}"\n`)
   const { code, stderr, other } = await at.sent(['whoami'], { SANDLOT_URL: at.other.url })
   expect({ code, other }).toEqual({ code: 4, other: [] })
   expect(stderr).toContain(`\`sandlot config set-url ${at.other.url}\``)
-  expect((await at.sent(['config', 'set-url', at.own.url])).stderr).toContain('goes to this one now')
+  expect((await at.sent(['config', 'set-url', at.own.url])).stderr).toContain('is now sent to this one')
   expect(await at.sent(['whoami'])).toMatchObject({ own: ['bare'] })
 })
 
-test('logout asks where the key belongs whether it still works', async () => {
+test('logout checks the key at the address of the key', async () => {
   await using at = await startPeers()
   expect(await at.sent(['logout'], { SANDLOT_URL: at.other.url })).toMatchObject({ own: ['home'], other: [] })
   expect(saved(at.home)).toEqual({ base_url: at.own.url })
 })
 
-test('an MCP server that is started in the folder of another service sends no saved key', async () => {
+test('an MCP server started with the address of another service sends no saved key', async () => {
   await using at = await startPeers()
   const input = `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })}\n`
   const { stdout } = await at.home.run(['mcp', 'serve'], { input, env: { SANDLOT_URL: at.other.url } })
@@ -171,22 +171,22 @@ test('an MCP server that is started in the folder of another service sends no sa
   expect(at.keysAt(at.own)).toEqual(['home'])
 })
 
-test('doctor and config show say which key goes where', async () => {
+test('doctor and config show name the address of each key', async () => {
   await using at = await startPeers()
   const text = `${readFileSync(at.home.configFile, 'utf8')}[profiles.work]\nbase_url = "https://work.example"\napi_key = "${key('work')}"\n`
   at.home.writeConfig(text)
   const { stdout } = await at.sent(['doctor', '--no-create'])
-  expect(stdout).toContain(`…home, from ${at.home.configFile}, goes to ${at.own.url}`)
-  expect(stdout).toContain(`…work (${at.home.configFile} [profiles.work]) goes to https://work.example`)
+  expect(stdout).toContain(`…home (${at.home.configFile}) is sent to ${at.own.url}`)
+  expect(stdout).toContain(`…work (${at.home.configFile} [profiles.work]) is sent to https://work.example`)
   const elsewhere = await at.sent(['doctor', '--no-create'], { SANDLOT_URL: at.other.url })
   expect(elsewhere).toMatchObject({ code: 4, own: [], other: [] })
   expect(elsewhere.stdout).toContain(`FAIL  key         No API key is saved for ${at.other.url}.`)
   expect((await at.sent(['config', 'show'], { SANDLOT_URL: at.other.url })).stdout).toContain(
-    `api_key   not set  (…home (${at.home.configFile}) goes to ${at.own.url})`,
+    `api_key   not set  (…home (${at.home.configFile}) is sent to ${at.own.url})`,
   )
 })
 
-test('the picker asks for a key of the other service', async () => {
+test('the picker asks for a key of another service', async () => {
   await using at = await startPeers()
   using screen = openScreen(
     [process.execPath, clientPath],
@@ -208,11 +208,11 @@ test.each([
   ['http://localhost:443', 'https://localhost', false],
   ['https://sandlot.example', 'https://sandlot.example.', false],
   ['https://sandlot.example', 'https://www.sandlot.example', false],
-])('%s and %s are one service: %s', (one, other, same) => {
+])('%s and %s are the same service: %s', (one, other, same) => {
   expect(isSameService(readAddress(one, 'test'), readAddress(other, 'test'))).toBe(same)
 })
 
-test('a saved address that is refused, or is no text, has no key', () => {
+test('uses no key for an invalid saved address', () => {
   const api_key = key('home')
   for (const wrong of ['http://sandlot.example', 'https://a@b.example', 5, ''])
     expect(keyIn({ api_key, base_url: wrong })).toMatchObject({ address: undefined })

@@ -1,20 +1,20 @@
-/** The line between a client and the service, to be cut. */
+/** A connection between a client and the service that a test can cut. */
 import { openRelay } from '../support/relay.ts'
 
 export interface CuttableLine extends AsyncDisposable {
   url: string
-  /** Resets every connection that is open. @returns how many there were */
+  /** Resets all open connections. @returns their number */
   cut(): number
-  /** Cuts, and lets nothing through until `mend`. */
+  /** Cuts, and lets nothing through until `repair`. */
   hold(): void
-  mend(): void
+  repair(): void
   /** Calls for the first connection that is made. */
   onConnection(act: () => void): void
-  /** Cuts the next connections as soon as something comes back on them. */
+  /** Cuts the next connections as soon as they carry a response. */
   cutAnswers(count: number): void
 }
 
-/** @param at the port where it listens; any that is free unless told */
+/** @param at the port to listen on; any free one by default */
 export async function openLine(to: string, at = 0): Promise<CuttableLine> {
   const { hostname, port } = new URL(to)
   let onConnection: (() => void) | undefined
@@ -37,7 +37,7 @@ export async function openLine(to: string, at = 0): Promise<CuttableLine> {
     url: `http://127.0.0.1:${relay.port}`,
     cut: relay.breakAll,
     hold: relay.cut,
-    mend: relay.mend,
+    repair: relay.repair,
     onConnection: (act) => {
       onConnection = act
     },

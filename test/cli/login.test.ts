@@ -1,4 +1,4 @@
-/** `sandlot login` and `logout`: what they keep, for how long, and for whom. */
+/** `sandlot login` and `logout`: saved logins and keys, their lifetime and address. */
 import { readFileSync, statSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'
@@ -16,10 +16,10 @@ const logIn = (home: Home, email: string, ...more: string[]) =>
   home.run(['login', '--url', world.url(), '--email', email, '--password-stdin', '--json', ...more], {
     input: password,
   })
-/** What a command without a login says, off a terminal. */
+/** The error of a command without a login or a terminal. */
 const asks = { code: 2, stderr: expect.stringContaining('--email and --password-stdin') }
 
-test('a login opens keys and account without a password, until all sessions are ended', async () => {
+test('after login, keys and account need no password until the sessions are ended', async () => {
   using user = await users.newUser()
   const { home, email, run } = user
   const { api_key } = saved(home)
@@ -27,7 +27,7 @@ test('a login opens keys and account without a password, until all sessions are 
 
   const login = await logIn(home, email)
   expect(login).toMatchObject({ code: 0, stderr: '' })
-  // The key that signup has saved is one of this account.
+  // The key saved by signup belongs to this account.
   expect(login.json()).toMatchObject({ account: { email }, api_key: null, base_url: world.url() })
   const { token, ...rest } = saved(home)
   expect(rest).toEqual({ base_url: world.url(), api_key, token_expires_at: login.json().expires_at })
@@ -39,7 +39,7 @@ test('a login opens keys and account without a password, until all sessions are 
   expect(await run(['keys', 'rotate', made.json().id])).toMatchObject({ code: 0 })
   expect(await run(['keys', 'rm', made.json().id])).toMatchObject({ code: 0 })
 
-  // A change of the password ends the other sessions, and this one goes on.
+  // A password change ends the other sessions and keeps this one.
   const change = ['account', 'password', '--password-stdin']
   expect(await run(change, { input: `wrong\nquite a new password` })).toMatchObject({ code: 4 })
   const changed = await run(change, { input: `${password}\nquite a new password` })
@@ -52,21 +52,21 @@ test('a login opens keys and account without a password, until all sessions are 
   expect(await run(['keys', 'ls'])).toMatchObject(asks)
 })
 
-test('a login is sent to no other address than the one that is saved with it', async () => {
+test('sends a login only to the address that is saved with it', async () => {
   using user = await users.newUser()
   await using peer = await startPeer((_, response) => response.end('{}'))
   await logIn(user.home, user.email)
   expect(await user.run(['keys', 'ls', '--url', peer.url])).toMatchObject(asks)
   expect(await user.run(['keys', 'ls'], { env: { SANDLOT_URL: peer.url } })).toMatchObject(asks)
   expect(await user.run(['keys', 'ls'])).toMatchObject({ code: 0 })
-  // Another address takes the place of the saved one: the login does not go with it.
+  // A new address discards the login.
   await user.run(['config', 'set-url', peer.url])
   expect(saved(user.home)).not.toHaveProperty('token')
   expect(await user.run(['keys', 'ls'])).toMatchObject(asks)
   expect(peer.asked).toEqual([])
 })
 
-test('a login that has expired or was ended elsewhere counts no more', async () => {
+test('ignores a login that has expired or was ended elsewhere', async () => {
   using user = await users.newUser()
   await logIn(user.home, user.email)
   const text = readFileSync(user.home.configFile, 'utf8')
@@ -82,18 +82,18 @@ test('a login that has expired or was ended elsewhere counts no more', async () 
   expect(saved(user.home)).not.toHaveProperty('token')
 })
 
-test('a second signup says which key it replaces, and how to go back', async () => {
+test('a second signup names the replaced key and how to restore it', async () => {
   using user = await users.newUser()
   const former = String(saved(user.home).api_key).slice(-4)
   const { code, stderr } = await users.signUp(user.home, users.newEmail())
   expect(code).toBe(0)
-  expect(stderr).toContain(`The API key …${former}, for ${world.url()}, is replaced here; `)
-  expect(stderr).toContain(`\`sandlot login --url ${world.url()}\` with its account goes back to it; `)
+  expect(stderr).toContain(`The saved API key …${former} for ${world.url()} was replaced. `)
+  expect(stderr).toContain(`run \`sandlot login --url ${world.url()}\`. `)
   await logIn(user.home, user.email)
   expect((await user.run(['whoami', '--json'])).json().email).toBe(user.email)
 })
 
-test('login saves a key unless one of this account is saved that works', async () => {
+test('login saves a key unless a valid key of this account is saved', async () => {
   using home = new Home()
   using user = await users.newUser()
   const first = await logIn(home, user.email, '--profile', 'work')
@@ -105,9 +105,9 @@ test('login saves a key unless one of this account is saved that works', async (
   await home.run(['keys', 'rm', first.json().api_key.id, '--yes', '--profile', 'work'])
   await eventually(async () => (await whoami()).error?.exit_code === 4, 10_000)
   const second = await logIn(home, user.email, '--profile', 'work')
-  const ofFirst = `…${first.json().api_key.last_four}, for ${world.url()},`
+  const ofFirst = `…${first.json().api_key.last_four} for ${world.url()}`
   expect(second.stderr).toBe(
-    `The API key ${ofFirst} is replaced here; \`sandlot keys rm\` revokes it if it still works.\n`,
+    `The saved API key ${ofFirst} was replaced. If it is still valid, \`sandlot keys rm\` revokes it.\n`,
   )
   expect(await whoami()).toMatchObject({ api_key: { id: second.json().api_key.id } })
 
@@ -122,7 +122,7 @@ test('login saves a key unless one of this account is saved that works', async (
   expect(readFileSync(home.configFile, 'utf8')).toBe(before)
 })
 
-test('logout removes login and key, and says whether the key still works', async () => {
+test('logout removes login and key, and reports whether the key is still valid', async () => {
   using user = await users.newUser()
   const { home, run } = user
   await logIn(home, user.email)
@@ -143,5 +143,5 @@ test('logout removes login and key, and says whether the key still works', async
   const made = (await run(['whoami', '--json'])).json().api_key
   await run(['keys', 'rm', made.id, '--yes'])
   await eventually(async () => (await run(['whoami'])).code === 4, 10_000)
-  expect((await run(['logout'])).stderr).toMatch(/^The API key …\w{4} no longer works\.\n$/)
+  expect((await run(['logout'])).stderr).toMatch(/^The API key …\w{4} is no longer valid\.\n$/)
 })

@@ -1,4 +1,4 @@
-/** `sandlot logs` at a terminal and into a pipe, of a command with hostile output. */
+/** `sandlot logs` of a command with hostile output, on a terminal and into a pipe. */
 import { expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
@@ -29,7 +29,7 @@ async function onTerminal(args: string[]): Promise<string> {
   return terminal.screen()
 }
 
-test.each([[[]], [['-f']]])('logs %j prints text and colors at a terminal', async (options) => {
+test.each([[[]], [['-f']]])('logs %j prints text and colors on a terminal', async (options) => {
   const shown = await onTerminal(['logs', ...options, await record()])
   expect(shown).toContain('hidden \u001b[31mred\u001b[39m naïve\r\n')
   expect(shown).toContain('\u001b[1merror\u001b[22m')
@@ -37,12 +37,12 @@ test.each([[[]], [['-f']]])('logs %j prints text and colors at a terminal', asyn
     expect(shown).not.toContain(sequence)
 })
 
-test('logs --raw prints everything at a terminal', async () => {
+test('logs --raw prints everything on a terminal', async () => {
   const shown = await onTerminal(['logs', '--raw', await record()])
   expect(shown).toContain(`${clipboard}${mouse}${hidden} ${red} naïve`)
 })
 
-test('logs --color never prints text alone at a terminal', async () => {
+test('logs --color never prints text without colors on a terminal', async () => {
   const shown = await onTerminal(['logs', '--color', 'never', await record()])
   expect(shown).toContain('hidden red naïve\r\n')
   expect(shown).not.toContain('\u001b')

@@ -1,4 +1,4 @@
-/** Editing other programs' settings files: the texts alone. */
+/** Editing the text of other programs' settings files. */
 import fc from 'fast-check'
 import { type ParseError, parse } from 'jsonc-parser'
 import { parse as parseToml } from 'smol-toml'
@@ -20,19 +20,19 @@ const read = (text: string) => {
 }
 
 describe('a JSON file', () => {
-  test('is indented as it was, and a new one ends with a newline', () => {
+  test('keeps its indentation, and a new one ends with a newline', () => {
     expect(put('')).toBe(`${JSON.stringify({ mcpServers: { sandlot: entry } }, null, 2)}\n`)
     const tabs = '{\n\t"mcpServers": {\n\t\t"x": {} // last\n\t}\n}'
     expect(put(tabs)).toContain('\n\t\t"sandlot": {\n\t\t\t"type": "stdio",\n')
   })
 
-  test('keeps its Windows line ends', () => {
+  test('keeps Windows line ends', () => {
     const before = '{\r\n  "mcpServers": {\r\n    "x": {}\r\n  }\r\n}\r\n'
     expect(put(before).replaceAll('\r\n', '')).not.toContain('\n')
     expect(take(put(before))).toBe(before)
   })
 
-  test('keeps what the user added to the entry, comments included, and drops what was of another kind', () => {
+  test('keeps members and comments that the user added to the entry, and drops members of another transport', () => {
     const after = put(`{"mcpServers": {"sandlot": {
       // for the staging service
       "env": {"SANDLOT_URL": "https://staging.example"},
@@ -45,20 +45,20 @@ describe('a JSON file', () => {
   })
 
   test.each([
-    ['cut short', '{"mcpServers": {"x": {'],
+    ['that is truncated', '{"mcpServers": {"x": {'],
     ['with a stray brace', '{}}'],
-    ['of another language', 'servers = 1'],
+    ['that is TOML', 'servers = 1'],
     ['that is a list', '[]'],
     ['whose section is a list', '{"mcpServers": []}'],
     ['whose section is null', '{"mcpServers": null}'],
-    ['whose section is there twice', '{"mcpServers": {}, "mcpServers": {}}'],
-    ['whose server is there twice', '{"mcpServers": {"sandlot": {}, "sandlot": {}}}'],
-  ])('%s is refused', (_, text) => {
+    ['with a duplicate section', '{"mcpServers": {}, "mcpServers": {}}'],
+    ['with a duplicate server', '{"mcpServers": {"sandlot": {}, "sandlot": {}}}'],
+  ])('rejects %s', (_, text) => {
     expect(() => put(text)).toThrow()
     expect(() => take(text)).toThrow()
   })
 
-  // Any object as people write it: with comments, white space and commas of all sorts.
+  // Any object as people write it, with comments, white space and trailing commas.
   const space = fc.constantFrom('', ' ', '\n', '\t', '\n  ', ' // a "comment" {,}\n', ' /* , } */ ')
   const scalar = fc
     .oneof(fc.integer(), fc.boolean(), fc.constant(null), fc.string())
@@ -87,7 +87,7 @@ describe('a JSON file', () => {
       return `${before}{${member}${root.slice(1)}${after}`
     })
 
-  test('whatever it looks like, comments and everything outside the entry stay', () => {
+  test('keeps comments and everything outside the entry, for any layout', () => {
     const commentsOf = (text: string) => text.match(/\/\/ a "comment" \{,\}|\/\* , \} \*\//g)?.sort()
     fc.assert(
       fc.property(document, (text) => {
@@ -127,22 +127,22 @@ describe('a TOML file', () => {
     ['nothing', '', table],
     ['settings', '# mine\nmodel = "o5" # fast\n', `# mine\nmodel = "o5" # fast\n\n${table}`],
     [
-      'other servers and no last line end',
+      'other servers and no final newline',
       '[mcp_servers.x] # keep\ncommand  =  "y"',
       `[mcp_servers.x] # keep\ncommand  =  "y"\n\n${table}`,
     ],
-  ])('with %s gets the server as a table at its end', (_, before, after) => {
+  ])('with %s gets the server as a table at the end', (_, before, after) => {
     expect(putToml(before)).toBe(after)
     expect(putToml(after)).toBe(after)
   })
 
-  test('keeps its Windows line ends', () => {
+  test('keeps Windows line ends', () => {
     const after = putToml('a = 1\r\n')
     expect(after.replaceAll('\r\n', '')).not.toContain('\n')
     expect(parseToml(after)).toMatchObject({ a: 1, mcp_servers: { sandlot: server } })
   })
 
-  test('keeps comments, order and what the user added when the entry changes, and when it goes', () => {
+  test('keeps comments, order and added members when the entry is changed or removed', () => {
     const before = `# mine
 model = "o5"  # fast
 when = 2026-11-21T10:00:00Z
@@ -180,14 +180,14 @@ command   =   "x"
 
   test.each([
     ['a header with spaces', '[ mcp_servers . "sandlot" ] # ours\nargs = []\n'],
-    ['a section of its own', 'a = 1\n\n[mcp_servers] # all\n\n[mcp_servers.sandlot]\n\n# b\n[b]\n'],
+    ['a separate section', 'a = 1\n\n[mcp_servers] # all\n\n[mcp_servers.sandlot]\n\n# b\n[b]\n'],
     ['keys with dots', 'mcp_servers.sandlot.command = "x"\n# b\nb = 1\n'],
     ['braces', 'mcp_servers = { sandlot = {}, x = {} }   # s\n'],
-    ['braces behind others', 'mcp_servers = { x = {}, sandlot = {} }\n'],
-    ['braces alone', 'a = 1\nmcp_servers = { sandlot = {} }\nb = 2\n'],
-    ['its name in a text', 't = """\n[mcp_servers.sandlot]\n"""\n[mcp_servers.sandlot]\n'],
-    ['no line end', '[mcp_servers.x]\n[mcp_servers.sandlot]\ncommand = "y"'],
-  ])('a server with %s is changed and taken out, and nothing else is', (_, before) => {
+    ['an inline table after others', 'mcp_servers = { x = {}, sandlot = {} }\n'],
+    ['only an inline table', 'a = 1\nmcp_servers = { sandlot = {} }\nb = 2\n'],
+    ['its name inside a string', 't = """\n[mcp_servers.sandlot]\n"""\n[mcp_servers.sandlot]\n'],
+    ['no final newline', '[mcp_servers.x]\n[mcp_servers.sandlot]\ncommand = "y"'],
+  ])('changes and removes only a server with %s', (_, before) => {
     const { mcp_servers, ...rest } = parseToml(before)
     const { sandlot: _sandlot, ...others } = mcp_servers as Record<string, unknown>
     const [changed, gone] = [putToml(before), takeToml(before)]
@@ -198,7 +198,7 @@ command   =   "x"
     expect(commentsOf(gone)).toEqual(commentsOf(before))
   })
 
-  test('whatever stands around a server keeps its lines, whether that is changed or taken out', () => {
+  test('keeps all other lines when a server is changed or removed', () => {
     const line = (...texts: string[]) => fc.constantFrom(...texts)
     const gap = line('', '\n', '# a comment\n', '\n# one\n\n', '  \n')
     const others = fc.array(
@@ -228,11 +228,11 @@ command   =   "x"
             .map((text) => `${text}\n`)
             .join('')
         const make = (...parts: string[]) => ['a = 1\n', ...parts].join('').replaceAll('\n', eol)
-        // Comments above the server stay when it goes.
+        // Comments above the server are kept when it is removed.
         const without = make(...texts.toSpliced(at, 0, spaces[3]!))
         return { before: make(...texts.toSpliced(at, 0, server)), without }
       })
-      // x.env before x is fine, x twice is not.
+      // TOML allows x.env before x, but not x twice.
       .filter(({ before }) => isToml(before))
     const linesOf = (text: string) => text.split('\n').filter((each) => each.trim() !== '')
     fc.assert(
@@ -249,19 +249,19 @@ command   =   "x"
     )
   })
 
-  test('loses no comment when a list of the entry has comments', () => {
+  test('keeps comments inside a list of the entry', () => {
     const after = putToml('[mcp_servers.sandlot]\nargs = [\n  "x", # in\n]\n[b] # of b\nc = 1 # of c\n')
     expect(parseToml(after)).toEqual({ mcp_servers: { sandlot: server }, b: { c: 1 } })
     expect(after.match(/#.*/g)).toEqual(['# in', '# of b', '# of c'])
   })
 
-  test('whose servers stand in one line gets ours all the same', () => {
+  test('with all servers on one line gets the new one', () => {
     const after = putToml('mcp_servers = { x = { command = "y" } } # short\n')
     expect(parseToml(after)).toEqual({ mcp_servers: { x: { command: 'y' }, sandlot: server } })
     expect(after).toContain('# short')
   })
 
-  test.each(['a = ', '[mcp_servers', 'mcp_servers = 1', 'a = 1\na = 2', '{}'])('%j is refused', (text) => {
+  test.each(['a = ', '[mcp_servers', 'mcp_servers = 1', 'a = 1\na = 2', '{}'])('rejects %j', (text) => {
     expect(() => putToml(text)).toThrow()
   })
 })

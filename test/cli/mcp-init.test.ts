@@ -1,4 +1,4 @@
-/** `sandlot mcp init`, by the built client, on files as they lie about in homes and projects. */
+/** `sandlot mcp init` of the built client on typical files of homes and projects. */
 import {
   chmodSync,
   existsSync,
@@ -14,7 +14,7 @@ import { parse } from 'jsonc-parser'
 import { describe, expect, test } from 'vitest'
 import { clientPath, Home, type Ran } from './client.ts'
 
-/** A home, and a project in it that commands run in. */
+/** A home with a project, in which commands run. */
 class Place extends Home {
   readonly project = join(this.folder, 'project')
 
@@ -49,7 +49,7 @@ interface Shape {
   http?: object
 }
 
-/** As each program's documentation has it. XDG_CONFIG_HOME is `config` in these homes. */
+/** From the documentation of each program. XDG_CONFIG_HOME is `config` in these homes. */
 const shapes: Shape[] = [
   {
     target: 'claude-code',
@@ -113,14 +113,14 @@ const shapes: Shape[] = [
   },
 ]
 
-/** What changes when a file is written or replaced, even by the same. */
+/** Changes whenever a file is written or replaced, even with the same text. */
 const traceOf = (file: string) => {
   const { ino, mtimeMs, mode } = statSync(file)
   return { ino, mtimeMs, mode, text: readFileSync(file, 'utf8') }
 }
 
 describe.each(shapes)('$target', ({ target, section, user, project, entry, http }) => {
-  test('gets a file of its own where it has none, which only its user may read', async () => {
+  test('gets a new file that only its user may read', async () => {
     using home = new Place()
     const file = join(home.folder, user)
     expect(await home.init(target)).toMatchObject({
@@ -133,7 +133,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
     expect(existsSync(`${file}.sandlot-backup`)).toBe(false)
   })
 
-  test('keeps comments, tabs and other servers, and the former text as a backup', async () => {
+  test('keeps comments, tabs and other servers, and saves the previous text as a backup', async () => {
     using home = new Place()
     const other = { command: 'x', args: [1, 2] }
     const before = `// my servers
@@ -161,7 +161,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
     shows({ other })
   })
 
-  test('refuses a broken file and leaves it untouched', async () => {
+  test('rejects a malformed file and leaves it unchanged', async () => {
     using home = new Place()
     const file = home.write(user, `{"${section}": {"other": {`)
     const before = traceOf(file)
@@ -173,7 +173,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
   })
 
   if (project)
-    test('gets a file of the project that all may read and that names no machine', async () => {
+    test('gets a project file that is readable by all and contains no local paths', async () => {
       using home = new Place()
       expect(await home.init(target, '--scope', 'project', '--portable')).toMatchObject({ code: 0 })
       const file = join(home.project, project)
@@ -183,13 +183,13 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
       expect(statSync(file).mode & 0o777).toBe(0o644)
     })
   else
-    test('has no file in a project', async () => {
+    test('has no project file', async () => {
       using home = new Place()
       expect(await home.init(target, '--scope', 'project')).toMatchObject({ code: 2 })
     })
 
   if (http)
-    test('points to the service with --http, and the key stays in the environment', async () => {
+    test('refers to the service with --http, and reads the key from the environment', async () => {
       using home = new Place()
       await home.init(target)
       expect(await home.init(target, '--http')).toMatchObject({ code: 0 })
@@ -199,7 +199,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
       expect(await home.init(target, '--http', '--check')).toMatchObject({ code: 0 })
     })
   else
-    test('is refused with --http, since the key would have to be written out', async () => {
+    test('rejects --http, which would need the key in the file', async () => {
       using home = new Place()
       expect(await home.init(target, '--http')).toMatchObject({ code: 2 })
       expect(existsSync(join(home.folder, user))).toBe(false)
@@ -210,7 +210,7 @@ describe('codex', () => {
   const args = started.args.map((each) => JSON.stringify(each)).join(', ')
   const table = `[mcp_servers.sandlot]\ncommand = ${JSON.stringify(started.command)}\nargs = [ ${args} ]\n`
 
-  test('gets a table at the end of its file, and everything before stays byte for byte', async () => {
+  test('gets a table at the end of the file, and the text before stays unchanged', async () => {
     using home = new Place()
     const before = '# mine\nmodel  =  "o5" # fast\n\n[mcp_servers.other]\n  command = "x"\n'
     const file = home.write('.codex/config.toml', before)
@@ -221,7 +221,7 @@ describe('codex', () => {
     expect(readFileSync(file, 'utf8')).toBe(before)
   })
 
-  test('names the variable of the key with --http', async () => {
+  test('names the environment variable of the key with --http', async () => {
     using home = new Place()
     await home.init('codex')
     expect(await home.init('codex', '--http')).toMatchObject({ code: 0 })
@@ -230,7 +230,7 @@ describe('codex', () => {
     )
   })
 
-  test('has a project file too, and refuses a broken one', async () => {
+  test('has a project file too, and rejects a malformed one', async () => {
     using home = new Place()
     expect(await home.init('codex', '--scope', 'project')).toMatchObject({ code: 0 })
     const file = home.write('project/.codex/config.toml', '[mcp_servers')
@@ -254,14 +254,14 @@ describe('files', () => {
     expect(statSync(`${real}.sandlot-backup`).mode & 0o777).toBe(0o640)
   })
 
-  test('that are empty are filled', async () => {
+  test('that are empty get the entry', async () => {
     using home = new Place()
     const file = home.write('.cursor/mcp.json', '')
     expect(await home.init('cursor')).toMatchObject({ code: 0 })
     expect(JSON.parse(readFileSync(file, 'utf8')).mcpServers.sandlot).toEqual(started)
   })
 
-  test('that a link leads to are made there, if they are missing', async () => {
+  test('that are missing are created at the target of a link', async () => {
     using home = new Place()
     mkdirSync(join(home.folder, '.cursor'))
     mkdirSync(join(home.folder, 'dotfiles'))
@@ -271,7 +271,7 @@ describe('files', () => {
   })
 })
 
-test('--portable warns where no sandlot is on the PATH that others would start', async () => {
+test('--portable warns if no sandlot is on the PATH', async () => {
   using home = new Place()
   const program = home.write('node_modules/.bin/sandlot', '')
   const folder = dirname(program)
@@ -285,7 +285,7 @@ test('--portable warns where no sandlot is on the PATH that others would start',
 })
 
 describe('without writing', () => {
-  test('--dry-run shows what would change', async () => {
+  test('--dry-run shows the changes', async () => {
     using home = new Place()
     const file = home.write('.cursor/mcp.json', '{\n  "a": 1\n}\n')
     const { stdout, code } = await home.init('cursor', '--dry-run')
@@ -295,7 +295,7 @@ describe('without writing', () => {
     expect(readFileSync(file, 'utf8')).toBe('{\n  "a": 1\n}\n')
   })
 
-  test('--check exits 0 when the server is there and current, else 1', async () => {
+  test('--check exits with 0 if the entry is up to date, else 1', async () => {
     using home = new Place()
     expect(await home.init('cursor', '--check')).toMatchObject({
       code: 1,
@@ -313,7 +313,7 @@ describe('without writing', () => {
     })
   })
 
-  test('--print prints the entry, under the name it is given', async () => {
+  test('--print prints the entry under the given name', async () => {
     using home = new Place()
     const { stdout } = await home.init('vscode', '--print', '--portable', '--name', 'boxes')
     expect(JSON.parse(stdout)).toEqual({
@@ -322,7 +322,7 @@ describe('without writing', () => {
     expect((await home.init('codex', '--print', '--portable')).stdout).toContain('[mcp_servers.sandlot]')
   })
 
-  test('no target lists those that are here, and how they stand', async () => {
+  test('without a target it lists the installed ones with their state', async () => {
     using home = new Place()
     await home.init('cursor')
     home.write('.gemini/settings.json', '{')
@@ -333,7 +333,7 @@ describe('without writing', () => {
     ).toEqual(['claude-code project missing', 'cursor user current', 'gemini user unreadable'])
   })
 
-  test("a file that is both, of the folder and of the user, is listed once, as the user's", async () => {
+  test("lists a file once, as the user's, if it belongs to both the folder and the user", async () => {
     using home = new Place()
     await home.init('cursor')
     await home.init('codex')
@@ -344,7 +344,7 @@ describe('without writing', () => {
     ])
   })
 
-  test('a client or a scope that is not known is wrong usage', async () => {
+  test('rejects an unknown client or scope', async () => {
     using home = new Place()
     expect(await home.init('emacs')).toMatchObject({
       code: 2,

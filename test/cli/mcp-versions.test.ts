@@ -1,4 +1,4 @@
-/** `sandlot mcp serve` for every version of the protocol, with the SDK's client of today pinned to it. */
+/** `sandlot mcp serve` for every protocol version, with the current SDK client pinned to it. */
 import { once } from 'node:events'
 import { createServer, connect as openSocket, type Socket } from 'node:net'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
@@ -25,9 +25,9 @@ async function connect(home: Home, version: McpVersion, env: Record<string, stri
   return { client, use }
 }
 
-// Each mostly waits for its command.
-describe.concurrent.each(mcpVersions)('a client of %s', (version) => {
-  test('works through stdio, and ends a command by cancelling its call', async () => {
+// Concurrently, because each mostly waits for its command.
+describe.concurrent.each(mcpVersions)('a client with protocol version %s', (version) => {
+  test('works through stdio, and cancelling a call ends its command', async () => {
     using user = await newUser()
     const { client, use } = await connect(user.home, version)
     expect(client.getNegotiatedProtocolVersion()).toBe(version)
@@ -48,15 +48,15 @@ describe.concurrent.each(mcpVersions)('a client of %s', (version) => {
     leave.abort('enough')
     await expect(cancelled).rejects.toThrow()
     await world.eventually(async () => !(await isRunning()), 10_000)
-    await expect(client.callTool({ name: 'no_tool' })).rejects.toThrow('There is no tool no_tool')
+    await expect(client.callTool({ name: 'no_tool' })).rejects.toThrow('Unknown tool no_tool')
     await use('session_destroy', { session_id })
     await client.close()
   })
 })
 
-test('a stream that breaks on its way is taken up, with the same command', async () => {
+test('resumes a broken stream with the same command', async () => {
   using user = await newUser()
-  // Between the client and the service, to be cut.
+  // A connection that the test can cut.
   const open = new Set<Socket>()
   const { port } = new URL(world.url())
   const between = createServer((socket) => {

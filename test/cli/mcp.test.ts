@@ -43,7 +43,7 @@ async function use(
 const lines = (...messages: object[]) => messages.map((message) => `${JSON.stringify(message)}\n`).join('')
 const ping = (id: number | string) => ({ jsonrpc: '2.0', id, method: 'ping' })
 
-test('an agent creates, runs, edits, searches and destroys through stdio', async () => {
+test('an agent creates a session, runs, edits, searches and destroys it through stdio', async () => {
   using user = await newUser()
   const client = await connect(user.home)
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(Object.keys(tools))
@@ -64,7 +64,7 @@ test('a byte order mark before the first message is ignored', async () => {
   expect(JSON.parse(stdout)).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
 })
 
-test('progress comes through, and a cancellation stops the command', async () => {
+test('forwards progress, and a cancellation stops the command', async () => {
   using user = await newUser()
   const client = await connect(user.home)
   const { id: session_id } = await use(client, 'session_create', {})
@@ -89,10 +89,10 @@ test('progress comes through, and a cancellation stops the command', async () =>
   await client.close()
 })
 
-describe('what goes wrong', () => {
+describe('errors', () => {
   const serve = (home: Home, input: string, env = {}) => home.run(['mcp', 'serve'], { input, env })
 
-  test('without settings, each request is answered with an error that says what to type', async () => {
+  test('without settings, each request gets an error with the command to run', async () => {
     using home = new Home()
     const { stdout, code } = await serve(home, lines(ping(1), ping('two')))
     expect(code).toBe(0)
@@ -106,16 +106,16 @@ describe('what goes wrong', () => {
     ])
   })
 
-  test('an error says that the service is away, or refuses the key', async () => {
+  test('reports an unreachable service and a rejected key', async () => {
     using home = new Home()
     const key = { SANDLOT_API_KEY: 'sandlot_live_wrong' }
     const away = await serve(home, lines(ping(1)), { ...key, SANDLOT_URL: 'http://localhost:1' })
-    expect(away.json().error.message).toContain('Nothing listens at http://localhost:1')
+    expect(away.json().error.message).toContain('http://localhost:1 refused the connection')
     const refused = await serve(home, lines(ping(1)), { ...key, SANDLOT_URL: world.url() })
     expect(refused.json().error).toMatchObject({ data: { code: 'invalid_credentials', status: 401 } })
   })
 
-  test('a line that is no message is told, and the next one is served', async () => {
+  test('reports an invalid message and serves the next one', async () => {
     using user = await newUser()
     const { stdout } = await serve(user.home, `nonsense\n\n${lines(ping(2))}`)
     const answers = stdout
@@ -131,7 +131,7 @@ describe('what goes wrong', () => {
   })
 })
 
-test('doctor runs true through what init wrote, and says what fails', async () => {
+test('doctor runs `true` through the entry that init wrote, and reports failures', async () => {
   using user = await newUser()
   expect(await user.run(['mcp', 'doctor'])).toMatchObject({
     code: 1,
@@ -155,8 +155,8 @@ test('doctor runs true through what init wrote, and says what fails', async () =
   })
 })
 
-describe('doctor in a folder of somebody else', () => {
-  /** The file of a project that is not ours, and what it would leave behind if it were started. */
+describe('doctor in an untrusted folder', () => {
+  /** A project with an untrusted entry, which writes a file if it is started. */
   function makeProject(home: Home, more: object = {}) {
     const folder = join(home.folder, 'cloned')
     const trace = join(home.folder, 'started')
@@ -168,7 +168,7 @@ describe('doctor in a folder of somebody else', () => {
     return { folder, doctor, isStarted: () => existsSync(trace) }
   }
 
-  test('starts nothing that the folder names, and says how to', async () => {
+  test('does not start entries of the folder, and names the option that does', async () => {
     using home = new Home()
     const { doctor, isStarted } = makeProject(home)
     for (const words of [[], ['claude-code'], ['--yes'], ['claude-code', '--scope', 'user']]) {
@@ -181,31 +181,28 @@ describe('doctor in a folder of somebody else', () => {
   test.each([
     ['another program', {}],
     [
-      'a variable of its own',
+      'an environment variable',
       { command: process.execPath, args: [clientPath, 'mcp', 'serve'], env: { A: 'b' } },
     ],
-    ['no list of words', { command: 'sandlot', args: 'mcp serve' }],
-  ])(
-    '--scope project refuses an entry with %s, shows it, and starts it with --yes alone',
-    async (_, more) => {
-      using home = new Home()
-      const { doctor, isStarted } = makeProject(home, more)
-      const refused = await doctor('--scope', 'project')
-      expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('It was not started') })
-      expect(refused.stdout).toContain('--yes')
-      expect(isStarted()).toBe(false)
-      await doctor('--scope', 'project', '--yes')
-      expect(isStarted()).toBe(!('args' in more))
-    },
-  )
+    ['args that are not a list', { command: 'sandlot', args: 'mcp serve' }],
+  ])('--scope project shows an entry with %s and starts it only with --yes', async (_, more) => {
+    using home = new Home()
+    const { doctor, isStarted } = makeProject(home, more)
+    const refused = await doctor('--scope', 'project')
+    expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('Not started') })
+    expect(refused.stdout).toContain('--yes')
+    expect(isStarted()).toBe(false)
+    await doctor('--scope', 'project', '--yes')
+    expect(isStarted()).toBe(!('args' in more))
+  })
 
-  test('--scope project asks before it starts what init wrote', async () => {
+  test('--scope project asks before it starts the entry that init wrote', async () => {
     using user = await newUser()
     const { folder, doctor } = makeProject(user.home)
     await user.run(['mcp', 'init', 'claude-code', '--scope', 'project'], { cwd: folder })
     expect(await doctor('--scope', 'project')).toMatchObject({
       code: 1,
-      stdout: expect.stringContaining('There is no terminal to ask at: pass --yes'),
+      stdout: expect.stringContaining('Prompts need a terminal: pass --yes'),
     })
     expect(await doctor('--scope', 'project', '--yes')).toMatchObject({
       code: 0,
@@ -216,7 +213,7 @@ describe('doctor in a folder of somebody else', () => {
     const terminal = openTerminal(['sh', '-c', line, 'sh', ...words], user.home.environment())
     await terminal.shows('mcp serve?')
     terminal.type('n\r')
-    await terminal.shows('It was not started')
+    await terminal.shows('The server was not started')
     expect(await terminal.ended).toBe(1)
   })
 })

@@ -1,4 +1,4 @@
-/** The built client against peers that a real service is not: that redirect, hang up, or are no Sandlot. */
+/** The built client against faulty peers: redirects, broken connections, servers other than Sandlot. */
 import { execFileSync } from 'node:child_process'
 import {
   closeSync,
@@ -23,7 +23,7 @@ const key = 'sandlot_live_secret'
 const env = (url: string, more = {}) => ({ SANDLOT_URL: url, SANDLOT_API_KEY: key, ...more })
 const hangUp = (_: IncomingMessage, response: ServerResponse) => void response.destroy()
 
-test('no redirect is followed, whatever its status', async () => {
+test('follows no redirect of any status', async () => {
   using home = new Home()
   await using target = await startPeer((_, response) => response.end('{}'))
   for (const status of [301, 302, 303, 307, 308]) {
@@ -39,7 +39,7 @@ test('no redirect is followed, whatever its status', async () => {
   expect(target.asked).toEqual([])
 })
 
-test('a peer that is no Sandlot is told apart from a failure of the service', async () => {
+test('distinguishes a server other than Sandlot from a failure of the service', async () => {
   using home = new Home()
   for (const [status, body] of [
     [200, '<html>Welcome</html>'],
@@ -53,7 +53,7 @@ test('a peer that is no Sandlot is told apart from a failure of the service', as
   }
 })
 
-test('what may be repeated is tried three times, a command under one Idempotency-Key', async () => {
+test('tries repeatable requests three times, a command with one Idempotency-Key', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   expect(await home.run(['whoami'], { env: env(peer.url) })).toMatchObject({ code: 8 })
@@ -68,12 +68,12 @@ test('what may be repeated is tried three times, a command under one Idempotency
   expect([...keys][0]).toMatch(/\S/)
 })
 
-test('a command that a stopping process gave up is asked for again under its Idempotency-Key', async () => {
+test('repeats a command refused by a stopping process with its Idempotency-Key', async () => {
   using home = new Home()
   const ended = { id: 'exec_b', status: 'exited', exit_code: 0, signal: null, stdout: 'all', stderr: '' }
   const problem = {
     type: 'about:blank',
-    title: 'Away',
+    title: 'Unavailable',
     status: 503,
     code: 'unavailable',
     detail: 'Stopping.',
@@ -91,7 +91,7 @@ test('a command that a stopping process gave up is asked for again under its Ide
   expect(keys[1]).toBe(keys[0])
 })
 
-test('a stream that breaks before it has told its id is asked for again under its Idempotency-Key', async () => {
+test('repeats a command whose stream breaks before its id with its Idempotency-Key', async () => {
   using home = new Home()
   const exit = { id: 'exec_b', status: 'exited', exit_code: 7, signal: null, reason: null }
   const events = [
@@ -113,7 +113,7 @@ test('a stream that breaks before it has told its id is asked for again under it
   expect(new Set(peer.asked.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
 })
 
-test('a create whose connection breaks is tried again under one Idempotency-Key, the next create under another', async () => {
+test('repeats a create with one Idempotency-Key, and uses another for the next create', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   for (let run = 0; run < 2; run += 1) {
@@ -125,7 +125,7 @@ test('a create whose connection breaks is tried again under one Idempotency-Key,
   expect(new Set(keys).size).toBe(2)
 })
 
-test('what goes to this machine goes through no proxy, also when Node is told to use one', async () => {
+test('uses no proxy for localhost, even if Node is configured to use one', async () => {
   using home = new Home()
   await using proxy = await startPeer((_, response) => response.end('{}'))
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
@@ -135,7 +135,7 @@ test('what goes to this machine goes through no proxy, also when Node is told to
   expect(peer.asked[0]?.headers.authorization).toBe(`Bearer ${key}`)
 })
 
-test('https goes through a proxy when Node is told to use one, and the proxy sees no key', async () => {
+test('uses the proxy configured for Node for https, and the proxy sees no key', async () => {
   using home = new Home()
   const certificate = makeCertificate()
   const file = join(home.folder, 'ca.pem')
@@ -150,7 +150,7 @@ test('https goes through a proxy when Node is told to use one, and the proxy see
   expect(proxy.seen()).not.toContain(key)
 })
 
-test('a terminal is attached through the proxy too', async () => {
+test('attaches a terminal through the proxy', async () => {
   using home = new Home()
   const certificate = makeCertificate()
   const file = join(home.folder, 'ca.pem')
@@ -170,7 +170,7 @@ test('a terminal is attached through the proxy too', async () => {
   expect(proxy.asked).toEqual([`CONNECT ${new URL(peer.url).host}`])
 })
 
-test('https works as Node does it: an unknown certificate is refused, NODE_EXTRA_CA_CERTS adds one', async () => {
+test('rejects an unknown certificate unless NODE_EXTRA_CA_CERTS adds it', async () => {
   using home = new Home()
   const certificate = makeCertificate()
   await using peer = await startPeer((_, response) => response.writeHead(500).end(), certificate)
@@ -186,29 +186,29 @@ test('https works as Node does it: an unknown certificate is refused, NODE_EXTRA
   expect(peer.asked[0]?.headers.authorization).toBe(`Bearer ${key}`)
 })
 
-test('https to a peer that speaks no TLS says so', async () => {
+test('reports a peer without TLS', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) => response.end())
   const { code, stderr } = await home.run(['whoami'], { env: env(peer.url.replace('http:', 'https:')) })
   expect(code).toBe(8)
-  expect(stderr).toContain('does not speak TLS')
+  expect(stderr).toContain('does not support TLS')
 })
 
-test('the key is sent only to the address, and printed nowhere', async () => {
+test('sends the key only to the base address, and never prints it', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   const { stdout, stderr } = await home.run(['whoami', '--json'], { env: env(peer.url) })
   expect(stdout + stderr).not.toContain(key)
 })
 
-test('a path of the base address stands before every route', async () => {
+test('prefixes every route with the path of the base address', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   await home.run(['session', 'get', 'sbx_a/b?c'], { env: env(`${peer.url}/behind/here/`) })
   expect(peer.asked[0]?.line).toBe('GET /behind/here/v1/sandboxes/sbx_a%2Fb%3Fc')
 })
 
-test('escape sequences in what a peer says do not reach the terminal', async () => {
+test('removes escape sequences from responses', async () => {
   using home = new Home()
   const problem = { code: 'not_found', detail: 'no \u001b[31mred\u0007', request_id: 'req_1', status: 404 }
   await using peer = await startPeer((_, response) => response.writeHead(404).end(JSON.stringify(problem)))
@@ -218,7 +218,7 @@ test('escape sequences in what a peer says do not reach the terminal', async () 
   for (const control of ['\u001b', '\u0007']) expect(stderr).not.toContain(control)
 })
 
-test('an unknown code of a newer service still has the exit code of its status', async () => {
+test('an unknown error code of a newer service has the exit code of its status', async () => {
   using home = new Home()
   for (const [status, exitCode] of [
     [400, 2],
@@ -237,7 +237,7 @@ test('an unknown code of a newer service still has the exit code of its status',
   }
 })
 
-test('ctrl-c while the service is silent ends with 130, with --json in JSON too', async () => {
+test('Ctrl-C during an unanswered request exits with 130, also as JSON with --json', async () => {
   using home = new Home()
   let asked = () => {}
   await using peer = await startPeer(() => asked())
@@ -256,7 +256,7 @@ test('ctrl-c while the service is silent ends with 130, with --json in JSON too'
   }
 })
 
-test('a reader that closes stdout early is no failure', async () => {
+test('exits with 0 when the reader closes stdout early', async () => {
   using home = new Home()
   const account = {
     id: 'acc_1',
@@ -273,7 +273,7 @@ test('a reader that closes stdout early is no failure', async () => {
   expect(code).toBe(0)
 })
 
-test('a reader that leaves a pipe full is no failure either', async () => {
+test('exits with 0 when the reader closes a full pipe', async () => {
   using home = new Home()
   const pipe = join(home.folder, 'pipe')
   execFileSync('mkfifo', [pipe])
@@ -281,7 +281,7 @@ test('a reader that leaves a pipe full is no failure either', async () => {
   await using peer = await startPeer(async (_, response) => {
     response.writeHead(200, { 'content-length': '100000' }).write('x'.repeat(65_536))
     await sleep(300)
-    // The pipe is full, so the client holds this one while it waits for more.
+    // The pipe is full, so the client buffers this byte and waits for more.
     response.write('y')
     await sleep(300)
     closeSync(reader)
@@ -294,7 +294,7 @@ test('a reader that leaves a pipe full is no failure either', async () => {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
 })
 
-test('stdout on a full disk is an error', async () => {
+test('fails with ENOSPC when stdout is on a full disk', async () => {
   using home = new Home()
   const { code, stderr } = await runProcess(
     'sh',
@@ -305,7 +305,7 @@ test('stdout on a full disk is an error', async () => {
   expect(code).toBe(1)
 })
 
-test('files get writes to no file that somebody else put where it will write, and starts a broken transfer again', async () => {
+test('files get never writes to an existing file at a predictable temporary path, and restarts a broken transfer', async () => {
   using home = new Home()
   const [local, other] = [join(home.folder, 'got'), join(home.folder, 'other')]
   writeFileSync(other, 'untouched')

@@ -1,4 +1,4 @@
-/** The client as a package: packed, installed where nothing is, and run there. */
+/** The packed client, installed into an empty folder and run there. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
@@ -19,7 +19,7 @@ const installed = join(empty, 'node_modules', 'sandlot')
 let tarball = ''
 let packed: string[] = []
 
-/** Offline: whatever it would have to fetch, it could not. */
+/** Runs npm offline, so that a missing dependency fails. */
 function npm(...args: string[]): string {
   const env = { PATH: process.env.PATH ?? '', HOME: folder, npm_config_offline: 'true' }
   return execFileSync('npm', args, { cwd: empty, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
@@ -37,7 +37,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test("has the project's version and licence, needs only Node 20, and is not published by accident", () => {
+test("has the project's version and license, needs only Node 20, and cannot be published by accident", () => {
   const manifest = read('cli/package.json')
   const { version, license } = read('package.json')
   expect(manifest).toMatchObject({ version, license })
@@ -46,7 +46,7 @@ test("has the project's version and licence, needs only Node 20, and is not publ
   expect(manifest).not.toHaveProperty('scripts')
 })
 
-test('holds what was built, and nothing else', () => {
+test('contains only built files', () => {
   const parts = packed.filter((path) => !/^dist\/[\w-]+\.js$/.test(path))
   expect(parts.sort()).toEqual(['README.md', 'dist/LICENSE', 'dist/THIRD-PARTY.txt', 'package.json'])
   expect(packed).toContain('dist/main.js')
@@ -55,8 +55,8 @@ test('holds what was built, and nothing else', () => {
   ])
 })
 
-test('asks for no module but those of Node and its own', async () => {
-  // Whatever is neither, esbuild does not find: nothing else is installed there.
+test('imports only built-in modules and its own files', async () => {
+  // esbuild fails for any other module, because none is installed there.
   const { metafile } = await build({
     entryPoints: [join(installed, 'dist', 'main.js')],
     bundle: true,
@@ -72,7 +72,7 @@ test('asks for no module but those of Node and its own', async () => {
   expect(outside.filter((name) => !isBuiltin(name))).toEqual([])
 })
 
-test('names the licence of each package that it was built from', () => {
+test('lists the license of each bundled package', () => {
   const notice = readFileSync(join(installed, 'dist', 'THIRD-PARTY.txt'), 'utf8')
   const sources = readdirSync(join(root, 'cli'), { recursive: true, encoding: 'utf8' })
     .filter((path) => /\.tsx?$/.test(path))
@@ -80,7 +80,7 @@ test('names the licence of each package that it was built from', () => {
   const imports =
     /(?:^(?:import|export) (?!type\b)[^'"]*?from |\bimport\()'((?:@[\w-]+\/)?[\w-][\w.-]*)(?:\/[^']*)?'/gm
   const used = new Set(sources.flatMap((text) => [...text.matchAll(imports)].map(([, name]) => name!)))
-  // What only hands on the exports of others leaves nothing in a bundle.
+  // A package that only re-exports others leaves nothing in the bundle.
   used.delete('@inquirer/prompts')
   const { dependencies, devDependencies } = read('package.json')
   const packages = [...used].filter((name) => name in { ...dependencies, ...devDependencies })
@@ -90,11 +90,11 @@ test('names the licence of each package that it was built from', () => {
   expect(notice).toContain('Permission is hereby granted')
 })
 
-test('runs from the folder it was installed in', async () => {
+test('runs from the folder of its installation', async () => {
   using home = new Home()
   const program = join(empty, 'node_modules', '.bin', 'sandlot')
   expect(statSync(program).mode & 0o111).not.toBe(0)
-  // With the Node that the PATH of the test has, as a user would.
+  // With the Node on the PATH, as for a user.
   const env = home.environment({ PATH: `${dirname(process.execPath)}:${process.env.PATH}` })
   const run = (...args: string[]) => runProcess(program, args, env)
   expect(await run('--version')).toMatchObject({ code: 0, stdout: `${read('package.json').version}\n` })
@@ -106,18 +106,18 @@ test('runs from the folder it was installed in', async () => {
   expect(entry.args[0]).toBe(join(installed, 'dist', 'main.js'))
 })
 
-test('an older Node is told at once which one it takes', async () => {
+test('an older Node gets an error with the required version', async () => {
   using home = new Home()
   const older = 'data:text/javascript,Object.defineProperty(process.versions, "node", { value: "20.11.1" })'
   const main = join(installed, 'dist', 'main.js')
   for (const args of [['--version'], ['doctor'], ['session', 'ls']]) {
     const ran = await runProcess(process.execPath, ['--import', older, main, ...args], home.environment())
-    const stderr = 'sandlot: This is Node 20.11.1, and sandlot needs Node 20.12 or later.\n'
+    const stderr = 'sandlot: Node 20.12 or later is required, and this is Node 20.11.1.\n'
     expect(ran).toMatchObject({ code: 1, stdout: '', stderr })
   }
 })
 
-/** A Node 20: the one that SANDLOT_NODE_20 names, else the first on the PATH. */
+/** Path of Node 20: SANDLOT_NODE_20, or the first on the PATH. */
 const oldNode = [
   process.env.SANDLOT_NODE_20,
   ...(process.env.PATH ?? '').split(delimiter).map((path) => join(path, 'node')),
@@ -136,13 +136,13 @@ describe.skipIf(!oldNode)('on Node 20', () => {
     return { home, run, open, [Symbol.dispose]: () => home[Symbol.dispose]() }
   }
 
-  test('everything is checked and works: a session, a command as it runs, files, an MCP server', async () => {
+  test('sessions, streaming commands, files and the MCP server work', async () => {
     using user = await newUserOfNode20()
     expect(await user.run('doctor')).toMatchObject({ code: 0, stderr: '' })
     const elsewhere = ['--url', 'https://127.0.0.1:1', '--api-key', `sandlot_live_${'x'.repeat(49)}`]
     expect(await user.run('doctor', ...elsewhere)).toMatchObject({
       code: 1,
-      stdout: expect.stringContaining('it does not know NODE_USE_ENV_PROXY'),
+      stdout: expect.stringContaining('it does not support NODE_USE_ENV_PROXY'),
     })
     await user.run('mcp', 'init', 'cursor')
     expect(await user.run('mcp', 'doctor')).toMatchObject({
@@ -163,7 +163,7 @@ describe.skipIf(!oldNode)('on Node 20', () => {
     expect(await user.run('session', 'rm', '--yes')).toMatchObject({ code: 0 })
   })
 
-  test('a terminal and the picker work', async () => {
+  test('terminals and the picker work', async () => {
     using user = await newUserOfNode20()
     const { stdout: id } = await user.run('session', 'create', '--name', 'by-node-20')
     const shell = user.open('exec', '-it', '--', 'sh')
@@ -178,7 +178,7 @@ describe.skipIf(!oldNode)('on Node 20', () => {
   })
 })
 
-test('the compiled code that a run leaves behind is not packed', async () => {
+test('does not pack the compile cache of earlier runs', async () => {
   using home = new Home()
   expect(
     await runProcess(process.execPath, [clientPath, 'config', 'show'], home.environment()),

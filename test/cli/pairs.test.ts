@@ -1,4 +1,4 @@
-/** Two clients that change the settings at the same moment: some order of the two explains what is there then. */
+/** Concurrent changes of the settings by two clients. The result must match one of the two sequential orders. */
 import { test } from 'vitest'
 import { tryPairs } from '../support/pairs.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -7,4 +7,4 @@ import { settingsFile } from './pairs.ts'
 const world = shareWorld({ workers: 0 })
 
 test('every two changes of the settings file at once', () =>
-  tryPairs(settingsFile(world), { rounds: 1, atOnce: 2 }))
+  tryPairs(settingsFile(world), { rounds: 1, concurrency: 2 }))

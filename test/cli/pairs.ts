@@ -1,4 +1,4 @@
-/** The settings file, and what clients do with it: see ../support/pairs.ts. */
+/** The operations of clients on the settings file, for ../support/pairs.ts. */
 import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { parse, stringify } from 'smol-toml'
 import { newSandboxId } from '../../shared/data/ids.ts'
@@ -60,17 +60,17 @@ export const settingsFile = (world: World): Kind<Place> => ({
       ({ account, api_key }) => [account.id, api_key && 'made'],
     ),
   },
-  async look({ home, alice }) {
+  async readState({ home, alice }) {
     const { api_key, token, token_expires_at, ...rest } = parse(readFileSync(home.configFile, 'utf8'))
     const files = readdirSync(home.configFolder)
     const hasLogin = token !== undefined && token_expires_at !== undefined
     return { ...rest, api_key: nameOf(api_key, alice.key), hasLogin, files }
   },
-  /** Both have read the file, and wait to write it. */
+  /** Releases the lock when both have read the file and wait to write it. */
   async together({ home }, begin) {
     const lock = `${home.configFile}.lock`
     writeFileSync(lock, 'held')
-    // It never looks as if it was left behind.
+    // A lock with a time in the future never becomes stale.
     utimesSync(lock, new Date(), new Date(Date.now() + hourMs))
     const running = begin()
     let ended = 0
@@ -84,7 +84,7 @@ export const settingsFile = (world: World): Kind<Place> => ({
   end: async ({ home }) => home[Symbol.dispose](),
 })
 
-/** A picker that is open already, and each change that another client may save before it does. */
+/** An open picker, and changes that another client may save before it. */
 export const pickersSettings = (world: World): Kind<Place & { screen: Screen }> => {
   const { operations, isTried: _, ...kind } = settingsFile(world)
   const { 'set-url': setUrl, 'set-key': setKey, login, logout } = operations
@@ -100,8 +100,8 @@ export const pickersSettings = (world: World): Kind<Place & { screen: Screen }> 
     operations: {
       [inPicker]: async ({ screen }: Place & { screen: Screen }) => {
         screen.type('u')
-        // Refused, or the next look at the service has found that nothing is left to use.
-        const refused = /^! (?!Refused since|Service away)|No sessions|Welcome to Sandlot/m
+        // Refused, or the next refresh has found no session to use.
+        const refused = /^! (?!Refused since|Service unavailable)|No sessions|Welcome to Sandlot/m
         const used = /^· sbx_\S+ is the current session/m
         await eventually(() => used.test(screen.text()) || refused.test(screen.text()), 20_000)
         return used.test(screen.text()) ? 'used' : 'refused'
@@ -119,16 +119,16 @@ export const pickersSettings = (world: World): Kind<Place & { screen: Screen }> 
   }
 }
 
-/** What these two may harm of each other, others do. */
+/** Pairs that are covered by other pairs. */
 const isApart = (name: string, beside: string) =>
-  // A login is for the address that it began with, whatever is saved meanwhile.
+  // A login is saved for the address at its start, even if another address is saved in the meantime.
   (name === 'login' && beside === 'set-url') ||
   (name === 'set-key for an address' && !['set-url', 'set-key'].includes(beside)) ||
   (name === 'set-url of a profile' && beside !== 'set-url')
 
-/** @param pick of the answer, that which is the same each time */
-// biome-ignore lint/suspicious/noExplicitAny: whatever came
-function run(args: string[] | ((place: Place) => string[]), pick: (told: any, place: Place) => unknown) {
+/** @param pick returns the part of the response that is the same for each run */
+// biome-ignore lint/suspicious/noExplicitAny: the JSON of any command
+function run(args: string[] | ((place: Place) => string[]), pick: (result: any, place: Place) => unknown) {
   return async (place: Place) => {
     const given = typeof args === 'function' ? args(place) : args
     const { code, json } = await place.home.run([...given, '--json'], { input: place.alice.password })
@@ -141,7 +141,7 @@ const nameOf = (value: unknown, alice: string) => {
   return value === undefined || value === key ? value : 'made'
 }
 
-/** Nobody runs anything in it. */
+/** Inserts a row without a pod, because no command runs in it. */
 async function addSandbox({ db }: World, { id }: Account): Promise<string> {
   const sandboxId = newSandboxId()
   await db.query(

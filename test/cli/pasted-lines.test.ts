@@ -35,7 +35,7 @@ const hostileWords = [
   '',
 ]
 
-/** Without the settings of this machine's user. */
+/** Without the shell settings of the local user. */
 const commands: Record<string, string[]> = { bash: ['--norc', '--noprofile'], zsh: ['-f'] }
 const isInstalled = (program: string) => spawnSync(program, ['-c', 'true'], { stdio: 'ignore' }).status === 0
 const shells = Object.keys(commands).filter(isInstalled)
@@ -74,7 +74,7 @@ describe.each(shells)('pasted into %s', (shell) => {
     },
   )
 
-  test('every word comes back byte for byte', () => {
+  test('each argument arrives byte for byte', () => {
     const letters = fc.oneof(
       fc.constantFrom(...'\'"\\!$`~#=07nx\t\n\u001b\u007f\u0085\u009b\u202e\u2028é語'),
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 1 }),
@@ -95,16 +95,16 @@ describe.each(shells)('pasted into %s', (shell) => {
   })
 })
 
-test('words for /bin/sh have single quotes alone', () => {
+test('uses only single quotes for /bin/sh', () => {
   expect([posixWord(hostileName), quote(hostileName)]).toEqual([`'${hostileName}'`, `'${hostileName}'`])
   expect(posixWord("it's")).toBe(`'it'\\''s'`)
   expect(shellWord('a\u001b\n\u00852')).toBe("$'a\\033\\n\\302\\2052'")
 })
 
-describe('from the service', () => {
+describe('untrusted names', () => {
   const user = shareSession(users)
 
-  test('the picker copies a hostile name as a line that only names the file', async () => {
+  test('the picker copies a hostile name as one quoted argument', async () => {
     const made = await user.run(['exec', '--', 'sh', '-c', 'mkdir d; echo inside > "d/$0"', hostileName])
     expect(made).toMatchObject({ code: 0 })
     using screen = openScreen([process.execPath, clientPath], user.home.environment(), { columns: 160 })
@@ -123,7 +123,7 @@ describe('from the service', () => {
     expect((await user.run(words)).stdout).toBe('inside\n')
   })
 
-  test('hints and errors show a hostile word escaped', async () => {
+  test('hints and errors escape a hostile argument', async () => {
     const created = await user.run(['session', 'create', hostileName])
     expect(created.stderr).toContain(`session create --rm -- ${shellWord(hostileName)}`)
     const forwarded = await user.run(['forward', hostileName, '3000'])

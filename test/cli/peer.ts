@@ -1,10 +1,10 @@
-/** An HTTP server that behaves as no Sandlot does, for what the real service cannot be made to do. */
+/** An HTTP server for responses that the real service never gives. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** A peer on a free port that notes what it was asked. */
+/** A server on a free port that records its requests. */
 export async function startPeer(
   answer: (request: IncomingMessage, response: ServerResponse) => void,
   tls?: { key: string; cert: string },
@@ -28,7 +28,7 @@ export async function startPeer(
   }
 }
 
-/** A proxy for CONNECT that notes where it was asked to go, and all that it was sent. */
+/** A CONNECT proxy that records the requested hosts and all received bytes. */
 export async function startTunnel() {
   const asked: string[] = []
   const sent: Buffer[] = []

@@ -1,4 +1,4 @@
-/** The picker on a real terminal, against a running service: what a person sees and types. */
+/** The picker on a real terminal against a running service. */
 
 import { once } from 'node:events'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { parse } from 'smol-toml'
 import { encodeTime } from 'ulid'
 import { describe, expect, test } from 'vitest'
-import { expectWithin } from '../support/eventually.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath, Home } from './client.ts'
 import { openLine } from './line.ts'
@@ -18,8 +18,8 @@ const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '5' } })
 const users = makeUsers(world)
 
 const picker = [process.execPath, clientPath]
-/** Tells afterwards how the picker left the terminal, and its exit code. */
-const thenTell = [
+/** Prints the exit code of the picker and the terminal modes afterwards. */
+const thenReport = [
   'sh',
   '-c',
   '"$@"; echo "left with $?"; stty -a | tr " " "\\n" | grep -E "^-?(icanon|echo)$"',
@@ -27,9 +27,9 @@ const thenTell = [
 ]
 
 const openPicker = (home: Home, env: Record<string, string> = {}, size?: Size): Screen =>
-  openScreen([...thenTell, ...picker], home.environment(env), size)
+  openScreen([...thenReport, ...picker], home.environment(env), size)
 
-/** Nothing of a full-screen program is left, and what was there before is there again. */
+/** Expects that the picker has exited with this code and restored screen, cursor and modes. */
 async function expectRestored(screen: Screen, code: number) {
   await screen.shows(`left with ${code}`)
   await screen.shows(/^icanon\necho$/m)
@@ -39,9 +39,9 @@ async function expectRestored(screen: Screen, code: number) {
   expect(raw.lastIndexOf('\u001b[?2004l')).toBeGreaterThan(raw.lastIndexOf('\u001b[?2004h'))
 }
 
-/** Most of the time of all these goes into waiting. */
+/** Concurrently, because these tests mostly wait. */
 describe.concurrent('without settings', () => {
-  test('one signs up, makes a session, works in it and destroys it', async () => {
+  test('a user signs up, creates a session, works in it and destroys it', async () => {
     using home = new Home()
     const editor = join(home.folder, 'editor')
     writeFileSync(editor, '#!/bin/sh\necho EDITOR OPEN; read line; echo "$line" >> "$1"\n')
@@ -91,7 +91,7 @@ describe.concurrent('without settings', () => {
     await screen.shows('it is 42')
     expect(screen.isAlternate()).toBe(false)
     screen.type('\u0010\u0011')
-    await screen.shows('Detached from web, and it goes on.')
+    await screen.shows('Detached from web; the program continues.')
     await screen.shows(/^›web .*▸ (ba)?sh$/m)
     screen.type('\r')
     await screen.shows(/▸ running .*\(terminal\) (ba)?sh$/m)
@@ -102,9 +102,9 @@ describe.concurrent('without settings', () => {
     screen.type('q')
     await screen.shows('SESSIONS')
 
-    // Streams while it runs; what steers terminals is not passed on.
+    // Streams output while the command runs, without control sequences.
     screen.type('x')
-    await screen.shows('a line for /bin/sh')
+    await screen.shows('a command for /bin/sh')
     screen.type('mkfifo go; printf "one\\033[2J two\\n"; read x < go; seq 100; exit 5\r')
     await screen.shows(/^one two$/m)
     await screen.shows('▸ running')
@@ -118,14 +118,14 @@ describe.concurrent('without settings', () => {
     await screen.shows(/^›web .*✓ sh -c 'echo > go'/m)
 
     screen.type('x')
-    await screen.shows('a line for /bin/sh')
+    await screen.shows('a command for /bin/sh')
     screen.type('\u001b[200~echo waiting\nsleep 99\u001b[201~')
     await screen.shows('› web $ echo waiting↵sleep 99')
     screen.type('\r')
     await screen.shows(/^waiting$/m)
     screen.type('\u0003')
     await screen.shows(/✗ (SIGINT|exit 130) after/)
-    await screen.shows('Interrupted it.')
+    await screen.shows('Interrupted the command.')
     screen.type('q')
     await screen.shows('SESSIONS')
 
@@ -138,7 +138,7 @@ describe.concurrent('without settings', () => {
     await screen.shows('EDITOR OPEN')
     expect(screen.isAlternate()).toBe(false)
     screen.type('from the editor\r')
-    await screen.shows('web:/workspace/answer is written.')
+    await screen.shows('web:/workspace/answer is saved.')
     expect((await home.run(['files', 'view', 'answer'])).stdout).toBe('42\nfrom the editor\n')
     screen.type('\t')
     await screen.shows('[Commands]')
@@ -162,7 +162,7 @@ describe.concurrent('without settings', () => {
     await expectRestored(screen, 0)
   })
 
-  test('one pastes a key; one that is refused is asked for again, also later', async () => {
+  test('accepts a pasted key, and asks again if a key is rejected, also later', async () => {
     using user = await users.newUser()
     using home = new Home()
     const key = String(parse(readFileSync(user.home.configFile, 'utf8')).api_key)
@@ -196,7 +196,7 @@ describe.concurrent('without settings', () => {
 describe.concurrent('with settings', () => {
   const user = shareSession(users)
 
-  test('a session that ends under one says why, wherever one looks at it', async () => {
+  test('shows on every page why a session has ended', async () => {
     await using own = await users.newSession()
     const made = await own.run(['session', 'create', '--name', 'short', '--ttl', '59s'])
     expect(made).toMatchObject({ code: 0 })
@@ -204,14 +204,14 @@ describe.concurrent('with settings', () => {
     await screen.shows(/^›short .* 0:\d\d/m)
     screen.type('\r')
     await screen.shows(/‹ short +█*░* 0:\d\d/)
-    // As if the time were up: a sweep comes once a second.
+    // Simulates expiry; the reconciler runs every second.
     await world.db.query("update sandbox set expires_at = sandlot_now() where name = 'short'")
-    await screen.shows('short has ended: its time was up.')
-    await screen.shows(/! It has ended at \d\d:\d\d:\d\d: its time was up/)
+    await screen.shows('short has ended: its TTL has expired.')
+    await screen.shows(/! Ended at \d\d:\d\d:\d\d: its TTL has expired/)
     screen.type('x')
-    await screen.shows('! short has ended: its time was up.')
+    await screen.shows('! short has ended: its TTL has expired.')
     screen.type('\u001b')
-    await screen.hides('a line for /bin/sh')
+    await screen.hides('a command for /bin/sh')
     screen.type('q')
     await screen.shows(/^›sbx_/m)
     screen.type('a')
@@ -220,31 +220,31 @@ describe.concurrent('with settings', () => {
     await expectRestored(screen, 0)
   })
 
-  test('that the service is away is told, and since when; then it is back', async () => {
+  test('shows an outage with its start, and that the service is back', async () => {
     const line = await openLine(world.url())
     await using _ = line
     using screen = openPicker(user.home, user.home.through(line.url))
     await screen.shows(/^›sbx_/m)
     await line[Symbol.asyncDispose]()
-    await screen.shows(/! Service away since \d\d:\d\d:\d\d \(\d+s\), trying again/)
+    await screen.shows(/! Service unavailable since \d\d:\d\d:\d\d \(\d+s\), retrying/)
     await screen.shows(/^›sbx_/m)
     await using _again = await openLine(world.url(), Number(new URL(line.url).port))
     await screen.shows('The service is back.')
-    await screen.hides('Service away')
+    await screen.hides('Service unavailable')
     screen.type('q')
     await expectRestored(screen, 0)
   })
 
-  test('away from the beginning it still opens, and fills in when there is somebody', async () => {
+  test('opens during an outage, and loads once the service is reachable', async () => {
     const line = await openLine(world.url())
     await line[Symbol.asyncDispose]()
     using screen = openPicker(user.home, user.home.through(line.url))
-    await screen.shows(/does not answer[\s\S]*Service away/)
+    await screen.shows(/does not answer[\s\S]*Service unavailable/)
     await using _again = await openLine(world.url(), Number(new URL(line.url).port))
     await screen.shows(/^›sbx_/m)
   })
 
-  test('one that never answers is told of, and keeps nobody from leaving', async () => {
+  test('shows that the service does not answer, and can be quit then', async () => {
     await using silent = createServer((socket) => socket.on('error', () => {}).resume()).listen(
       0,
       '127.0.0.1',
@@ -252,14 +252,14 @@ describe.concurrent('with settings', () => {
     await once(silent, 'listening')
     const { port } = silent.address() as AddressInfo
     using screen = openPicker(user.home, user.home.through(`http://127.0.0.1:${port}`))
-    await screen.shows('It has not answered yet.')
+    await screen.shows('The service has not answered yet.')
     const left = performance.now()
     screen.type('q')
     await expectRestored(screen, 0)
-    expectWithin(performance.now() - left, 10_000)
+    expectDurationBelow(performance.now() - left, 10_000)
   })
 
-  test('fits whatever size the terminal takes, and fills it', async () => {
+  test('fills the terminal at any size', async () => {
     using screen = openPicker(user.home)
     await screen.shows('AGE')
     for (const [rows, columns] of [
@@ -278,7 +278,7 @@ describe.concurrent('with settings', () => {
     }
   })
 
-  test('names that others chose cannot steer the terminal', async () => {
+  test('neutralizes control characters in names of sessions', async () => {
     await using own = await users.newSession()
     const name = 'a\u001b]0;evil\u0007\u001b[2Jb\u202e\u009b31mc'
     const key = String(parse(readFileSync(own.home.configFile, 'utf8')).api_key)
@@ -295,7 +295,7 @@ describe.concurrent('with settings', () => {
     await own.run(['session', 'rm', '--yes', data[0].id])
   })
 
-  test('of a thousand sessions any is a few keys away, and a step redraws little', async () => {
+  test('reaches any of a thousand sessions with a few keys, and redraws little per step', async () => {
     using other = await users.newUser()
     await world.db.query(
       `insert into sandbox (id, account_id, name, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
@@ -325,7 +325,7 @@ describe.concurrent('with settings', () => {
     await screen.shows(/^›job-77 /m)
   })
 
-  test('without colour nothing is coloured, and all is said', async () => {
+  test('shows the same text without color', async () => {
     using plain = openPicker(user.home, { NO_COLOR: '1' })
     await plain.shows(/^›sbx_.* \d\d:\d\d/m)
     expect(
@@ -334,12 +334,12 @@ describe.concurrent('with settings', () => {
         .split('\u001b[')
         .filter((part) => /^[\d;]*m/.test(part)),
     ).toEqual([])
-    using coloured = openPicker(user.home)
-    await coloured.shows(/^›sbx_.* \d\d:\d\d/m)
-    expect(coloured.raw()).toContain('\u001b[32m█')
+    using colored = openPicker(user.home)
+    await colored.shows(/^›sbx_.* \d\d:\d\d/m)
+    expect(colored.raw()).toContain('\u001b[32m█')
   })
 
-  test('to a screen reader it is plain text, on the screen that was there', async () => {
+  test('draws plain text on the main screen for screen readers', async () => {
     using screen = openPicker(user.home, { INK_SCREEN_READER: 'true' })
     await screen.shows(/\d+ min left/)
     expect(screen.text()).toContain(user.email)
@@ -349,7 +349,7 @@ describe.concurrent('with settings', () => {
     await screen.shows('left with 0')
   })
 
-  describe('the terminal is given back', () => {
+  describe('restores the terminal', () => {
     test.each([
       ['SIGTERM', 143],
       ['SIGHUP', 129],
@@ -361,7 +361,7 @@ describe.concurrent('with settings', () => {
       await expectRestored(screen, code)
     })
 
-    test('at a crash, which is told', async () => {
+    test('at a crash, and reports it', async () => {
       using screen = openPicker(user.home, writesPid)
       await screen.shows(/^›sbx_/m)
       process.kill(pidOf(screen), 'SIGUSR2')
@@ -371,14 +371,14 @@ describe.concurrent('with settings', () => {
   })
 })
 
-test('off a terminal it is the help, on stderr, and exit code 2', async () => {
+test('without a terminal prints help on stderr and exits with 2', async () => {
   using home = new Home()
   const { code, stdout, stderr } = await home.run([])
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toContain('session')
 })
 
-/** Makes the picker tell its pid in the title of the terminal, and crash at SIGUSR2. */
+/** Makes the picker write its pid into the terminal title, and crash on SIGUSR2. */
 const writesPid = {
   NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(
     [

@@ -1,4 +1,4 @@
-/** A picker that saves while another client does: some order of the two explains what is there then. */
+/** A picker and another client that save concurrently. The result must match one of the two sequential orders. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { tryPairs } from '../support/pairs.ts'
@@ -7,7 +7,7 @@ import { pickersSettings } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('a session of one account never becomes the current one of another that was saved meanwhile', async () => {
+test('never makes a session current after another account was saved', async () => {
   const settings = pickersSettings(world)
   const place = await settings.make()
   const key = `sandlot_live_${'x'.repeat(49)}`
@@ -19,4 +19,4 @@ test('a session of one account never becomes the current one of another that was
 })
 
 test('a session that the picker makes current, and every other change of the settings file at once', () =>
-  tryPairs(pickersSettings(world), { rounds: 1, atOnce: 2 }))
+  tryPairs(pickersSettings(world), { rounds: 1, concurrency: 2 }))

@@ -16,7 +16,7 @@ async function openPicker(env: Record<string, string> = {}): Promise<Screen> {
   return screen
 }
 
-/** The colour of the first letter of the row that begins so, as the terminal's palette numbers it; -1 without one. */
+/** Palette index of the color of the first letter of the row with this start; -1 for the default color. */
 function colorOf(screen: Screen, start: string): number {
   const row = screen.rows().findIndex((each) => each.startsWith(start))
   const cell = screen.emulator.buffer.active
@@ -25,13 +25,13 @@ function colorOf(screen: Screen, start: string): number {
   return cell.isFgDefault() ? -1 : cell.getFgColor()
 }
 
-test('a file opens in less, clean of what steers the terminal, and the picker comes back', async () => {
+test('opens a file in less without control sequences, and returns to the picker', async () => {
   const big =
     'seq 300000 | sed "s/^/line /" > big; printf "\\033[2J\\033]0;title\\007\\033[31mred line\\033[m\\n" >> big'
-  expect(await user.run(['exec', '-c', `mkdir looked; cd looked; ${big}`])).toMatchObject({ code: 0 })
+  expect(await user.run(['exec', '-c', `mkdir viewed; cd viewed; ${big}`])).toMatchObject({ code: 0 })
   using screen = await openPicker()
   screen.type('f')
-  await screen.shows('› looked/')
+  await screen.shows('› viewed/')
   screen.type('\r')
   await screen.shows(/ big +3\.3 MiB/)
   for (const key of ['\r', 'v']) {
@@ -45,16 +45,16 @@ test('a file opens in less, clean of what steers the terminal, and the picker co
   }
   expect(screen.raw()).not.toContain('title\u0007')
   screen.type('h')
-  await screen.shows(/^› looked\/$/m)
+  await screen.shows(/^› viewed\/$/m)
   screen.type('qq')
   expect(await screen.ended).toBe(0)
 })
 
-test('all of the output opens in the pager that PAGER names', async () => {
+test('opens the whole output in $PAGER', async () => {
   const kept = join(user.home.folder, 'paged')
   using screen = await openPicker({ PAGER: `tee '${kept}' | wc -l; read x </dev/tty` })
   screen.type('x')
-  await screen.shows('a line for /bin/sh')
+  await screen.shows('a command for /bin/sh')
   screen.type('echo error >&2; seq 300000\r')
   await screen.shows(/✓ exit 0 .* of 300001$/m)
   await screen.shows(/^299999\n300000$/m)
@@ -70,23 +70,23 @@ test('all of the output opens in the pager that PAGER names', async () => {
   expect(await screen.ended).toBe(0)
 })
 
-test('a pager that is not there is named', async () => {
+test('reports a missing pager by name', async () => {
   using screen = await openPicker({ PAGER: 'no-such-pager' })
   screen.type('x')
-  await screen.shows('a line for /bin/sh')
+  await screen.shows('a command for /bin/sh')
   screen.type('echo short\r')
   await screen.shows(/✓ exit 0/)
   screen.type('v')
-  await screen.shows('! The pager `no-such-pager` ended with 127. PAGER names another one.')
+  await screen.shows('! The pager `no-such-pager` exited with 127. To use another pager, set PAGER.')
 })
 
 test.each([
-  ['are kept, and nothing else of it steers the terminal', {}, [1, 208, -1]],
-  ['are left out where NO_COLOR says so', { NO_COLOR: '1' }, [-1, -1, -1]],
-])('colours of output %s', async (_, env, colors) => {
+  ['are kept without other control sequences', {}, [1, 208, -1]],
+  ['are removed with NO_COLOR', { NO_COLOR: '1' }, [-1, -1, -1]],
+])('colors of output %s', async (_, env, colors) => {
   using screen = await openPicker(env)
   screen.type('x')
-  await screen.shows('a line for /bin/sh')
+  await screen.shows('a command for /bin/sh')
   const red = '\\033[31mred\\033[2J\\033]0;title\\007 line\\n'
   const orange = '\\033[1;38;5;208morange\\033[0m\\033[8m line\\n'
   screen.type(`printf '${red}${orange}plain line\\n'\r`)

@@ -14,7 +14,7 @@ import { makeUsers } from './users.ts'
 const world = shareWorld({ workers: 0 })
 const users = makeUsers(world)
 
-/** A sandbox that ran for this long. */
+/** Inserts a destroyed sandbox that ran for this long. */
 async function sandboxOf(email: string, { seconds = 0, ended = false } = {}): Promise<string> {
   const id = newSandboxId()
   await world.db.query(
@@ -49,7 +49,7 @@ describe('allowlist', () => {
     expect((await user.run(['allowlist', 'get', '--json'])).json()).toMatchObject({ commands: null })
   })
 
-  test('what get prints can be set again from a file or a pipe', async () => {
+  test('set accepts the output of get from a file or a pipe', async () => {
     using user = await users.newUser()
     const text = '# for the tests\nls\n\n  npm run *  \r\n'
     const file = join(user.home.folder, 'list')
@@ -63,7 +63,7 @@ describe('allowlist', () => {
       code: 0,
       stdout,
     })
-    // Nothing on a pipe: no command may run, and it says so.
+    // An empty pipe: no command may run, which set reports.
     const empty = await user.run(['allowlist', 'set', '--file', '-'], { input: '' })
     expect(empty).toMatchObject({
       code: 0,
@@ -81,7 +81,7 @@ describe('allowlist', () => {
     },
   )
 
-  test('a refused exec says why, and that it was not the command that failed', async () => {
+  test('exec names a command that is not on the allowlist, and exits with 125', async () => {
     using user = await users.newUser()
     const id = await sandboxOf(user.email)
     await user.run(['allowlist', 'set', 'ls'])
@@ -95,7 +95,7 @@ describe('allowlist', () => {
 })
 
 describe('secrets', () => {
-  /** What was stored, opened as a worker would. */
+  /** Opens the stored value as a worker does. */
   async function storedValue(email: string, name: string): Promise<string> {
     const [row] = await world.db.query<{ id: string; sealed_value: Buffer }>(
       `select secret.id, sealed_value from secret join account on account.id = account_id
@@ -132,10 +132,10 @@ describe('secrets', () => {
   })
 
   test.each([
-    ['no value at all', ['NAME'], undefined],
+    ['no value', ['NAME'], undefined],
     ['an empty pipe', ['NAME'], ''],
-    ['a name that is no variable', ['A-B'], 'x'],
-  ])('%s is a wrong usage', async (_, args, input) => {
+    ['an invalid variable name', ['A-B'], 'x'],
+  ])('rejects %s', async (_, args, input) => {
     using user = await users.newUser()
     const options = input === undefined ? {} : { input }
     expect(await user.run(['secrets', 'create', ...args], options)).toMatchObject({ code: 2, stdout: '' })
@@ -143,7 +143,7 @@ describe('secrets', () => {
   })
 
   test.each([['p4ssw0rd!'], ['-----BEGIN KEY-----p4ssw0rd!'], ['-p4ssw0rd!'], ['p4ssw0rd!', '--json']])(
-    'a value as an argument (%s) is refused, and not printed',
+    'rejects a value as an argument (%s) without printing it',
     async (...words) => {
       using user = await users.newUser()
       const { code, stdout, stderr } = await user.run(['secrets', 'create', 'NAME', ...words], { input: 'x' })
@@ -154,11 +154,11 @@ describe('secrets', () => {
     },
   )
 
-  test('create refuses what is too short to be blanked out without --short, and asks at a terminal', async () => {
+  test('create rejects a value too short for redaction without --short, and asks on a terminal', async () => {
     using user = await users.newUser()
     const refused = await user.run(['secrets', 'create', 'PIN', '--json'], { input: '1234567' })
-    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--short sets it') })
-    expect(refused.json().error.message).toContain('fewer than 8 bytes, so it is not blanked out of output')
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('Use --short') })
+    expect(refused.json().error.message).toContain('fewer than 8 bytes is not redacted from output')
     expect((await user.run(['secrets', 'ls'])).stdout).toBe('')
     expect(await user.run(['secrets', 'create', 'PIN', '--short'], { input: '1234567' })).toMatchObject({
       code: 0,
@@ -170,13 +170,13 @@ describe('secrets', () => {
     )
     await terminal.shows('Value')
     terminal.type('1234567\r')
-    await terminal.shows('Set it all the same?')
+    await terminal.shows('Set it anyway?')
     terminal.type('\r')
     expect(await terminal.ended).toBe(1)
     expect((await user.run(['secrets', 'ls', '--quiet'])).stdout).toBe('LONG\nPIN\n')
   })
 
-  test('create asks at a terminal, and never shows what is typed', async () => {
+  test('create asks on a terminal without echo', async () => {
     using user = await users.newUser()
     const terminal = openTerminal(
       [process.execPath, clientPath, 'secrets', 'create', 'TYPED'],
@@ -192,7 +192,7 @@ describe('secrets', () => {
 })
 
 describe('whoami --usage', () => {
-  test('shows each sandbox and the sum, over all pages', async () => {
+  test('shows each sandbox of all pages and the total', async () => {
     using user = await users.newUser()
     const sandbox = () => sandboxOf(user.email, { seconds: 1.5, ended: true })
     await Promise.all(Array.from({ length: 101 }, sandbox))
@@ -206,7 +206,7 @@ describe('whoami --usage', () => {
     expect(lines.at(-1)).toMatch(/^total\t20\d\d-\d\d\t.*\t151\.500$/)
   })
 
-  test('takes another month, and refuses what is none', async () => {
+  test('accepts another month and rejects an invalid one', async () => {
     using user = await users.newUser()
     const { stdout } = await user.run(['whoami', '--usage', '--month', '2020-01'])
     expect(stdout).toMatch(/^total\t2020-01\t.*\t0\.000\n$/)

@@ -26,7 +26,7 @@ function homeWithProfiles() {
   return { home, show, [Symbol.dispose]: () => home[Symbol.dispose]() }
 }
 
-test('a flag wins over --profile, that over the environment, that over SANDLOT_PROFILE, that over the top', async () => {
+test('precedence: flag, --profile, environment, SANDLOT_PROFILE, top level', async () => {
   using at = homeWithProfiles()
   const { configFile } = at.home
   const work = `${configFile} [profiles.work]`
@@ -50,7 +50,7 @@ test('a flag wins over --profile, that over the environment, that over SANDLOT_P
   })
 })
 
-test("the top's key never goes to the address of a profile that has none", async () => {
+test('never sends the top-level key to the address of a profile without a key', async () => {
   using at = homeWithProfiles()
   await using peer = await startPeer((_, response) => response.end('{}'))
   at.home.writeConfig(file.replace('https://bare.example', peer.url))
@@ -61,7 +61,7 @@ test("the top's key never goes to the address of a profile that has none", async
   expect(peer.asked).toEqual([])
 })
 
-test('an unknown profile is told, with those that there are; a name that is none too', async () => {
+test('reports an unknown profile with the existing ones, and an invalid name', async () => {
   using at = homeWithProfiles()
   for (const options of [{ args: ['--profile', 'wrok'] }, { args: [], env: { SANDLOT_PROFILE: 'wrok' } }]) {
     const { code, json } = await at.home.run(['whoami', '--json', ...options.args], {
@@ -107,7 +107,7 @@ test.each([
   ['an inline table', 'profiles = { work = { base_url = "https://work.example" } }\n'],
   ['dotted keys', 'profiles.work.base_url = "https://work.example"\n'],
   ['a quoted name', '[profiles."work"]\nbase_url = "https://work.example"\n'],
-])('a profile written as %s is changed all the same', async (_, text) => {
+])('changes a profile written as %s', async (_, text) => {
   using home = new Home()
   home.writeConfig(text)
   await home.run(['config', 'set-key', '--profile', 'work', key('abcd')])
@@ -116,7 +116,7 @@ test.each([
   })
 })
 
-test('an MCP client is told to start the server with the profile', async () => {
+test('mcp init writes an entry that starts the server with the profile', async () => {
   using at = homeWithProfiles()
   const args = ['mcp', 'init', 'cursor', '--print', '--portable', '--json', '--profile', 'work']
   const { json } = await at.home.run(args)

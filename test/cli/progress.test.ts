@@ -1,4 +1,4 @@
-/** Progress on stderr: only on a terminal, and gone at the end. */
+/** Progress on stderr: drawn only on a terminal, and removed at the end. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,7 +13,7 @@ const env = (url: string, more = {}) => ({ SANDLOT_URL: url, SANDLOT_API_KEY: 's
 const typed = (...args: string[]) => [process.execPath, clientPath, ...args]
 const sandbox = { id: 'sbx_a', ready_at: '2026-11-01T00:00:00.000Z', expires_at: '2026-11-01T00:30:00.000Z' }
 
-/** Answers once it is told to. */
+/** A peer that answers after `release`. */
 async function startPatientPeer() {
   const held: ServerResponse[] = []
   const asked = Promise.withResolvers<void>()
@@ -46,12 +46,12 @@ test.each([
   ['with --quiet', ['--quiet'], {}],
   ['with --json', ['--json'], {}],
   ['on a dumb terminal', [], { TERM: 'dumb' }],
-])('%s nothing is drawn', async (_, args, more) => {
+])('draws nothing %s', async (_, args, more) => {
   using home = new Home()
   await using peer = await startPatientPeer()
   const terminal = openTerminal(typed('session', 'create', ...args), home.environment(env(peer.url, more)))
   await peer.isAsked
-  // Longer than one that draws waits before it does.
+  // Longer than the delay before progress is drawn.
   await sleep(1_000)
   peer.release()
   expect(await terminal.ended).toBe(0)
@@ -59,7 +59,7 @@ test.each([
   expect(terminal.screen()).not.toContain('creating')
 })
 
-test('a transfer shows how far it is', async () => {
+test('shows the progress of a download', async () => {
   using home = new Home()
   let finish = () => {}
   await using peer = await startPeer((_, response) => {
@@ -77,9 +77,9 @@ test('a transfer shows how far it is', async () => {
   expect(terminal.screen()).toContain('2000000 bytes.')
 })
 
-test('an upload shows how far it is', async () => {
+test('shows the progress of an upload', async () => {
   using home = new Home()
-  // Reads nothing, until it is told to.
+  // Reads nothing until it is released.
   let read = () => {}
   const server = createServer((request, response) => {
     read = () => request.resume().on('end', () => response.writeHead(201).end('{"path": "/p", "size": 1}'))
@@ -99,7 +99,7 @@ test('an upload shows how far it is', async () => {
   server.close()
 })
 
-test('a bar says 0% at the beginning, and 100% only at the end', () => {
+test('a bar shows 0% at the beginning, and 100% only at the end', () => {
   expect(showTransfer(0, 10_000_000, 0)).toBe('[------------------------]   0%  0.0/10.0 MB')
   expect(showTransfer(9_999_999, 10_000_000, 1)).toContain('  99%  ')
   expect(showTransfer(10_000_000, 10_000_000, 4)).toBe(

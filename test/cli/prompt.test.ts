@@ -11,7 +11,7 @@ import { openTerminal } from './terminal.ts'
 const password = 'correct horse battery'
 const client = (...args: string[]) => [process.execPath, clientPath, ...args]
 
-test('the terminal of these tests echoes what is typed, unless a program turns that off', async () => {
+test('the terminal of these tests echoes input unless a program turns that off', async () => {
   using home = new Home()
   const terminal = openTerminal(
     ['sh', '-c', 'echo ready; read line; echo "got $line" | tr a-z A-Z'],
@@ -36,11 +36,11 @@ test.each([
   terminal.type('@example.com\r')
   for (const question of questions) {
     await terminal.shows(question)
-    // ctrl+t is the key that shows the password in the library's own prompt.
+    // In the library's prompt, Ctrl-T shows the password.
     for (const letter of ['\u0014', ...password]) terminal.type(letter)
     terminal.type('\r')
   }
-  await terminal.shows('Nothing listens')
+  await terminal.shows('refused the connection')
   expect(await terminal.ended).toBe(8)
   const screen = stripVTControlCharacters(terminal.screen())
   expect(screen).toContain('alice@example.com')
@@ -50,7 +50,7 @@ test.each([
 test.each([
   ['ctrl-c', '\u0003'],
   ['ctrl-d', '\u0004'],
-])('%s at a question ends with 130', async (_, key) => {
+])('%s at a question exits with 130', async (_, key) => {
   using home = new Home()
   const terminal = openTerminal(client('signup', '--url', 'http://127.0.0.1:1'), home.environment())
   await terminal.shows('Email')
@@ -59,7 +59,7 @@ test.each([
   expect(terminal.screen()).toContain('Interrupted')
 })
 
-test('signup asks again for an invalid email, for a short password, and for two that differ', async () => {
+test('signup asks again for an invalid email, a short password, and two different passwords', async () => {
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   using home = new Home()
   const terminal = openTerminal(client('signup', '--url', peer.url), home.environment())
@@ -73,7 +73,7 @@ test('signup asks again for an invalid email, for a short password, and for two 
   terminal.type(` ${password}\r`)
   await terminal.shows('Password, again')
   terminal.type(`${password}!\r`)
-  await terminal.shows('The two differ.')
+  await terminal.shows('The passwords do not match.')
   expect(peer.asked).toEqual([])
   for (const question of ['Password', 'Password, again']) {
     await terminal.shows(question)
@@ -90,13 +90,13 @@ test('signup asks again for an invalid email, for a short password, and for two 
 test.each([
   [80, ['ID', 'NAME', 'SCOPE', 'KEY', 'EXPIRES']],
   [120, ['ID', 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES']],
-])('keys ls on %d columns cuts neither ids nor times', async (columns, titles) => {
+])('keys ls on %d columns truncates neither ids nor times', async (columns, titles) => {
   const ids = ['a', 'b', 'c'].map((letter) => `key_${letter.repeat(26)}`)
   const ago = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
   const data = [
     ['ci', null, null],
     ['deploy of the docs', ago(120), ago(110)],
-    ['a name that goes on and on and on', ago(130), ago(-110)],
+    ['a name that is much too long here', ago(130), ago(-110)],
   ].map(([name, last_used_at, expires_at], at) => ({
     id: ids[at],
     name,
@@ -127,11 +127,11 @@ test.each([
     expect.stringMatching(
       new RegExp(`^\\* ${ids[1]}  deploy of the docs .*  …xyz1  (.*  )?11[01] days ago$`),
     ),
-    expect.stringMatching(new RegExp(`^  ${ids[2]}  a name that goes .*  …xyz2  (.*  )?in 110 days$`)),
+    expect.stringMatching(new RegExp(`^  ${ids[2]}  a name that is .*  …xyz2  (.*  )?in 110 days$`)),
   ])
 })
 
-test('keys ls marks the key in use, and keys rm asks before it revokes that one', async () => {
+test('keys ls marks the current key, and keys rm asks before it revokes that key', async () => {
   const key = (id: string) => ({
     id,
     name: 'k',
@@ -181,7 +181,7 @@ test.each([
   ['web', ' -s web'],
   ['my web', " -s 'my web'"],
   [null, ''],
-])('a new session with the name %s says a command that works in it', async (name, which) => {
+])('session create with the name %s suggests a command for the session', async (name, which) => {
   const session = { id: 'sbx_a', name, state: 'active', ready_at: '', expires_at: '2100-01-01T00:00:00Z' }
   await using peer = await startPeer((_, response) => response.end(JSON.stringify(session)))
   using home = new Home()
@@ -194,7 +194,7 @@ test.each([
   expect(await terminal.ended).toBe(0)
 })
 
-/** One active session of the account, and whatever else is asked for. */
+/** A service with one active session that answers every other request with it. */
 const startService = () =>
   startPeer(({ method, url = '' }, response) => {
     const session = { id: 'sbx_a', name: 'web', state: 'active' }
@@ -203,30 +203,33 @@ const startService = () =>
     response.end(JSON.stringify(list ? { data: [session], next_cursor: null } : session))
   })
 
-const whatIsAskedFor: [string[], string, string][] = [
+const confirmations: [string[], string, string][] = [
   [['session', 'rm'], 'Destroy sbx_a?', 'Nothing was destroyed'],
   [['session', 'rm', '--all'], 'Destroy web (sbx_a)?', 'Nothing was destroyed'],
   [['allowlist', 'clear'], 'Remove the allowlist', 'Nothing was changed'],
   [['secrets', 'rm', 'TOKEN'], 'Delete the secret TOKEN', 'Nothing was deleted'],
 ]
 
-test.each(whatIsAskedFor)('%j asks first; elsewhere it needs --yes', async (words, question, nothing) => {
-  await using service = await startService()
-  using home = new Home()
-  const args = [...words, '--url', service.url, '--api-key', 'sandlot_live_x']
-  const deleted = () => service.asked.filter(({ line }) => line.startsWith('DELETE'))
-  const terminal = openTerminal(client(...args), home.environment())
-  await terminal.shows(question)
-  terminal.type('\r')
-  expect(await terminal.ended).toBe(1)
-  expect(terminal.screen()).toContain(nothing)
-  expect(await home.run(args)).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') })
-  expect(deleted()).toEqual([])
-  expect(await home.run([...args, '--yes'])).toMatchObject({ code: 0 })
-  expect(deleted()).toHaveLength(1)
-})
+test.each(confirmations)(
+  '%j asks for confirmation, and needs --yes without a terminal',
+  async (words, question, nothing) => {
+    await using service = await startService()
+    using home = new Home()
+    const args = [...words, '--url', service.url, '--api-key', 'sandlot_live_x']
+    const deleted = () => service.asked.filter(({ line }) => line.startsWith('DELETE'))
+    const terminal = openTerminal(client(...args), home.environment())
+    await terminal.shows(question)
+    terminal.type('\r')
+    expect(await terminal.ended).toBe(1)
+    expect(terminal.screen()).toContain(nothing)
+    expect(await home.run(args)).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') })
+    expect(deleted()).toEqual([])
+    expect(await home.run([...args, '--yes'])).toMatchObject({ code: 0 })
+    expect(deleted()).toHaveLength(1)
+  },
+)
 
-test('a named session is destroyed without a question, by id and by --session', async () => {
+test('destroys a named session without confirmation, by id and by --session', async () => {
   await using service = await startService()
   using home = new Home()
   for (const words of [['sbx_a'], ['--session', 'sbx_a']]) {
@@ -239,7 +242,7 @@ test('a named session is destroyed without a question, by id and by --session', 
   ])
 })
 
-test('set-key without a key asks for it without echo', async () => {
+test('set-key without an argument asks for the key without echo', async () => {
   using home = new Home()
   const terminal = openTerminal(client('config', 'set-key'), home.environment())
   await terminal.shows('API key')
@@ -249,7 +252,7 @@ test('set-key without a key asks for it without echo', async () => {
   expect((await home.run(['config', 'show', '--json'])).json().api_key.value).toBe('…mnop')
 })
 
-test('login says when it ends', async () => {
+test('login shows when the session ends', async () => {
   const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
   const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
   await using peer = await startPeer(({ url }, response) =>
@@ -273,7 +276,7 @@ test.each([
   ['on the PATH', {}, 'Next: sandlot session create'],
   ['through npx', { npm_command: 'exec' }, 'Next: npx sandlot session create'],
   ['by its path', {}, `Next: node ${clientPath} session create`],
-])('after a signup %s the next command is one that works there', async (how, more, next) => {
+])('after a signup %s suggests a command that works there', async (how, more, next) => {
   const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
   const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
   await using peer = await startPeer(({ url }, response) =>

@@ -32,10 +32,10 @@ test('retries a followed command for 30 s, and a single request only after each 
 })
 
 test.each([
-  ['a connection that broke', broken, true],
-  ['a service in trouble', new CliError('unavailable', 'Away.', { details: { status: 503 } }), true],
-  ['a refusal', new CliError('not_found', 'None.', { details: { status: 404 } }), false],
-  ['a fault of the client', new TypeError('x is not a function'), false],
+  ['a broken connection', broken, true],
+  ['an unavailable service', new CliError('unavailable', 'Unavailable.', { details: { status: 503 } }), true],
+  ['a rejected request', new CliError('not_found', 'None.', { details: { status: 404 } }), false],
+  ['a client error', new TypeError('x is not a function'), false],
 ])('decides whether to retry after %s', (_, error, isTried) => {
   expect(pausesOf({}, error).pauses.length > 0).toBe(isTried)
 })

@@ -1,4 +1,4 @@
-/** `session create --rm`: whatever happens, no session stays behind. */
+/** `session create --rm` destroys its session in every case. */
 import type { ChildProcess } from 'node:child_process'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { startWorld, type World } from '../support/index.ts'
@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const once = (args: string[], options: RunOptions = {}) =>
   user.run(['session', 'create', '--rm', ...args], options)
-/** The one that was made last. */
+/** The newest sandbox. */
 async function newest() {
   const [row] = await world.db.query<{ id: string; name: string | null; reason: string | null }>(
     'select id, name, destroy_reason as reason from sandbox order by id desc limit 1',
@@ -30,7 +30,7 @@ async function newest() {
   return row!
 }
 
-test("stdin, stdout, stderr and the exit code are the command's", async () => {
+test('connects stdin, stdout, stderr and the exit code to the command', async () => {
   const script = 'cat; echo problem >&2; exit 42'
   const ran = await once(['--name', 'once', '--env', 'A=b', '--', 'sh', '-c', script], {
     input: 'from stdin',
@@ -39,19 +39,19 @@ test("stdin, stdout, stderr and the exit code are the command's", async () => {
   expect(await newest()).toMatchObject({ name: 'once', reason: 'requested' })
 })
 
-test('input of the shell around the client is sent with a warning', async () => {
+test('warns when it sends stdin of the surrounding shell', async () => {
   const script = `printf 'a\\nb\\n' | while read x; do "$0" "$1" session create --rm -- cat; done`
   const args = ['-c', script, process.execPath, clientPath]
   const { stdout, stderr } = await runProcess('/bin/sh', args, user.home.environment())
   expect(stdout).toBe('b\n')
-  expect(stderr).toContain('Use </dev/null to leave it to the shell')
+  expect(stderr).toContain('Use </dev/null to leave stdin to the shell')
 })
 
-test('options behind the command are the command’s, also without --', async () => {
+test('passes options after the command to the command, also without --', async () => {
   expect(await once(['echo', '--json', '--rm'])).toMatchObject({ code: 0, stdout: '--json --rm\n' })
 })
 
-test('--json prints the result with the session, or the fields asked for', async () => {
+test('--json prints the result with the session, or the requested fields', async () => {
   const { json, code } = await once([
     '--json=exit_code,stdout,sandbox_id',
     '--',
@@ -64,16 +64,16 @@ test('--json prints the result with the session, or the fields asked for', async
 })
 
 test.each([
-  ['127 when there is no such command', ['--', 'no-such-command'], 127],
-  ['137 when the command was killed', ['--', 'sh', '-c', 'kill -9 $$'], 137],
-  ['125 when there is no command', [], 125],
-  ['125 when an option is unknown', ['--nonsense', '--', 'true'], 125],
-  ['125 when the session is refused', ['--ttl', '100h', '--', 'true'], 125],
-])('ends with %s', async (_, args, code) => {
+  ['127 for an unknown command', ['--', 'no-such-command'], 127],
+  ['137 after SIGKILL', ['--', 'sh', '-c', 'kill -9 $$'], 137],
+  ['125 without a command', [], 125],
+  ['125 for an unknown option', ['--nonsense', '--', 'true'], 125],
+  ['125 if no session can be created', ['--ttl', '100h', '--', 'true'], 125],
+])('exits with %s', async (_, args, code) => {
   expect(await once(args)).toMatchObject({ code, stdout: '' })
 })
 
-test('without --rm a command is a wrong usage, and makes nothing', async () => {
+test('rejects a command without --rm and creates nothing', async () => {
   expect(await user.run(['session', 'create', 'true'])).toMatchObject({ code: 2, stdout: '' })
 })
 
@@ -84,12 +84,12 @@ const onOutput = (signal: NodeJS.Signals) => (child: ChildProcess) =>
 test.each([
   ['SIGTERM', 143],
   ['SIGHUP', 129],
-] as const)('%s while the command runs destroys the session first', async (signal, code) => {
+] as const)('%s while the command runs destroys the session before exiting', async (signal, code) => {
   const ran = await once(['--', 'sh', '-c', 'echo up; sleep 60'], { onStart: onOutput(signal) })
   expect(ran).toMatchObject({ code, stdout: 'up\n' })
 })
 
-test('Ctrl-C is the command’s, and a second one leaves it', async () => {
+test('forwards Ctrl-C to the command, and a second one exits', async () => {
   const caught = await once(['--', 'sh', '-c', 'trap "exit 7" INT; echo up; while :; do sleep 0.1; done'], {
     onStart: onOutput('SIGINT'),
   })
@@ -103,7 +103,7 @@ test('Ctrl-C is the command’s, and a second one leaves it', async () => {
 test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
-] as const)('%s while the session is being made leaves none', async (signal, code) => {
+] as const)('%s during the creation leaves no session', async (signal, code) => {
   await using line = await openLine(world.url())
   const { code: ended } = await once(['--', 'sleep', '60'], {
     env: user.home.through(line.url),
@@ -112,16 +112,16 @@ test.each([
   expect(ended).toBe(code)
 })
 
-test('a reader that has left ends the command and the session', async () => {
+test('a closed reader ends the command and the session', async () => {
   const { code } = await once(['--', 'sh', '-c', 'while :; do echo line; sleep 0.01; done'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
   })
   expect(code).toBe(141)
 })
 
-test('an answer that was lost on its way leaves no session either', async () => {
+test('a lost response to the creation leaves no session', async () => {
   await using line = await openLine(world.url())
-  // Each time the answer is about to come, the connection breaks: until the client has given up on its create.
+  // Breaks the connection before each response, until the client gives up.
   line.cutAnswers(3)
   const { code, stderr } = await once(['--', 'true'], { env: user.home.through(line.url) })
   expect(code).toBe(125)

@@ -1,4 +1,4 @@
-/** A whole terminal: a pty with an emulator behind it, so that a test sees what a person would see. */
+/** A pty with a terminal emulator, so that a test reads the screen as a user sees it. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,18 +8,18 @@ import { eventually } from '../support/eventually.ts'
 import { openTerminal } from './terminal.ts'
 
 export interface Screen extends Disposable {
-  /** What is on it, row by row, without spaces at the ends. */
+  /** Visible rows without trailing spaces. */
   rows(): string[]
   text(): string
-  /** Waits until it is on the screen. */
+  /** Waits until the text is on the screen. */
   shows(text: string | RegExp, ms?: number): Promise<void>
-  /** Waits until it is not. */
+  /** Waits until the text is no longer on the screen. */
   hides(text: string | RegExp, ms?: number): Promise<void>
   type(keys: string): void
   resize(rows: number, columns: number): void
-  /** All that came, escape sequences and all. */
+  /** All output, including escape sequences. */
   raw(): string
-  /** Whether a full-screen program has it. */
+  /** Whether the alternate screen is active. */
   isAlternate(): boolean
   pid(): number
   signal(signal: NodeJS.Signals): void
@@ -41,7 +41,7 @@ export function openScreen(
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-screen-'))
   const facts = join(folder, 'facts')
   const emulator = new Emulator({ rows, cols: columns, allowProposedApi: true, scrollback: 1000 })
-  // A shell that does not become the command: it shows afterwards how the terminal was left.
+  // The shell records its pid and terminal, and becomes the command.
   const setUp = `stty rows ${rows} cols ${columns}; echo "$$ $(tty)" > "$0"; exec "$@"`
   const terminal = openTerminal(
     ['sh', '-c', setUp, facts, ...command],
@@ -49,7 +49,7 @@ export function openScreen(
     (chunk) => emulator.write(chunk),
   )
   emulator.onData((answer) => terminal.type(answer))
-  /** The emulator reads what it is given a moment later. */
+  /** Waits until the emulator has processed all output. */
   const read = (code: number | null) =>
     new Promise<number | null>((resolve) => emulator.write('', () => resolve(code)))
   const readFacts = () => readFileSync(facts, 'utf8').trim().split(' ')
@@ -77,7 +77,7 @@ export function openScreen(
     type: terminal.type,
     resize(rows, columns) {
       emulator.resize(columns, rows)
-      // The kernel tells the process in the foreground.
+      // The kernel signals the foreground process.
       execFileSync('stty', ['-F', readFacts()[1]!, 'rows', String(rows), 'cols', String(columns)])
     },
     raw: terminal.screen,
@@ -90,7 +90,7 @@ export function openScreen(
       try {
         process.kill(Number(readFacts()[0]), 'SIGKILL')
       } catch {
-        // It has ended.
+        // It has exited.
       }
       rmSync(folder, { recursive: true, force: true })
       emulator.dispose()
@@ -98,6 +98,6 @@ export function openScreen(
   }
 }
 
-/** What OSC 52 put on the clipboard, last. */
+/** The last text that OSC 52 put on the clipboard. */
 export const clipboardOf = (screen: Screen): string =>
   Buffer.from(screen.raw().split('\u001b]52;c;').at(-1)!.split('\u0007')[0]!, 'base64').toString()

@@ -1,4 +1,4 @@
-/** `npm run docs -- --pictures`: the pictures of README and docs/cli.md, made of what the picker draws on a terminal. */
+/** `npm run docs -- --pictures`: draws the pictures of README and docs/cli.md from the picker on a terminal. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -18,7 +18,7 @@ const sessions = [
   { name: 'web', ttl: '30m', command: 'mkdir -p src && echo "hello" > src/main.txt && ls -R' },
 ]
 
-test.skipIf(folder === undefined)('the pictures of the pages are drawn', async () => {
+test.skipIf(folder === undefined)('draws the pictures of the pages', async () => {
   await using world = await startWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '10' } })
   using home = new Home()
   await makeUsers(world).signUp(home, 'ada@example.com')
@@ -27,7 +27,7 @@ test.skipIf(folder === undefined)('the pictures of the pages are drawn', async (
     await home.run(['exec', '-s', stdout.trim(), '-c', 'uname -a'])
     await home.run(['exec', '-s', stdout.trim(), '-c', command])
   }
-  // So that not all have all of their time left.
+  // So that the sessions have different times left.
   await setClock(world.db, new Date(Date.now() + 190_000), { running: true })
   using screen = openScreen([process.execPath, clientPath], home.environment(), { columns: 100, rows: 14 })
   const keep = (file: string, title: string) =>
@@ -40,10 +40,10 @@ test.skipIf(folder === undefined)('the pictures of the pages are drawn', async (
   keep('picker-session.svg', 'A session: facts, time left and its commands')
   screen.type('\r')
   await screen.shows(/line \d+ of \d+/)
-  keep('picker-output.svg', 'What a command printed')
+  keep('picker-output.svg', 'The output of a command')
   screen.type('qc')
   await screen.shows('sandlot files ls')
-  keep('picker-copy.svg', 'The command lines that do what the keys do')
+  keep('picker-copy.svg', 'The command lines equivalent to the keys')
   screen.type('\u001b')
   await screen.shows('[Commands]')
   screen.type('qq')

@@ -13,7 +13,7 @@ const world = shareWorld()
 const users = makeUsers(world)
 
 describe('signup', () => {
-  test('makes an account and a key, and saves the address and the key', async () => {
+  test('creates an account and a key, and saves the address and the key', async () => {
     using home = new Home()
     const { code, json, stderr } = await users.signUp(home, 'Alice@Example.com', '--json')
     expect(code).toBe(0)
@@ -32,7 +32,7 @@ describe('signup', () => {
     expect((await home.run(['whoami', '--json'])).json().id).toBe(account.id)
   })
 
-  test('at a terminal asks for both, echoes no password, and goes all the way', async () => {
+  test('asks for email and password on a terminal without echoing the password', async () => {
     using home = new Home()
     const email = users.newEmail()
     const terminal = openTerminal(
@@ -51,7 +51,7 @@ describe('signup', () => {
     expect((await home.run(['whoami'])).stdout).toContain(email)
   })
 
-  test('--password works, and warns', async () => {
+  test('accepts --password with a warning', async () => {
     using home = new Home()
     const args = ['signup', '--url', world.url(), '--email', users.newEmail(), '--password', password]
     const { code, stderr } = await home.run(args)
@@ -60,17 +60,17 @@ describe('signup', () => {
     expect(stderr).not.toContain('horse')
   })
 
-  test('run again goes on with the account that is there, when the password is its', async () => {
+  test('logs in to an existing account if the password matches', async () => {
     using user = await users.newUser()
     const first = parse(readFileSync(user.home.configFile, 'utf8')).api_key
     const again = await users.signUp(user.home, user.email, '--json')
     expect(again.code).toBe(0)
     expect(again.json().account_existed).toBe(true)
-    expect(again.stderr).toContain('has an account already')
+    expect(again.stderr).toContain('already has an account')
     expect(parse(readFileSync(user.home.configFile, 'utf8')).api_key).not.toBe(first)
   })
 
-  test('with the email of an account and another password changes nothing, exit code 5', async () => {
+  test('exits with 5 for an existing account with another password, and changes nothing', async () => {
     using user = await users.newUser()
     const before = readFileSync(user.home.configFile, 'utf8')
     const args = ['signup', '--email', user.email, '--password-stdin', '--json']
@@ -80,7 +80,7 @@ describe('signup', () => {
     expect(readFileSync(user.home.configFile, 'utf8')).toBe(before)
   })
 
-  test('with a short password names the field, exit code 2', async () => {
+  test('exits with 2 for a short password and names the field', async () => {
     using home = new Home()
     const args = ['signup', '--url', world.url(), '--email', users.newEmail(), '--password-stdin']
     const { code, stderr } = await home.run(args, { input: 'short' })
@@ -88,7 +88,7 @@ describe('signup', () => {
     expect(stderr).toMatch(/password.*10 characters/)
   })
 
-  test('says when an environment variable will win over what it saved', async () => {
+  test('notes an environment variable that overrides the saved settings', async () => {
     using home = new Home()
     const args = ['signup', '--email', users.newEmail(), '--password-stdin']
     const env = { SANDLOT_URL: world.url(), SANDLOT_API_KEY: 'sandlot_live_x' }
@@ -112,7 +112,7 @@ test('whoami prints email, id, usage and sandboxes on four lines', async () => {
 describe('keys', () => {
   const ask = (email: string, ...args: string[]) => ['keys', ...args, '--email', email, '--password-stdin']
 
-  test('lists and revokes with email and password, and keeps neither', async () => {
+  test('lists and revokes keys with email and password, and saves neither', async () => {
     using user = await users.newUser()
     const before = readFileSync(user.home.configFile, 'utf8')
     const list = await user.run([...ask(user.email, 'ls'), '--json'], { input: password })
@@ -130,7 +130,7 @@ describe('keys', () => {
     expect(whoami.json().error.code).toBe('invalid_credentials')
   })
 
-  test('an unknown key is exit code 3, a wrong password 4', async () => {
+  test('exits with 3 for an unknown key and 4 for a wrong password', async () => {
     using user = await users.newUser()
     expect(await user.run(ask(user.email, 'rm', 'key_none'), { input: password })).toMatchObject({ code: 3 })
     expect(await user.run(ask(user.email, 'ls'), { input: 'another password' })).toMatchObject({ code: 4 })
@@ -175,7 +175,7 @@ describe('sessions', () => {
     expect((await user.run(['session', 'ls', '--state', 'destroyed', '--json'])).json().data).toHaveLength(1)
   })
 
-  test('are refused in the words of the command line', async () => {
+  test('are refused with the options of the command line', async () => {
     using user = await users.newUser()
     const refusals: [string[], string][] = [
       [['session', 'create', '--ttl', '5h'], 'sandlot: --ttl 5h must be at most 30 min.\n'],
@@ -202,7 +202,7 @@ describe('sessions', () => {
     await user.run(['session', 'rm', '--yes'])
   })
 
-  test('at a terminal rm asks, and a yes destroys', async () => {
+  test('rm on a terminal asks, and destroys after yes', async () => {
     await using user = await users.newSession()
     const terminal = openTerminal([process.execPath, clientPath, 'session', 'rm'], user.home.environment())
     await terminal.shows(`Destroy ${user.id}?`)
@@ -211,14 +211,14 @@ describe('sessions', () => {
     expect((await user.run(['session', 'get', user.id, '--json'])).json().state).toBe('destroyed')
   })
 
-  test('what rm could do is told although another id is unknown, exit code 3', async () => {
+  test('rm reports destroyed sessions although another id is unknown, exit code 3', async () => {
     await using user = await users.newSession()
     const { code, stdout, stderr } = await user.run(['session', 'rm', '--yes', 'sbx_none', user.id])
     expect({ code, stdout }).toEqual({ code: 3, stdout: `${user.id}\n` })
     expect(stderr).toContain('sbx_none')
   })
 
-  test('are chosen when there is one, named when there are several, and missed when there is none', async () => {
+  test('are selected if there is only one, listed if there are several, and reported if there are none', async () => {
     using user = await users.newUser()
     const none = await user.run(['files', 'view', 'x', '--json'])
     expect(none.json().error).toMatchObject({ code: 'no_session', exit_code: 3 })
@@ -253,7 +253,7 @@ describe('sessions', () => {
     expect(await user.run(['session', 'rm', '--yes', ...ids])).toMatchObject({ code: 0 })
   })
 
-  test('have a current one, which commands use until it ends or another is said', async () => {
+  test('have a current one, which commands use until it ends or another is given', async () => {
     using user = await users.newUser()
     const create = async (name: string) =>
       (await user.run(['session', 'create', '--name', name])).stdout.trim()
@@ -269,9 +269,9 @@ describe('sessions', () => {
     const { session } = (await user.run(['config', 'show', '--json'])).json()
     expect(session).toEqual({ value: two, source: user.home.configFile })
     const again = await user.run(['session', 'use', 'two'], { env })
-    expect(again.stderr).toBe('SANDLOT_SESSION is set, and wins over what is saved.\n')
+    expect(again.stderr).toBe('SANDLOT_SESSION is set and overrides the current session.\n')
 
-    // People see it marked; programs get bare ids.
+    // The current session is marked on a terminal and not in pipes.
     const shown = async (more = {}) => {
       const terminal = openTerminal([process.execPath, clientPath, 'session', 'ls'], {
         ...user.home.environment(more),
@@ -284,7 +284,7 @@ describe('sessions', () => {
     expect(await shown(env)).toEqual([`  ${two}`, `* ${one}`])
     expect((await user.run(['session', 'ls', '--quiet'])).stdout).toBe(`${two}\n${one}\n`)
 
-    // One that has ended does not count: the other one is the only one now.
+    // The current session has ended, so the only other one is used.
     expect(await user.run(['session', 'rm', '--yes'])).toMatchObject({ stdout: `${two}\n` })
     expect(await used()).toMatchObject({ id: one })
     expect(await user.run(['session', 'use', two])).toMatchObject({ code: 3 })
@@ -294,7 +294,7 @@ describe('sessions', () => {
     await user.run(['session', 'rm', '--yes'])
   })
 
-  test('go by their names, where only one that is active has it', async () => {
+  test('can be given by name if only one active session has it', async () => {
     using user = await users.newUser()
     const create = async (name: string) =>
       (await user.run(['session', 'create', '--name', name])).stdout.trim()
@@ -313,7 +313,7 @@ describe('sessions', () => {
     )
     expect((await user.run(['__complete', '--', 'exec', '-s', build.slice(0, -1)])).stdout).toContain(build)
 
-    // A name that is not there, or no more: nothing is destroyed.
+    // An unknown name, or that of an ended session, destroys nothing.
     expect(await user.run(['session', 'rm', '--yes', 'twin one', 'biuld'])).toMatchObject({
       code: 3,
       stdout: '',
@@ -331,7 +331,7 @@ describe('sessions', () => {
     expect((await user.run(['session', 'rm', '--yes', twin, other])).stdout).toBe(`${twin}\n${other}\n`)
   })
 
-  test("somebody else's is no such thing, exit code 3", async () => {
+  test('exits with 3 for a session of another account', async () => {
     await using owner = await users.newSession()
     using other = await users.newUser()
     expect(await other.run(['session', 'get', owner.id])).toMatchObject({ code: 3 })
@@ -340,7 +340,7 @@ describe('sessions', () => {
   })
 })
 
-test('a rate limit is exit code 7, and says when to try again', async () => {
+test('exits with 7 for a rate limit, and reports when to retry', async () => {
   await using slow = await startWorld({ workers: 0, env: { RATE_LOGIN_PER_MINUTE: '1' } })
   using home = new Home()
   const args = [

@@ -1,4 +1,4 @@
-/** Where settings come from, and the file that keeps them. */
+/** Sources of settings, and the settings file. */
 import {
   chmodSync,
   existsSync,
@@ -19,7 +19,7 @@ import { openTerminal } from './terminal.ts'
 
 const key = (end: string) => `sandlot_live_${'x'.repeat(45)}${end}`
 
-test('a flag wins over the environment, and the environment over the file', async () => {
+test('a flag overrides the environment, which overrides the file', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "https://file.example"\napi_key = "${key('file')}"\n`)
   const env = {
@@ -60,7 +60,7 @@ test('a flag wins over the environment, and the environment over the file', asyn
   })
 })
 
-test('config show says from where each setting comes, and never shows the key', async () => {
+test('config show prints the source of each setting, and never the key', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "https://file.example"\napi_key = "${key('abcd')}"\n`)
   const { code, stdout, stderr } = await home.run(['config', 'show'], {
@@ -68,16 +68,18 @@ test('config show says from where each setting comes, and never shows the key', 
   })
   expect(code).toBe(0)
   expect(stdout).toMatch(/^base_url +https:\/\/b\.example +\(SANDLOT_URL\)$/m)
-  expect(stdout).toMatch(/^api_key +not set +\(…abcd \(.*config\.toml\) goes to https:\/\/file\.example\)$/m)
+  expect(stdout).toMatch(
+    /^api_key +not set +\(…abcd \(.*config\.toml\) is sent to https:\/\/file\.example\)$/m,
+  )
   expect(stdout).toMatch(/^session +not set$/m)
   expect(stdout + stderr).not.toContain('xxxx')
 })
 
-test('every command that reads a key which others may read says so, once', async () => {
+test('every command that uses a key readable by others warns once', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "http://127.0.0.1:1"\n[profiles.work]\napi_key = "${key('work')}"\n`)
   chmodSync(home.configFile, 0o640)
-  const warning = `Warning: other users of this machine may read the key in ${home.configFile}: chmod 600 it.\n`
+  const warning = `Warning: other users of this machine can read ${home.configFile}. Run chmod 600 ${home.configFile}.\n`
   expect((await home.run(['config', 'show'])).stderr).toBe(warning)
   expect((await home.run(['whoami', '--api-key', key('flag')])).stderr.split(warning)).toHaveLength(2)
   expect((await home.run(['config', 'show', '--quiet'])).stderr).toBe('')
@@ -88,18 +90,18 @@ test('every command that reads a key which others may read says so, once', async
   expect((await home.run(['config', 'show'])).stderr).toBe('')
 })
 
-test('the picker says so too, once it is left', async () => {
+test('the picker warns after it has exited', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "http://127.0.0.1:1"\napi_key = "${key('abcd')}"\n`)
   chmodSync(home.configFile, 0o644)
   const picker = openTerminal([process.execPath, clientPath], home.environment())
-  await picker.shows('Nothing listens')
+  await picker.shows('refused the connection')
   picker.type('q')
-  await picker.shows('Warning: other users of this machine may read the key')
+  await picker.shows('Warning: other users of this machine can read')
   expect(await picker.ended).toBe(0)
 })
 
-test('set-url and set-key save both, 0600 in a 0700 folder', async () => {
+test('set-url and set-key save a file of mode 0600 in a folder of mode 0700', async () => {
   using home = new Home()
   expect(await home.run(['config', 'set-url', 'HTTP://LOCALHOST:8080/'])).toMatchObject({ code: 0 })
   expect(await home.run(['config', 'set-key', key('abcd')])).toMatchObject({
@@ -115,7 +117,7 @@ test('set-url and set-key save both, 0600 in a 0700 folder', async () => {
   expect(modeOf(home.configFolder)).toBe('700')
 })
 
-test('a file and a folder that were open to others are closed by the next save', async () => {
+test('a save removes the permissions of others from file and folder', async () => {
   using home = new Home()
   home.writeConfig('base_url = "https://a.example"\n')
   chmodSync(home.configFile, 0o644)
@@ -125,7 +127,7 @@ test('a file and a folder that were open to others are closed by the next save',
   expect(modeOf(home.configFolder)).toBe('700')
 })
 
-test('set-key takes the key from a pipe, and asks for none off a terminal', async () => {
+test('set-key reads the key from a pipe, and does not ask without a terminal', async () => {
   using home = new Home()
   expect(await home.run(['config', 'set-key', '-'], { input: `${key('pipe')}\n` })).toMatchObject({ code: 0 })
   expect(parse(readFileSync(home.configFile, 'utf8'))).toEqual({ api_key: key('pipe') })
@@ -148,7 +150,7 @@ test.each(['hello', key('abc'), key('abcde'), `sandlot_live_${'-'.repeat(49)}`])
   },
 )
 
-test('what the client does not know in the file stays, comments included', async () => {
+test('keeps unknown settings and comments in the file', async () => {
   using home = new Home()
   const text =
     '# mine\ncolour = "blue"\nbase_url = "https://old.example" # the old one\n\n[later]\n# deep\nbase_url = "kept"\nwhen = 2026-11-21\n'
@@ -160,7 +162,7 @@ test('what the client does not know in the file stays, comments included', async
   )
 })
 
-test('a spelling of the file that cannot be changed line by line is written anew, and nothing is lost', async () => {
+test('rewrites a file that cannot be changed line by line without losing settings', async () => {
   using home = new Home()
   home.writeConfig(
     'base_url = """\nhttps://old.example"""\n"api_key" = "old"\nothers = ["""\nbase_url = 1\n"""]\n',
@@ -174,7 +176,7 @@ test('a spelling of the file that cannot be changed line by line is written anew
   })
 })
 
-test('a file that does not parse is refused and left as it is', async () => {
+test('rejects a malformed file and leaves it unchanged', async () => {
   using home = new Home()
   const text = `base_url = "https://a.example"\napi_key = "${key('abcd')}\n`
   home.writeConfig(text)
@@ -197,7 +199,7 @@ test('a file that does not parse is refused and left as it is', async () => {
   expect(statSync(home.configFile)).toMatchObject({ ino: before.ino, mtimeMs: before.mtimeMs })
 })
 
-test('a broken file is no hindrance when flags and environment say it all', async () => {
+test('ignores a malformed file if flags and environment give all settings', async () => {
   using home = new Home()
   home.writeConfig('broken')
   const { code, json } = await home.run([
@@ -212,7 +214,7 @@ test('a broken file is no hindrance when flags and environment say it all', asyn
   expect(json().error.code).toBe('network')
 })
 
-test('a value of the wrong kind in the file is named', async () => {
+test('names a setting with a value of the wrong type', async () => {
   using home = new Home()
   home.writeConfig('base_url = 1\n')
   const { code, stderr } = await home.run(['whoami'])
@@ -220,7 +222,7 @@ test('a value of the wrong kind in the file is named', async () => {
   expect(stderr).toContain('base_url')
 })
 
-test('a symbolic link to the file stays one', async () => {
+test('keeps a symbolic link to the file', async () => {
   using home = new Home()
   const real = join(home.folder, 'dotfiles.toml')
   writeFileSync(real, 'base_url = "https://a.example"\n')
@@ -231,7 +233,7 @@ test('a symbolic link to the file stays one', async () => {
   expect(readFileSync(home.configFile, 'utf8')).toBe(readFileSync(real, 'utf8'))
 })
 
-test('a symbolic link to a file that does not exist yet stays one', async () => {
+test('keeps a symbolic link to a file that does not exist yet', async () => {
   using home = new Home()
   const real = join(home.folder, 'dotfiles.toml')
   mkdirSync(home.configFolder, { recursive: true })
@@ -242,13 +244,13 @@ test('a symbolic link to a file that does not exist yet stays one', async () => 
   expect(parse(readFileSync(real, 'utf8'))).toEqual({ base_url: 'https://b.example' })
 })
 
-test('a reader sees a whole file while others write, and no temporary file is left', async () => {
+test('a reader never sees a partial file, and no temporary file remains', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "https://a.example"\nlong = "${'y'.repeat(100_000)}"\n`)
   const enough = 20
   let reads = 0
   let writing = true
-  // Each writes once at least, and on until the reader has seen enough.
+  // Each writes at least once, and until the reader has read often enough.
   async function write(index: number) {
     do {
       const { code } = await home.run(['config', 'set-url', `https://${index}.example`])
@@ -269,14 +271,14 @@ test('a reader sees a whole file while others write, and no temporary file is le
   expect(readdirSync(home.configFolder)).toEqual(['config.toml'])
 })
 
-test('a save that fails leaves the old file and no temporary one', async () => {
+test('a failed save leaves the old file and no temporary file', async () => {
   using home = new Home()
   mkdirSync(home.configFile, { recursive: true })
   expect(await home.run(['config', 'set-url', 'https://a.example'])).toMatchObject({ code: 2 })
   expect(readdirSync(home.configFolder)).toEqual(['config.toml'])
 })
 
-test('without XDG_CONFIG_HOME, or with a relative one, the file is in ~/.config', async () => {
+test('uses ~/.config if XDG_CONFIG_HOME is missing or relative', async () => {
   using home = new Home()
   await home.run(['config', 'set-url', 'https://a.example'], { env: { XDG_CONFIG_HOME: 'relative' } })
   expect(existsSync(join(home.folder, '.config', 'sandlot', 'config.toml'))).toBe(true)
@@ -284,11 +286,11 @@ test('without XDG_CONFIG_HOME, or with a relative one, the file is in ~/.config'
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
-test('clients that save at the same moment lose nothing, and a lock that was left behind holds up nobody', async () => {
+test('concurrent saves lose nothing, and a stale lock is ignored', async () => {
   using home = new Home()
   home.writeConfig('# mine\n')
   const lock = `${home.configFile}.lock`
-  writeFileSync(lock, 'left behind')
+  writeFileSync(lock, 'stale')
   utimesSync(lock, new Date(0), new Date(0))
   const names = Array.from({ length: 8 }, (_, index) => `p${index}`)
   const saves = names.map((name) =>

@@ -1,11 +1,11 @@
-/** A screen as a picture made of text: SVG, for the pages. */
+/** Renders a screen as SVG text for the pages. */
 import type { IBufferCell, Terminal } from '@xterm/headless'
 
 const cell = { width: 8.4, height: 18, font: 14 }
 const margin = 12
 const background = '#1e1e2e'
 const foreground = '#cdd6f4'
-/** The sixteen colours, dark ones first. */
+/** The sixteen colors, dark ones first. */
 const palette = [
   ...['#45475a', '#f38ba8', '#a6e3a1', '#f9e2af', '#89b4fa', '#f5c2e7', '#94e2d5', '#bac2de'],
   ...['#585b70', '#f38ba8', '#a6e3a1', '#f9e2af', '#89b4fa', '#f5c2e7', '#94e2d5', '#ffffff'],
@@ -19,7 +19,7 @@ interface Run {
   isInverse: boolean
 }
 
-/** @param title what it shows, for those who do not see it */
+/** @param title description for screen readers */
 export function toSvg({ buffer, rows, cols }: Terminal, title: string): string {
   const [width, height] = [cols * cell.width + 2 * margin, rows * cell.height + 2 * margin]
   const lines = Array.from({ length: rows }, (_, row) =>
@@ -36,7 +36,7 @@ export function toSvg({ buffer, rows, cols }: Terminal, title: string): string {
   ].join('\n')}\n`
 }
 
-/** Cells next to each other that look the same. */
+/** Adjacent cells with the same style. */
 function runsOf(line: NonNullable<ReturnType<Terminal['buffer']['active']['getLine']>>, cols: number): Run[] {
   const runs: Run[] = []
   for (let column = 0; column < cols; column++) {
@@ -75,9 +75,9 @@ function draw(run: Run, row: number): string {
   return behind + words.join('')
 }
 
-/** Each where it belongs, so that no space has to be as wide as a letter. */
+/** Positions each text separately, because spaces may not be as wide as letters. */
 function wordsOf({ text, column, cells }: Run): Pick<Run, 'text' | 'column' | 'cells'>[] {
-  // Wide characters: their cells are not counted letter by letter.
+  // Text with wide characters stays in one piece, because its letters do not match its cells.
   if ([...text].length !== cells) return [{ text, column, cells }]
   return [...text.matchAll(/\S+(?: \S+)*/g)].map(({ 0: word, index }) => ({
     text: word,

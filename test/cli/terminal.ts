@@ -1,22 +1,22 @@
-/** A pseudo-terminal, by util-linux' `script`: what a person would see, and keys to type into it. */
+/** A pseudo-terminal from util-linux' `script`: reads output and types keys. */
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
 import { patient } from '../support/eventually.ts'
 
-/** Less than a test has, so that it can say what was on the screen. */
+/** Shorter than the timeout of a test, so that a failure shows the screen. */
 const retryBudgetMs = patient(30_000)
 
 export interface Terminal {
-  /** All that was shown so far. */
+  /** All output so far. */
   screen(): string
-  /** Waits until `text` is shown after what earlier calls waited for. */
+  /** Waits until `text` appears after the matches of earlier calls. */
   shows(text: string): Promise<void>
   type(keys: string): void
-  /** The exit code, once the program has ended. */
+  /** Resolves to the exit code when the program has exited. */
   ended: Promise<number | null>
 }
 
-/** @param onOutput gets all that is shown, as it comes */
+/** @param onOutput receives each chunk of output */
 export function openTerminal(
   command: string[],
   env: Record<string, string>,

@@ -1,4 +1,4 @@
-/** How the command line answers before any service is asked. */
+/** Help, and usage errors that need no service. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -23,7 +23,7 @@ test('--version prints the version of the package', async () => {
   }
 })
 
-test('help is on stdout when it is asked for, and shows the options of the command', async () => {
+test('prints requested help on stdout, with the options of the command', async () => {
   using home = new Home()
   const [whole, flag, word] = await Promise.all([
     home.run(['--help']),
@@ -63,7 +63,7 @@ const wrong: string[][] = [
 ]
 
 describe('wrong usage', () => {
-  test.each(wrong.map((args) => [args]))('%j ends with 2 and says why on stderr', async (args) => {
+  test.each(wrong.map((args) => [args]))('%j exits with 2 and reports the reason on stderr', async (args) => {
     using home = new Home()
     const plain = await home.run(args, { env: configured })
     expect(plain.stderr).not.toBe('')
@@ -81,34 +81,37 @@ describe('wrong usage', () => {
     ['--timeout', 'x', 'true'],
     ['--env', '=', 'true'],
   ]
-  test.each(wrongExec.map((args) => [args]))("exec %j ends with 125: 2 is the command's", async (args) => {
-    using home = new Home()
-    const { code, json } = await home.run(['exec', '--json', ...args], { env: configured })
-    expect(json().error.exit_code).toBe(125)
-    expect(code).toBe(125)
-  })
+  test.each(wrongExec.map((args) => [args]))(
+    'exec %j exits with 125, because 2 may be the exit code of the command',
+    async (args) => {
+      using home = new Home()
+      const { code, json } = await home.run(['exec', '--json', ...args], { env: configured })
+      expect(json().error.exit_code).toBe(125)
+      expect(code).toBe(125)
+    },
+  )
 })
 
-test('without a base address the client says how to give one, exit code 2', async () => {
+test('exits with 2 without a base address, and shows how to set it', async () => {
   using home = new Home()
   const { code, stderr } = await home.run(['whoami'])
   expect(code).toBe(2)
   expect(stderr).toContain('sandlot signup --url URL')
 })
 
-test('without an API key the client says how to get one, exit code 4', async () => {
+test('exits with 4 without an API key, and shows how to get one', async () => {
   using home = new Home()
   const { code, stderr } = await home.run(['whoami'], { env: { SANDLOT_URL: 'http://127.0.0.1:1' } })
   expect(code).toBe(4)
   expect(stderr).toContain('sandlot signup')
 })
 
-test('--json may stand before the command', async () => {
+test('accepts --json before the command', async () => {
   using home = new Home()
   expect((await home.run(['--json', 'whoami'])).json().error.code).toBe('no_address')
 })
 
-test('a failure with --json is one object on stdout, with the message on stderr as ever', async () => {
+test('a failure with --json prints one object on stdout and the message on stderr', async () => {
   using home = new Home()
   const { code, json, stderr } = await home.run(['whoami', '--json'], { env: configured })
   expect(code).toBe(8)
@@ -118,7 +121,7 @@ test('a failure with --json is one object on stdout, with the message on stderr 
   expect(stderr).toContain(json().error.message)
 })
 
-test('the built client carries no schema library: the contract comes as types and plain data', () => {
+test('the built client contains no schema library, because it imports only types and plain data', () => {
   const folder = dirname(clientPath)
   const scripts = readdirSync(folder).filter((name) => name.endsWith('.js'))
   expect(scripts.length).toBeGreaterThan(10)

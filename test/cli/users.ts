@@ -1,4 +1,4 @@
-/** People who use the client, each with a home of their own. */
+/** Users of the client, each with a separate home. */
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { World } from '../support/index.ts'
 import { standIn } from '../support/shared.ts'
@@ -9,7 +9,7 @@ export const password = 'correct horse battery'
 export type Users = ReturnType<typeof makeUsers>
 export type SessionUser = Awaited<ReturnType<Users['newSession']>>
 
-/** @param world where they sign up; it need not have started yet */
+/** @param world where they sign up; it may start later */
 export function makeUsers(world: Pick<World, 'url'>) {
   let count = 0
   const newEmail = () => `user${++count}@example.com`
@@ -19,7 +19,7 @@ export function makeUsers(world: Pick<World, 'url'>) {
       input: `${password}\n`,
     })
 
-  /** A home whose user has signed up. */
+  /** A home of a user who has signed up. */
   async function newUser() {
     const home = new Home()
     const email = newEmail()
@@ -46,7 +46,7 @@ export function makeUsers(world: Pick<World, 'url'>) {
   return { newEmail, signUp, newUser, newSession }
 }
 
-/** One user with one session, for all tests of a group. */
+/** One user with one session for all tests of a group. */
 export function shareSession(users: Users): SessionUser {
   let user: SessionUser | undefined
   beforeAll(async () => {

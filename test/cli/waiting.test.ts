@@ -1,4 +1,4 @@
-/** `session create --wait`, and many sessions destroyed at once. */
+/** `session create --wait`, and `session rm` of many sessions. */
 import type { ChildProcess } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
@@ -10,7 +10,7 @@ const world = shareWorld()
 const users = makeUsers(world)
 
 const wait = ['session', 'create', '--wait']
-/** Calls once the client has said that it waits. */
+/** Calls `act` when the client reports that it is waiting. */
 const onceWaiting = (act: (child: ChildProcess) => void): Pick<RunOptions, 'onStart'> => ({
   onStart: (child) => {
     let shown = ''
@@ -22,9 +22,9 @@ const onceWaiting = (act: (child: ChildProcess) => void): Pick<RunOptions, 'onSt
   },
 })
 
-// Each with a user of its own: one waits for its bucket, and the others need not.
+// Each with a separate user, so that a test does not wait for the rate limit of another.
 describe.concurrent('sessions', () => {
-  test('a full quota is waited out until a session ends, and stderr says what is waited for', async () => {
+  test('waits until a session of a full quota ends, and shows the reason on stderr', async () => {
     using user = await users.newUser()
     const ids = [await user.run(['session', 'create']), await user.run(wait)].map(({ stdout }) =>
       stdout.trim(),
@@ -34,7 +34,7 @@ describe.concurrent('sessions', () => {
       onceWaiting(() => void user.run(['session', 'rm', '--yes', ids[0]!])),
     )
     expect(third).toMatchObject({ code: 0, stdout: expect.stringMatching(/^sbx_\w+\n$/) })
-    expect(third.stderr).toMatch(/^sandlot: 2 of 2 sandboxes are active.*\nWaiting, \d+ \w+ at most\.\n$/)
+    expect(third.stderr).toMatch(/^sandlot: 2 of 2 sandboxes are active.*\nWaiting up to \d+ \w+\.\n$/)
 
     const quiet = user.run([...wait, '--quiet'])
     await user.run(['session', 'rm', '--yes', ids[1]!])
@@ -42,7 +42,7 @@ describe.concurrent('sessions', () => {
     expect((await user.run(['session', 'rm', '--all', '--yes'])).code).toBe(0)
   })
 
-  test('a wait can be interrupted, and makes nothing', async () => {
+  test('an interrupted wait creates nothing', async () => {
     using user = await users.newUser()
     await world.db.query('update account set hours_limit = 0 where email = ?', [user.email])
     const { code, stderr, json } = await user.run(
@@ -50,32 +50,32 @@ describe.concurrent('sessions', () => {
       onceWaiting((child) => void child.kill('SIGINT')),
     )
     expect(code).toBe(130)
-    expect(stderr).toMatch(/sandbox-hours.*\nWaiting, \d+ (days|h|min) at most/s)
+    expect(stderr).toMatch(/sandbox-hours.*\nWaiting up to \d+ (days|h|min)/s)
     expect(json().error.code).toBe('interrupted')
     expect((await user.run(['session', 'ls', '--all'])).stdout).toBe('')
   })
 
-  test('a rate limit is waited out', async () => {
+  test('waits for a rate limit', async () => {
     using user = await users.newUser()
     const [account] = await world.db.query<{ id: string }>('select id from account where email = ?', [
       user.email,
     ])
-    // Empty, by a clock that is an hour ahead: nothing comes back before the client has asked.
+    // An empty bucket with a time an hour ahead is not refilled before the first request.
     const aheadUs = (Date.now() + 3_600_000) * 1_000
     const key = `sandlot:bucket:sandbox_lifecycle:${account!.id}`
     await world.redis.set(key, `${Number.MAX_SAFE_INTEGER} ${aheadUs}`)
     const { code, stderr } = await user.run(wait)
     expect(code).toBe(0)
-    expect(stderr).toMatch(/Waiting, 1 s at most/)
+    expect(stderr).toMatch(/Waiting up to 1 s/)
     expect(await user.run(['session', 'rm', '--all', '--yes'])).toMatchObject({ code: 0 })
   })
 
-  test('other refusals are not waited for', async () => {
+  test('does not wait after other errors', async () => {
     using user = await users.newUser()
     expect(await user.run([...wait, '--ttl', '100h'])).toMatchObject({ code: 2, stdout: '' })
   })
 
-  test('rm --all destroys every session once it is told yes, and says how many', async () => {
+  test('rm --all destroys every session after confirmation, and prints the number', async () => {
     using user = await users.newUser()
     expect(await user.run(['session', 'rm', '--all', '--yes'])).toMatchObject({
       code: 0,
@@ -102,7 +102,7 @@ describe.concurrent('sessions', () => {
     expect(stdout.trim().split('\n').sort()).toEqual(ids)
   })
 
-  test('rm goes on after one failure, and says how many were destroyed', async () => {
+  test('rm continues after a failure, and prints how many sessions were destroyed', async () => {
     await using user = await users.newSession()
     const { code, json } = await user.run(['session', 'rm', '--yes', '--json', 'sbx_none', user.id])
     expect(code).toBe(3)

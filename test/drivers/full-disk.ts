@@ -1,4 +1,4 @@
-/** In a mount namespace of its own: a local driver whose folder has no space left. Prints what it says. */
+/** Opens a local driver, in a separate mount namespace, whose directory has no free space. Prints its errors. */
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ await driver.ping()
 try {
   writeFileSync(join(directory, 'big'), Buffer.alloc(1_000_000))
 } catch {
-  // All that there was is taken.
+  // Fills the file system.
 }
 console.log(JSON.stringify([await outcome(driver.ping()), await outcome(driver.create(request))]))
 await driver.close()

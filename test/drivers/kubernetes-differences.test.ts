@@ -1,7 +1,12 @@
-/** What a worker makes of the network policies and rights that it finds: pure comparisons. */
+/** Compares network policies and rights with the expected ones, without a cluster. */
 import type { V1NetworkPolicy } from '@kubernetes/client-node'
 import { describe, expect, test } from 'vitest'
 import { readDriverSettings } from '../../shared/platform/settings.ts'
+import {
+  comparePod,
+  comparePolicies,
+  findMissingRights,
+} from '../../workers/drivers/kubernetes/isolation-checks.ts'
 import { buildPod, labelNames, sandboxRoleLabels } from '../../workers/drivers/kubernetes/manifest.ts'
 import {
   buildNetworkPolicy,
@@ -9,7 +14,6 @@ import {
   neededRules,
   notInternet,
 } from '../../workers/drivers/kubernetes/policies.ts'
-import { comparePod, comparePolicies, findMissingRights } from '../../workers/drivers/kubernetes/walls.ts'
 
 const pod = { metadata: { labels: { ...sandboxRoleLabels, [labelNames.managedBy]: 'sandlot' } } }
 const own = ['203.0.113.7/32']
@@ -21,7 +25,7 @@ const compare = (found: V1NetworkPolicy[], egress: Egress = 'internet', allowed:
     ({ what }) => what,
   )
 
-/** Ours, with a change to its spec. */
+/** Our policy with a modified spec. */
 function changed(change: (spec: NonNullable<V1NetworkPolicy['spec']>) => void, ranges: string[] = []) {
   const policy = made('internet', ranges)
   change(policy.spec!)
@@ -35,8 +39,8 @@ const extra = (spec: V1NetworkPolicy['spec']): V1NetworkPolicy => ({
 
 describe('the policy of `npm run cluster`', () => {
   test.each<[string, V1NetworkPolicy[]]>([
-    ['as it is made', [made()]],
-    ['as it is made where the cluster has public addresses', [made('internet', own)]],
+    ['in its default form', [made()]],
+    ['on a cluster with public addresses', [made('internet', own)]],
     ['without the empty lists, as a cluster keeps it', [changed((spec) => delete spec.ingress)]],
     ['for more pods', [changed((spec) => (spec.podSelector = {}))]],
     [
@@ -44,8 +48,8 @@ describe('the policy of `npm run cluster`', () => {
       [changed((spec) => spec.egress![0]!.to![0]!.ipBlock!.except!.push(own[0]!))],
     ],
     ['for one port only', [changed((spec) => (spec.egress![0]!.ports = [{ port: 443 }]))]],
-    ['closed', [made('none')]],
-  ])('passes %s', (_, found) => {
+    ['without egress', [made('none')]],
+  ])('is accepted %s', (_, found) => {
     expect(compare(found)).toEqual([])
   })
 
@@ -61,8 +65,12 @@ describe('the policy of `npm run cluster`', () => {
       [changed((spec) => (spec.podSelector!.matchExpressions = [{ key: 'a', operator: 'Exists' }]))],
       'every sandbox',
     ],
-    ['leaves a direction open', [changed((spec) => (spec.policyTypes = ['Ingress']))], 'a whole direction'],
-    ['lets others in', [changed((spec) => (spec.ingress = [{}]))], 'connect to sandboxes'],
+    [
+      'leaves a direction open',
+      [changed((spec) => (spec.policyTypes = ['Ingress']))],
+      'restrict both directions',
+    ],
+    ['lets others in', [changed((spec) => (spec.ingress = [{}]))], 'connections to sandboxes'],
     ['lets sandboxes reach all', [changed((spec) => (spec.egress = [{}]))], 'more than it should'],
     [
       'lets sandboxes reach pods',
@@ -79,17 +87,17 @@ describe('the policy of `npm run cluster`', () => {
       [changed((spec) => (spec.egress = made().spec!.egress!), own)],
       'more than it should',
     ],
-  ])('does not pass when it %s', (_, found, words) => {
+  ])('is reported when it %s', (_, found, words) => {
     expect(compare(found)).toEqual([expect.stringContaining(words)])
   })
 
-  test('does not pass when it leads out although SANDBOX_EGRESS=none', () => {
+  test('is reported when it allows egress although SANDBOX_EGRESS=none', () => {
     expect(compare([made()], 'none')).toEqual([expect.stringContaining('more than it should')])
     expect(compare([made('none')], 'none')).toEqual([])
   })
 })
 
-describe('a policy of somebody else', () => {
+describe('an additional policy', () => {
   test.each<[string, V1NetworkPolicy]>([
     ['lets all pods in', extra({ ingress: [{}] })],
     ['lets all pods out', extra({ egress: [{}], policyTypes: ['Egress'] })],
@@ -105,8 +113,10 @@ describe('a policy of somebody else', () => {
         podSelector: { matchExpressions: [{ key: 'app', operator: 'NotIn', values: ['db'] }] },
       }),
     ],
-  ])('opens a way when it %s, unless its name is allowed', (_, policy) => {
-    expect(compare([made(), policy])).toEqual(['the network policy extra opens a way to or from sandboxes'])
+  ])('is reported when it %s, unless its name is allowed', (_, policy) => {
+    expect(compare([made(), policy])).toEqual([
+      'the network policy extra allows connections to or from sandboxes',
+    ])
     expect(compare([made(), policy], 'internet', ['another', 'extra'])).toEqual([])
   })
 
@@ -121,12 +131,12 @@ describe('a policy of somebody else', () => {
         podSelector: { matchExpressions: [{ key: labelNames.role, operator: 'DoesNotExist' }] },
       }),
     ],
-  ])('is left alone when it %s', (_, policy) => {
+  ])('is ignored when it %s', (_, policy) => {
     expect(compare([made(), policy])).toEqual([])
   })
 })
 
-test('rights are missing that no rule gives for all objects', () => {
+test('reports rights that no rule grants for all objects', () => {
   expect(findMissingRights(neededRules)).toEqual([])
   expect(findMissingRights([{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }])).toEqual([])
   const few = neededRules.map((rule) => ({
@@ -140,14 +150,14 @@ test('rights are missing that no rule gives for all objects', () => {
   ])
 })
 
-test('SANDBOX_HOST_USERS=no gives a pod a user namespace of its own', () => {
+test('SANDBOX_HOST_USERS=no gives each pod a separate user namespace', () => {
   const build = (env: Record<string, string>) =>
     buildPod({ name: 'pod', image: 'any', deadlineSeconds: 1 }, 'test', readDriverSettings(env).sandbox).spec
   expect(build({})).not.toHaveProperty('hostUsers')
   expect(build({ SANDBOX_HOST_USERS: 'no' })).toMatchObject({ hostUsers: false })
 })
 
-test('a cluster that takes the runtime class, the user namespace or the role from pods is told of', () => {
+test('reports a cluster that drops the runtime class, the user namespace or the role from pods', () => {
   const sent = { ...pod, spec: { containers: [], runtimeClassName: 'gvisor', hostUsers: false } }
   expect(comparePod(sent, sent)).toEqual([])
   expect(comparePod(sent, { spec: { containers: [] } }).map(({ what }) => what)).toEqual([

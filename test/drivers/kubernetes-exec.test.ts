@@ -1,4 +1,4 @@
-/** What the driver believes of how a process ended: an API server here says what the real one says in rare moments. */
+/** Reads how a process ended. The fake API server here sends answers that the real one sends only rarely. */
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
@@ -17,15 +17,15 @@ const failure = (code: string) => ({
   message: `command terminated with exit code ${code}`,
   details: { causes: [{ reason: 'ExitCode', message: code }] },
 })
-/** Version 4 reaches the runtime as it is. The API server makes the statuses of version 5. */
+/** Version 4 passes through to the runtime. The API server generates the statuses of version 5. */
 const terminal = { tty: { rows: 24, columns: 80 } }
 const pipes = {}
-const broken = { kind: 'lost', why: 'its exit code did not come: the connection to it may have broken' }
+const broken = { kind: 'lost', why: 'its exit code did not arrive; the connection may have broken' }
 
 let server: WebSocketServer
 let connection: ClusterConnection
 let folder: string
-/** What the server sends on the channel of the status. Without it, it closes. */
+/** The message on the status channel. Without it, the server closes the connection. */
 let status: unknown
 let spoken: string
 
@@ -82,7 +82,7 @@ test.each([
     says: undefined,
     end: { kind: 'lost', why: 'the connection closed (1005)' },
   },
-])('the status $says.status of a process on $on is told as $end', async ({ options, says, end }) => {
+])('reports the status $says.status of a process on $on as $end', async ({ options, says, end }) => {
   status = says
   const process = await openExec(connection, 'sandboxes', 'sandbox', ['true'], options)
   expect(String(await collect(process.stdout))).toBe('out')

@@ -1,13 +1,13 @@
-/** What goes wrong with pods and with the way to the cluster, and what the driver makes of it. */
+/** Failures of pods and of connections to the cluster, as the driver reports them. */
 import { RbacAuthorizationV1Api } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../../workers/drivers/driver.ts'
 import { neededRules, serviceAccountName } from '../../workers/drivers/kubernetes/policies.ts'
 import type { DeadPod } from '../../workers/drivers/kubernetes/watch.ts'
 import { openSlot } from '../../workers/shell/slot.ts'
-import { describeBeside } from '../support/beside.ts'
 import { hasCluster, images } from '../support/cluster.ts'
-import { eventually, expectWithin, patient } from '../support/eventually.ts'
+import { describeConcurrently } from '../support/describe-concurrently.ts'
+import { eventually, expectDurationBelow, patient } from '../support/eventually.ts'
 import { openWire, type Wire } from '../support/wire.ts'
 import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
 import { collect, firstLine, run, shell } from './processes.ts'
@@ -36,27 +36,33 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     await from.ready(pod, AbortSignal.timeout(patient(60_000)))
     return pod
   }
-  const toldOf = async (uid: string) => {
+  const reportedDeath = async (uid: string) => {
     await eventually(() => deaths.some((each) => each.uid === uid), 20_000)
     return deaths.find((each) => each.uid === uid)!.death
   }
 
-  describeBeside('a pod that does not start', () => {
+  describeConcurrently('a pod that does not start', () => {
     test.each([
       { image: 'localhost/no-such-image:1', words: /^(ErrImagePull|ImagePullBackOff): .*no-such-image/ },
       { image: 'Not/Valid', words: /^InvalidImageName: / },
-    ])('with the image $image is refused in the cluster’s words within seconds', async ({ image, words }) => {
-      const started = Date.now()
-      const pod = await driver.create(request({ image }))
-      const refusal = await driver.ready(pod, AbortSignal.timeout(patient(60_000))).catch((error) => error)
-      expect(refusal).toBeInstanceOf(PodRefused)
-      expect(refusal.message).toMatch(words)
-      expectWithin(Date.now() - started, 15_000)
-      expect(await toldOf(pod.uid)).toEqual({ reason: 'start_failed', detail: expect.stringMatching(words) })
-      await driver.delete(pod)
-    })
+    ])(
+      "with the image $image is refused with the cluster's message within seconds",
+      async ({ image, words }) => {
+        const started = Date.now()
+        const pod = await driver.create(request({ image }))
+        const refusal = await driver.ready(pod, AbortSignal.timeout(patient(60_000))).catch((error) => error)
+        expect(refusal).toBeInstanceOf(PodRefused)
+        expect(refusal.message).toMatch(words)
+        expectDurationBelow(Date.now() - started, 15_000)
+        expect(await reportedDeath(pod.uid)).toEqual({
+          reason: 'start_failed',
+          detail: expect.stringMatching(words),
+        })
+        await driver.delete(pod)
+      },
+    )
 
-    test('because no node has room is refused at the time-out, in the scheduler’s words', async () => {
+    test("fails after the timeout with the scheduler's message when no node has room", async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
       const refusal = await greedy.ready(pod, AbortSignal.timeout(10_000)).catch((error) => error)
@@ -65,7 +71,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await greedy.delete(pod)
     })
 
-    test('is waited for no longer once that is called off', async () => {
+    test('stops when it is aborted', async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
       const calledOff = new AbortController()
@@ -75,7 +81,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await greedy.delete(pod)
     })
 
-    test('because it was deleted meanwhile is refused', async () => {
+    test('fails when it is deleted concurrently', async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
       const waiting = greedy.ready(pod, AbortSignal.timeout(patient(30_000))).catch((error) => error)
@@ -84,7 +90,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
   })
 
-  describeBeside('a pod that starts', () => {
+  describeConcurrently('a pod that starts', () => {
     const createTried = async (from: Driver) => {
       const pod = await from.create(request())
       let tries = 0
@@ -97,12 +103,12 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       return tries
     }
 
-    test('is tried once, when the cluster tells of its start', async () => {
+    test('is tried once, when the cluster reports its start', async () => {
       await driver.list()
       expect([await createTried(driver), await createTried(driver)]).toEqual([1, 1])
     })
 
-    test('is tried until it answers where the role knows nothing of events', async () => {
+    test('is retried until it answers when the role has no permission for events', async () => {
       const env = await world.openNamespace('eventless')
       const rbac = world.admin.makeApiClient(RbacAuthorizationV1Api)
       const namespace = env.SANDBOX_NAMESPACE
@@ -111,23 +117,23 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: metadata.name }
       const subjects = [{ kind: 'ServiceAccount', name: serviceAccountName, namespace: world.namespace }]
       await rbac.createNamespacedRoleBinding({ namespace, body: { metadata, roleRef, subjects } })
-      // It takes the cluster a moment until a new role counts.
+      // The cluster takes a moment to apply a new role.
       const eventless = world.open(env)
       expect(await eventually(() => createTried(eventless), 10_000)).toBeGreaterThanOrEqual(1)
     })
   })
 
-  describeBeside('a pod that dies', () => {
-    test('is told of with the exit code of its main process', async () => {
+  describeConcurrently('a pod that dies', () => {
+    test('is reported with the exit code of its main process', async () => {
       const pod = await createReady()
       await run(driver, pod, shell('kill -KILL $(pidof sleep)'))
-      expect(await toldOf(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Error (exit code 137)' })
+      expect(await reportedDeath(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Error (exit code 137)' })
       const listed = (await driver.list()).find(({ uid }) => uid === pod.uid)
       expect(listed?.death).toEqual({ reason: 'pod_failed', detail: 'Error (exit code 137)' })
       await driver.delete(pod)
     })
 
-    test('takes its processes along, even one whose input is stuck', async () => {
+    test('ends its processes, even one with blocked input', async () => {
       const pod = await createReady()
       const process = await driver.start(pod, shell('exec sleep 600'))
       process.stdin.write(Buffer.alloc(4_000_000))
@@ -135,13 +141,13 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       expect((await process.ended).kind).toBeOneOf(['exited', 'lost'])
     })
 
-    test('because somebody deleted it is told of', async () => {
+    test('by a deletion is reported', async () => {
       const pod = await createReady()
       await world.api.deleteNamespacedPod({ name: pod.name, namespace: world.namespace })
-      expect(await toldOf(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Deleted' })
+      expect(await reportedDeath(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Deleted' })
     })
 
-    test('of another installation is neither told of nor listed', async () => {
+    test('of another installation is neither reported nor listed', async () => {
       const others = world.open({}, 'another-installation')
       const pod = await createReady(others)
       await run(others, pod, shell('kill -KILL $(pidof sleep)'))
@@ -153,7 +159,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
   })
 
-  describeBeside('the way to the cluster', () => {
+  describeConcurrently('the connection to the cluster', () => {
     let wire: Wire
     let far: Driver
     const farDeaths: DeadPod[] = []
@@ -165,43 +171,43 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
     afterAll(() => wire?.close())
 
-    test('is used again by itself after a cut, and deaths meanwhile are told of', async () => {
+    test('is restored automatically, and deaths during the outage are reported', async () => {
       const pod = await createReady(far)
       wire.cut()
       await expect(far.ping()).rejects.toThrow(DriverUnavailable)
       await run(driver, pod, shell('kill -KILL $(pidof sleep)'))
-      await toldOf(pod.uid)
-      wire.mend()
+      await reportedDeath(pod.uid)
+      wire.repair()
       await eventually(() => farDeaths.some(({ uid }) => uid === pod.uid), 20_000)
       await far.ping()
       await driver.delete(pod)
     })
 
-    test('that swallows everything is given up after two seconds by a ping, and under a process soon after', async () => {
+    test('without any response fails a ping after two seconds, and a running process soon after', async () => {
       const pod = await createReady(far)
       const process = await far.start(pod, shell('read word; echo "got $word"; exec sleep 600'))
-      // So does what was written a moment ago.
+      // So does a write just before.
       process.stdin.write('a word\n')
       expect(await firstLine(process.stdout)).toBe('got a word')
       wire.freeze()
       const started = Date.now()
       await expect(far.ping()).rejects.toThrow(DriverUnavailable)
-      expectWithin(Date.now() - started, 3_000)
+      expectDurationBelow(Date.now() - started, 3_000)
       expect(await process.ended).toEqual({ kind: 'lost', why: 'the connection went silent' })
-      expectWithin(Date.now() - started, 14_000)
-      wire.mend()
+      expectDurationBelow(Date.now() - started, 14_000)
+      wire.repair()
       await far.ping()
       await driver.delete(pod)
     })
 
-    test('that breaks under a process makes it lost, with what came before', async () => {
+    test('that breaks while a process runs makes it lost, after the output that was received', async () => {
       const pod = await createReady(far)
       const process = await far.start(pod, shell('echo before; exec sleep 600'))
       expect(await firstLine(process.stdout)).toBe('before')
       wire.cut()
       expect(await process.ended).toMatchObject({ kind: 'lost' })
       expect(String(await collect(process.stdout))).toBe('')
-      wire.mend()
+      wire.repair()
       await driver.delete(pod)
     })
 
@@ -209,13 +215,13 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       { text: undefined, words: /^KUBECONFIG cannot be read: ENOENT/ },
       { text: '{"clusters": [', words: /^KUBECONFIG cannot be read: / },
       { text: '{}', words: 'KUBECONFIG has no current context with a cluster.' },
-    ])('that no kubeconfig tells, with $text in it, is a wrong setting', async ({ text, words }) => {
+    ])('without a valid kubeconfig ($text) is an invalid setting', async ({ text, words }) => {
       const KUBECONFIG = text === undefined ? '/no/such/kubeconfig' : await world.keep(text)
       expect(() => world.open({ KUBECONFIG })).toThrow(expect.objectContaining({ name: 'SettingsError' }))
       expect(() => world.open({ KUBECONFIG })).toThrow(words)
     })
 
-    test('that leads nowhere opens a driver all the same, which says so', async () => {
+    test('that leads nowhere opens a driver anyway, whose errors report it', async () => {
       const config = JSON.parse(await world.readKubeconfig())
       config.clusters[0].cluster.server = 'https://127.0.0.1:1'
       const lost = world.open({ KUBECONFIG: await world.keep(JSON.stringify(config)) })

@@ -1,4 +1,4 @@
-/** What `npm run cluster` makes goes missing or is changed while a driver is open, and comes back. */
+/** The objects that `npm run cluster` creates are deleted or modified while a driver is open, and restored. */
 import { writeFile } from 'node:fs/promises'
 import {
   CoreV1Api,
@@ -9,7 +9,7 @@ import {
 } from '@kubernetes/client-node'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Driver, NotSetUp } from '../../workers/drivers/driver.ts'
+import { ClusterMisconfigured, type Driver } from '../../workers/drivers/driver.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import { serviceAccountName, workerRules } from '../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig, hasCluster, images } from '../support/cluster.ts'
@@ -24,7 +24,7 @@ const answerOf = (driver: Driver) =>
     (error: Error) => error.message,
   )
 const isWell = async (driver: Driver) => (await answerOf(driver)) === 'well'
-const toldBy = (driver: Driver, words: RegExp) =>
+const responseOf = (driver: Driver, words: RegExp) =>
   eventually(async () => words.test(await answerOf(driver)), 20_000)
 const request = () => ({ ...ofSandbox(), image: images.busybox, deadlineSeconds: 60 })
 
@@ -34,7 +34,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
 
   beforeAll(async () => {
     world = await startClusterWorld()
-    driver = world.open({ SWEEP_SECONDS: '0.1' })
+    driver = world.open({ RECONCILE_INTERVAL_SECONDS: '0.1' })
     await driver.ping()
   })
   afterAll(() => world?.close())
@@ -96,10 +96,10 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
           .deleteNamespacedRole({ name: serviceAccountName, namespace: world.namespace }),
       words: /forbidden|the workers' role may not create pods/,
     },
-  ])('$change: no pod is made, until `npm run cluster` has put it right', async ({ make, words }) => {
+  ])('$change: no pod is created until `npm run cluster` has repaired it', async ({ make, words }) => {
     await make()
-    await toldBy(driver, words)
-    await expect(driver.create(request())).rejects.toThrow(NotSetUp)
+    await responseOf(driver, words)
+    await expect(driver.create(request())).rejects.toThrow(ClusterMisconfigured)
     await repair()
     await eventually(() => isWell(driver), 20_000)
   })
@@ -109,9 +109,10 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     const name = 'open'
     const body = { metadata: { name }, spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{}] } }
     await network.createNamespacedNetworkPolicy({ namespace: world.namespace, body })
-    const words = /network policy open opens a way .* Delete open, or name it in SANDBOX_NETWORK_POLICIES/
-    await toldBy(driver, words)
-    await expect(driver.create(request())).rejects.toThrow(NotSetUp)
+    const words =
+      /network policy open allows connections .* Delete open, or add it to SANDBOX_NETWORK_POLICIES/
+    await responseOf(driver, words)
+    await expect(driver.create(request())).rejects.toThrow(ClusterMisconfigured)
     const allowing = world.open({ SANDBOX_NETWORK_POLICIES: name })
     await allowing.ping()
     await allowing.delete(await allowing.create(request()))
@@ -122,9 +123,9 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
 
   test('reports a missing runtime class', async () => {
     const classy = world.open({ SANDBOX_RUNTIME_CLASS: 'no-such-class' })
-    const words = /RuntimeClass "no-such-class" not found\. Make it, or change SANDBOX_RUNTIME_CLASS/
+    const words = /RuntimeClass "no-such-class" not found\. Create it, or change SANDBOX_RUNTIME_CLASS/
     await expect(classy.ping()).rejects.toThrow(words)
-    await expect(classy.create(request())).rejects.toThrow(NotSetUp)
+    await expect(classy.create(request())).rejects.toThrow(ClusterMisconfigured)
   })
 
   describe('the credential', () => {
@@ -134,7 +135,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       return JSON.stringify(config)
     }
 
-    test('is read again from its file when the cluster refuses it', async () => {
+    test('is read again from its file when the cluster rejects it', async () => {
       const KUBECONFIG = await world.keep(await withToken('of.nobody.any-more'))
       const refused = world.open({ KUBECONFIG })
       expect(await answerOf(refused)).toMatch(/HTTP 401.*Run `npm run cluster`/)
@@ -144,7 +145,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       await eventually(() => isWell(refused), 20_000)
     })
 
-    test('that expires within weeks is warned of, unless a new one is there', async () => {
+    test('logs a warning when it expires within weeks, unless a new one is available', async () => {
       const { status } = await world.api.createNamespacedServiceAccountToken({
         name: serviceAccountName,
         namespace: world.namespace,
@@ -153,8 +154,9 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       const KUBECONFIG = await world.keep(await withToken(status!.token!))
       const lines: string[] = []
       const log = pino({}, { write: (line: string) => void lines.push(line) })
-      const endings = () => lines.filter((line) => line.includes('the credential of the cluster ends soon'))
-      const opened = world.open({ KUBECONFIG, SWEEP_SECONDS: '0.1' }, undefined, log)
+      const endings = () =>
+        lines.filter((line) => line.includes('the credential of the cluster expires soon'))
+      const opened = world.open({ KUBECONFIG, RECONCILE_INTERVAL_SECONDS: '0.1' }, undefined, log)
       await opened.ping()
       const [day] = status!.expirationTimestamp!.toISOString().split('T')
       expect(endings()).toEqual([expect.stringContaining(day!)])

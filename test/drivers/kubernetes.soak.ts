@@ -1,4 +1,4 @@
-/** The contract of drivers on a cluster, in the image that sandboxes have unless told. */
+/** The contract of drivers on a cluster, in the default image of sandboxes. */
 import { describeOnCluster } from './contract/on-cluster.ts'
 
 describeOnCluster('debian')

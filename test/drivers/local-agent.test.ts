@@ -1,4 +1,4 @@
-/** The driver's end of a connection to an agent, which may send anything. */
+/** The driver's side of a connection to an agent, which is not trusted. */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { NoAnswer, startProcess } from '../../workers/drivers/local/connection.ts'
-import { type Role, status } from '../hostile/impostor.ts'
+import { type Role, status } from '../hostile/hostile-agent.ts'
 import { collect } from './processes.ts'
 
-/** Listens as an agent does. @returns the path of its socket */
+/** Listens like an agent. @returns the path of its socket */
 async function listen(onRequest: (role: Role, socket: Socket) => void): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-agent-'))
   const path = join(folder, 'agent.sock')
@@ -25,7 +25,7 @@ async function listen(onRequest: (role: Role, socket: Socket) => void): Promise<
   return path
 }
 
-test('no output is lost that is read only after the exit status has arrived', async () => {
+test('keeps output that is read only after the exit status has arrived', async () => {
   const bytes = 300_000
   const path = await listen((role, socket) => {
     if (role === 'main') socket.end(Buffer.concat([status({ started: true }), status({ exit: 7 })]))
@@ -37,7 +37,7 @@ test('no output is lost that is read only after the exit status has arrived', as
   expect((await collect(process.stderr)).equals(Buffer.alloc(bytes, 'stderr'))).toBe(true)
 })
 
-test('a status is read wherever its lines are cut', async () => {
+test('reads a status for any chunk boundaries', async () => {
   const path = await listen((role, socket) => {
     if (role !== 'main') return void socket.end()
     const bytes = Buffer.concat([status({ started: true }), status({ exit: 7 })])
@@ -51,23 +51,23 @@ test('a status is read wherever its lines are cut', async () => {
   expect(await process.ended).toEqual({ kind: 'exited', code: 7 })
 })
 
-test('an agent that closes the connection before it answers is asked again', async () => {
+test('retries when an agent closes the connection before it answers', async () => {
   const path = await listen((_, socket) => void socket.destroy())
   await expect(startProcess(path, ['true'], 10_000)).rejects.toThrow(NoAnswer)
 })
 
 test.each([
-  ['that never ends', Buffer.alloc(9_000_000, 'x')],
-  ['that is no JSON', Buffer.from('started\n')],
-  ['without a meaning', Buffer.from('null\n')],
-  ['of another type', Buffer.from('{"started":"true"}\n')],
-  ['that comes too early', status({ exit: 0 })],
-])('an agent that sends a status %s is refused', async (_, bytes) => {
+  ['never ends', Buffer.alloc(9_000_000, 'x')],
+  ['is not JSON', Buffer.from('started\n')],
+  ['is meaningless', Buffer.from('null\n')],
+  ['has another type', Buffer.from('{"started":"true"}\n')],
+  ['arrives too early', status({ exit: 0 })],
+])('rejects an agent whose status %s', async (_, bytes) => {
   const path = await listen((role, socket) => role === 'main' && socket.write(bytes))
   await expect(startProcess(path, ['true'], 10_000)).rejects.toThrow('sent an invalid status')
 })
 
-test('an agent that does not answer in time starts nothing', async () => {
+test('starts nothing when an agent does not answer in time', async () => {
   const silent = await listen(() => {})
   await expect(startProcess(silent, ['true'], 50)).rejects.toThrow('did not answer within 50 ms')
 })

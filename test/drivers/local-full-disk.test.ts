@@ -1,4 +1,4 @@
-/** The local driver on a disk without space: a small file system of the test's own, in a mount namespace. */
+/** The local driver on a full disk: a small file system in a separate mount namespace. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -6,15 +6,15 @@ import { bwrap, directory, keepDirectory } from './local-world.ts'
 
 keepDirectory()
 
-/** Root needs no user namespace, which would have one user only and so no room for a sandbox's. */
+/** Root needs no user namespace, which would have only one user and therefore none for sandboxes. */
 const inNamespace = process.getuid!() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount']
 const canMount = spawnSync('unshare', [...inNamespace, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0
 
-test.runIf(canMount)('no sandbox is promised while the disk is full, and the words say why', () => {
+test.runIf(canMount)('creates no sandbox while the disk is full, and reports why', () => {
   const script = join(import.meta.dirname, 'full-disk.ts')
   const command = [...inNamespace, process.execPath, script, directory, ...(bwrap ? [bwrap] : [])]
   const [ping, create] = JSON.parse(execFileSync('unshare', command, { encoding: 'utf8' }))
   const noSpace = `no space is left on the disk of ${directory}`
-  expect(ping).toContain(`NotSetUp: ${noSpace}`)
+  expect(ping).toContain(`ClusterMisconfigured: ${noSpace}`)
   expect(create).toContain(`PodRefused: ${noSpace}`)
 })

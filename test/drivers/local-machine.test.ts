@@ -1,4 +1,4 @@
-/** What the local driver makes of machines that this one is not. */
+/** The local driver on kinds of machines other than this one. */
 import { describe, expect, test } from 'vitest'
 import { type SystemView, sandboxCommand } from '../../workers/drivers/local/bwrap.ts'
 import { limitFiles, listCgroupParents } from '../../workers/drivers/local/cgroup.ts'
@@ -9,7 +9,7 @@ import { buildFilter } from '../../workers/drivers/local/seccomp.ts'
 const limits = { cpu: 0.5, memory: 2 ** 29, pids: 280 }
 
 describe('control groups', () => {
-  test('version 2: below the own group, else at the root', () => {
+  test("version 2: below the process's own group, otherwise at the root", () => {
     const mounts = 'proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n'
     expect(listCgroupParents('0::/user.slice/a.scope\n', mounts)).toEqual([
       { version: 2, folder: '/sys/fs/cgroup/user.slice/a.scope', controllers: ['cpu', 'memory', 'pids'] },
@@ -40,7 +40,7 @@ describe('control groups', () => {
     })
   })
 
-  test('nothing where there is nothing', () => {
+  test('finds none where there is none', () => {
     expect(listCgroupParents('', '')).toEqual([])
   })
 })
@@ -56,7 +56,7 @@ test.each([
   expect(readQuantity(text)).toBe(number)
 })
 
-test('a host uid is one that exists in this user namespace, and no ordinary one', () => {
+test('picks a host uid that exists in this user namespace and belongs to no ordinary user', () => {
   for (const random of [0, 0.5, 0.999999]) {
     expect(pickHostUid('         0          0 4294967295\n', random)).toBeGreaterThan(1_000_000_000)
     expect(pickHostUid('         0          0 4294967295\n', random)).toBeLessThan(2 ** 31)
@@ -110,7 +110,7 @@ describe('the filter of system calls', () => {
       ['a fork into a user namespace', clone, 0x10000011, EPERM],
       ['a fork into a network namespace', clone, 0x40000011, EPERM],
       ['clone3', clone3, 0, ENOSYS],
-      ['files of its own', unshare, 0x400, allow],
+      ['a separate file table', unshare, 0x400, allow],
       ['a user namespace', unshare, 0x10000000, EPERM],
       ['a mount namespace', unshare, 0x00020000, EPERM],
       ['a socket of the internet', socket, 2, allow],
@@ -119,21 +119,21 @@ describe('the filter of system calls', () => {
       expect(judge(number, first)).toBe(answer)
     })
 
-    test('the agent may get a user namespace where it has to, and nothing else of the kind', () => {
+    test('the agent may create a user namespace if it must, and no other namespace', () => {
       const options = { mayUnshareUser: true }
       expect(judge(unshare, 0x10000000, options)).toBe(allow)
       expect(judge(unshare, 0x10020000, options)).toBe(EPERM)
       expect(judge(clone, 0x10000011, options)).toBe(EPERM)
     })
 
-    test('numbers of another processor or convention mean nothing here', () => {
+    test('ignores syscall numbers of another architecture or ABI', () => {
       const filter = buildFilter(arch)!
       expect(runFilter(filter, { number: read, architecture: 0x40000003, first: 0 })).toBe(EPERM)
       expect(judge(0x40000000 + read)).toBe(EPERM)
     })
   })
 
-  test('there is none for a processor that is not known', () => {
+  test('does not exist for an unknown processor', () => {
     expect(buildFilter('riscv64')).toBeUndefined()
   })
 
@@ -163,20 +163,20 @@ describe('the command line', () => {
   }
   const plan = { home: '/data/pod', fileSize: 1024 }
 
-  test('a checkout below /usr is hidden, after /usr is shown', () => {
+  test('hides a checkout below /usr after /usr is mounted', () => {
     const command = sandboxCommand({ ...plan, isolation: 'user' }, view).join(' ')
     expect(command).toMatch(/--ro-bind \/usr \/usr .*--tmpfs \/usr\/src\/app/)
     expect(command).not.toContain('/home/me')
   })
 
-  test('only the workspace of the pod is bound for writing', () => {
+  test('binds only the workspace of the pod as writable', () => {
     const command = sandboxCommand({ ...plan, isolation: 'root', hostUid: 70_000 }, view)
     const bound = command.flatMap((word, index) => (word === '--bind' ? [command[index + 1]] : []))
     expect(bound).toEqual(['/data/pod/workspace'])
   })
 })
 
-test('a machine without limits says which and what to do', () => {
+test('reports missing limits of the machine and how to fix them', () => {
   const machine = {
     isolation: 'user' as const,
     isRoot: false,
@@ -186,5 +186,5 @@ test('a machine without limits says which and what to do', () => {
     view: {} as SystemView,
   }
   expect(listWeaknesses(machine).join(' ')).toMatch(/Nothing limits the cpu, memory, pids .*systemd-run/)
-  expect(describeIsolation(machine)).toContain('limits of nothing')
+  expect(describeIsolation(machine)).toContain('control groups limit nothing')
 })

@@ -1,6 +1,6 @@
 import { readSettings } from '../../shared/platform/settings.ts'
 
-/** Settings for a local driver of its own, with nothing of this process's environment. */
+/** Settings for a separate local driver, independent of this process's environment. */
 export function localSettings(options: {
   directory: string
   bwrap: string | undefined

@@ -1,4 +1,4 @@
-/** What becomes of terminals where the machine has no means to make one. */
+/** Terminals on a machine without the means to create one. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { DriverUnavailable } from '../../workers/drivers/driver.ts'
 import { startProcess } from '../../workers/drivers/local/connection.ts'
 import { collect } from './processes.ts'
 
-test('a machine without `script` refuses a terminal in clear words, and runs everything else', async () => {
+test('refuses a terminal on a machine without `script`, and runs everything else', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-agent-'))
   for (const name of ['run', 'bin']) mkdirSync(join(folder, name))
   for (const program of ['mkfifo', 'echo', 'stty', 'tty']) {
@@ -37,7 +37,7 @@ test('a machine without `script` refuses a terminal in clear words, and runs eve
   })
   const terminal = startProcess(socket, ['echo', 'hello'], 10_000, { tty: { rows: 24, columns: 80 } })
   await expect(terminal).rejects.toThrow(DriverUnavailable)
-  await expect(terminal).rejects.toThrow(/no terminal: there is no program script/)
+  await expect(terminal).rejects.toThrow(/no terminal: the program script is not installed/)
   const plain = await startProcess(socket, ['echo', 'hello'], 10_000)
   expect(String(await collect(plain.stdout))).toBe('hello\n')
 })

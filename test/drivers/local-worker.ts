@@ -1,6 +1,6 @@
 /**
- * A worker process for tests of the local driver, to be killed at any moment: waits for a line on
- * stdin, creates a sandbox, says its uid, and stays.
+ * A worker process for tests of the local driver, which may be killed at any moment: waits for a line on stdin, creates
+ * a sandbox, prints its uid, and keeps running.
  *
  *     node local-worker.ts DIRECTORY BWRAP SANDBOX-ID [SCRIPT]
  */

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import type { PodDeath } from '../../workers/drivers/driver.ts'
-import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
+import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
 import { makeRandom } from '../chaos/random.ts'
 import { eventually, isSoak, patient } from '../support/eventually.ts'
 import { seed } from '../support/seed.ts'
@@ -27,7 +27,7 @@ import { newSandboxId, ofSandbox } from './requests.ts'
 keepDirectory()
 
 describe('workers that die', () => {
-  test('a sandbox outlives the kill -9 of its worker and of all that is in the worker’s group', async () => {
+  test("a sandbox survives kill -9 of its worker and of the worker's process group", async () => {
     const sandboxId = newSandboxId()
     const worker = startWorker({ sandboxId, script: 'sleep 600 >/dev/null 2>&1 & echo $!' })
     await worker.line()
@@ -42,7 +42,7 @@ describe('workers that die', () => {
     await driver.delete(found)
   })
 
-  test('files that a worker has inherited do not reach the sandbox', async () => {
+  test('a sandbox does not inherit file descriptors of its worker', async () => {
     const sandboxId = newSandboxId()
     const script = 'ls -l /proc/self/fd /proc/1/fd 2>/dev/null'
     const worker = startWorker({ sandboxId, script, inherits: join(directory, '.inherited') })
@@ -57,9 +57,9 @@ describe('workers that die', () => {
     await openDriver().driver.delete({ name: podName(sandboxId) })
   })
 
-  test('whenever a worker dies while it creates, another one goes on or cleans up', async () => {
+  test('when a worker dies during a create, another one continues or cleans up', async () => {
     const { driver } = openDriver()
-    // Chance finds where it dies: the soak has each millisecond.
+    // The moment of death is random. The soak tests each millisecond.
     for (let ms = 0; ms < 24; ms += isSoak ? 1 : 3) {
       const sandboxId = newSandboxId()
       const worker = startWorker({ sandboxId })
@@ -82,7 +82,7 @@ describe('workers that die', () => {
     expect(readdirSync(directory).filter((name) => name.startsWith('sbx-'))).toEqual([])
   })
 
-  test('workers that create the same sandbox at once make one', async () => {
+  test('workers that create the same sandbox concurrently create one', async () => {
     const sandboxId = newSandboxId()
     const workers = [1, 2, 3].map(() => startWorker({ sandboxId }))
     for (const worker of workers) await worker.line()
@@ -96,7 +96,7 @@ describe('workers that die', () => {
     await driver.delete(pod)
   })
 
-  test('creates and deletes of one sandbox, raced, leave nothing behind', async () => {
+  test('races of creates and deletes of one sandbox leave no orphans', async () => {
     const drivers = [openDriver().driver, openDriver().driver]
     const sandboxId = newSandboxId()
     const name = podName(sandboxId)
@@ -121,21 +121,21 @@ describe('workers that die', () => {
     expect((await driver.list()).map((each) => each.uid)).not.toContain(pod.uid)
   })
 
-  test('all sandboxes of a folder can be ended', async () => {
+  test('all sandboxes of a directory can be ended', async () => {
     const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
     onTestFinished(() => rmSync(own, { recursive: true }))
     const { driver } = openDriver({ directory: own })
     const pod = await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
     await driver.ready(pod, AbortSignal.timeout(patient(20_000)))
     await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
-    expect(await endAllSandboxes(own)).toBe(2)
+    expect(await destroyAllSandboxes(own)).toBe(2)
     expect(await driver.list()).toEqual([])
     expect(findProcesses(own)).toEqual([])
   })
 })
 
 describe('watching', () => {
-  test('tells within two seconds of a sandbox that died', async () => {
+  test('reports a sandbox that died within two seconds', async () => {
     const { pod, driver } = await createReady()
     const deaths = new Map<string, PodDeath>()
     driver.watch((state) => deaths.set(state.uid, state.death))
@@ -144,7 +144,7 @@ describe('watching', () => {
     expect(deaths.get(pod.uid)?.reason).toBe('pod_failed')
   })
 
-  test('tells of a sandbox that reached its deadline', async () => {
+  test('reports a sandbox that reached its deadline', async () => {
     const { pod, driver } = await createReady({ deadlineSeconds: 5 })
     const deaths = new Map<string, PodDeath>()
     driver.watch((state) => deaths.set(state.uid, state.death))

@@ -1,4 +1,4 @@
-/** Drivers and workers of this machine, for the tests of what only the local driver has. */
+/** Drivers and workers on this machine, for tests of features that only the local driver has. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -17,7 +17,7 @@ import { createInterface } from 'node:readline'
 import { pino } from 'pino'
 import { afterAll, beforeAll, inject, onTestFinished } from 'vitest'
 import type { Driver, PodDeath } from '../../workers/drivers/driver.ts'
-import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
+import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
 import { LocalDriver } from '../../workers/drivers/local/index.ts'
 import { examineMachine } from '../../workers/drivers/local/machine.ts'
 import { patient } from '../support/eventually.ts'
@@ -25,16 +25,16 @@ import { localSettings } from './local-settings.ts'
 import { newSandboxId, ofSandbox } from './requests.ts'
 
 export const bwrap = process.env.SANDBOX_LOCAL_BWRAP ?? inject('services')?.bwrap
-/** Of the sandboxes of one test file; see `keepDirectory`. */
+/** Contains the sandboxes of one test file; see `keepDirectory`. */
 export const directory = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
 export const machine = examineMachine(localSettings({ directory, bwrap }))
 export const hasCgroups = machine.cgroups.flatMap((parent) => parent.controllers).length === 3
 
-/** At the top of a file: the directory is there for its tests, and is gone after them with all that runs in it. */
+/** Called at the top of a file. The directory exists during its tests, and is deleted afterwards with all processes. */
 export function keepDirectory(): void {
   beforeAll(() => void mkdirSync(directory, { recursive: true, mode: 0o700 }))
   afterAll(async () => {
-    await endAllSandboxes(directory)
+    await destroyAllSandboxes(directory)
     rmSync(directory, { recursive: true })
   })
 }
@@ -81,9 +81,9 @@ interface WorkerOptions {
   bwrap?: string
   sandboxId?: string
   script?: string
-  /** Who runs it, where the tests run as root. */
+  /** The user that runs the driver, if the tests run as root. */
   uid?: number
-  /** A file it has open from its birth. */
+  /** A file that is open from the start. */
   inherits?: string
 }
 
@@ -128,13 +128,13 @@ function firstPid(name: string): number {
   return Number(/"child-pid": (\d+)/.exec(status)![1])
 }
 
-/** The oldest child of the first process, while no process of the sandbox was orphaned before it started. */
+/** The oldest child of the first process, unless a process of the sandbox was orphaned before it started. */
 export function agentPid(name: string): number {
   const first = firstPid(name)
   return Number.parseInt(readFileSync(`/proc/${first}/task/${first}/children`, 'utf8'), 10)
 }
 
-/** Pids of processes of the whole machine whose command line has this text. */
+/** The pids of processes on the whole machine whose command line contains this text. */
 export function findProcesses(text: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)

@@ -1,11 +1,11 @@
-/** The contract of drivers on this machine, behind walls. */
+/** The contract of drivers on this machine, with isolation. */
 import { describe } from 'vitest'
 import { describeDriver } from './contract/index.ts'
 import { keepDirectory, openDriver } from './local-world.ts'
 
 keepDirectory()
 
-describe('with walls', () => {
+describe('with isolation', () => {
   describeDriver('local', async () => {
     const { driver } = openDriver()
     return { driver, image: 'any', close: () => driver.close() }

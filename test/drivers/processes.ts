@@ -1,4 +1,4 @@
-/** Running things in a sandbox and waiting for what they do, for the tests of drivers. */
+/** Runs processes in a sandbox and waits for their effects, for the tests of drivers. */
 import type { Readable } from 'node:stream'
 import type { Driver, PodName } from '../../workers/drivers/driver.ts'
 import { patient } from '../support/eventually.ts'
@@ -11,13 +11,14 @@ export interface RunResult {
   code: number
 }
 
-/** Stands for 0, which a cluster cannot prove (see `Process.ended`). */
+/** Used instead of 0, which a cluster cannot prove (see `Process.ended`). */
 const success = 99
 
 /**
- * Runs a process in the workspace to its end. It begins once its input has ended, which is one empty line: an end that arrives as a
- * process ends may cost its exit code on a cluster, and one that no byte precedes may never arrive (see `Process.stdin`).
- * @throws its exit code is not known
+ * Runs a process in the workspace until it exits. It starts after its input has ended, which is one empty line: on a
+ * cluster, an EOF that arrives as a process exits may lose the exit code, and an EOF without a preceding byte may never
+ * arrive (see `Process.stdin`).
+ * @throws when the exit code is not known
  */
 export async function run(driver: Driver, pod: PodName, argv: readonly string[]): Promise<RunResult> {
   const script = `cd; while read -r _; do :; done; "$@"; s=$?; [ "$s" = 0 ] && exit ${success}; exit "$s"`
@@ -38,7 +39,7 @@ export async function collect(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** Takes the next line off a stream, without its line feed; what follows stays to be read. */
+/** Reads the next line of a stream, without its line feed. The rest stays in the stream. */
 export async function firstLine(stream: Readable): Promise<string> {
   let text = Buffer.alloc(0)
   for (;;) {
@@ -63,7 +64,7 @@ export async function firstLine(stream: Readable): Promise<string> {
   }
 }
 
-/** Reads a terminal: all of its text once it has ended, or what came when it first showed a text. */
+/** Reads a terminal: all text until it ends, or the text received when a given text first appears. */
 export function readScreen(stream: Readable) {
   let text = ''
   stream.on('data', (chunk) => {

@@ -1,15 +1,15 @@
-/** A tenant of the local driver who has replaced the agent of a sandbox, and a neighbour who measures. */
+/** A hostile agent of a local sandbox, with a neighbour on the same worker. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
-import { agentSocketOf, replaceAgent, status } from './impostor.ts'
+import { agentSocketOf, replaceAgent, status } from './hostile-agent.ts'
 import { withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()
 const bounds = { floorMs: 1_000, growthMiB: 64 }
 const seconds = 10
 const callers = 8
-/** Together the callers send what the default rate limit admits: 120 requests a minute. */
+/** The callers together use the whole default rate limit of 120 requests a minute. */
 const pauseMs = (callers * 60_000) / 120
 
 const floods = {
@@ -20,7 +20,7 @@ const floods = {
   'lines that take a slot': { started: true, role: 'stdout', endless: Buffer.from('1\n') },
 } as const
 
-test.each(Object.entries(floods))('endless %s of an agent delay no neighbour', async (_, flood) => {
+test.each(Object.entries(floods))('endless %s from an agent do not slow a neighbour', async (_, flood) => {
   await withNeighbour(
     world,
     async ({ params, sh }) => {

@@ -1,8 +1,8 @@
-/** A tenant of the local driver who has replaced the agent of a sandbox, and a neighbour on the same worker. */
+/** A hostile agent of a local sandbox, with a neighbour on the same worker. */
 import { expect, test } from 'vitest'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareSandbox } from '../support/shared.ts'
-import { agentSocketOf, replaceAgent, status } from './impostor.ts'
+import { agentSocketOf, replaceAgent, status } from './hostile-agent.ts'
 
 const { world, sh: neighbourSh } = shareSandbox()
 
@@ -30,7 +30,7 @@ test.each(Object.entries(attacks))(
       Array.from({ length: 4 }, () => expect(sh('true')).rejects.toMatchObject({ code: 'unavailable' })),
     )
     expect(sent.length).toBeGreaterThan(0)
-    // The kernel's buffers took the rest.
+    // The kernel buffered the rest.
     expect(Math.max(...sent)).toBeLessThan(2 * 1024 * 1024)
     expect(await neighbourSh('echo there >word')).toMatchObject({ exit_code: 0 })
     expect(await running).toMatchObject({ status: 'exited', stdout: 'there\n' })

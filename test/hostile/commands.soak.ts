@@ -1,4 +1,4 @@
-/** What a tenant runs, prints and starts, beside a neighbour who runs `true`. */
+/** Hostile commands and their output, with a neighbour on the same worker. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -6,15 +6,15 @@ import { type Tenant, withNeighbour } from './neighbour.ts'
 
 const world = shareWorld({ env: { SANDBOX_PIDS: '128', SANDBOX_MEMORY: '128Mi' } })
 
-/** Runs a command for a while. It may end in any way, if the answer says in which. */
+/** Runs a command until its timeout. Any exit status is accepted. */
 const endure = async ({ sh }: Tenant, script: string, timeout_ms = 2_500) => {
-  // A sandbox that has no process left takes a command again when those of the one before are gone.
+  // A sandbox at its process limit accepts a command again once the processes of the previous one have ended.
   const result = await world.eventually(() => sh(script, { timeout_ms }), 15_000)
   expect(result.status).not.toBe('running')
   return result
 }
 
-test('who takes all processes, memory and space of a sandbox takes nothing of a neighbour’s', async () => {
+test('a tenant that uses up the processes, memory and disk of a sandbox does not affect a neighbour', async () => {
   await withNeighbour(world, async (hostile) => {
     await endure(hostile, 'bomb() { bomb | bomb & }; bomb; sleep 2')
     await endure(hostile, 'tail /dev/zero')
@@ -23,21 +23,21 @@ test('who takes all processes, memory and space of a sandbox takes nothing of a 
   })
 })
 
-/** Any byte, marks that are guessed, what steers terminals, and ends that are no ends. */
+/** All bytes, guessed sentinels, control sequences, and commands that end unusually. */
 const prints: Record<string, string> = {
-  'single bytes on both streams in turn':
+  'single bytes, alternating between both streams':
     'i=0; while [ $i -lt 20000 ]; do printf a; printf b >&2; i=$((i+1)); done',
   'every byte': `for i in $(seq 0 255); do printf "\\\\$(printf %03o $i)"; done; head -c 3000000 /dev/urandom`,
-  'marks of its own': `for i in $(seq 1 3000); do printf '\\0\\1sandlot %s 0\\n' $i; echo "exit 0" >&2; done`,
-  'what steers terminals and streams of events':
+  'guessed sentinels': `for i in $(seq 1 3000); do printf '\\0\\1sandlot %s 0\\n' $i; echo "exit 0" >&2; done`,
+  'control sequences of terminals and event streams':
     "for i in $(seq 1 3000); do printf '\\033[2J\\033]0;x\\007\\nevent: exit\\ndata: {}\\n\\n\\342\\200\\250\\302\\205'; done",
   'one line without end': 'head -c 20000000 /dev/zero | tr "\\0" x',
-  'nothing: its streams are closed': 'exec >&- 2>&-; sleep 0.2; exit 3',
-  'through children that stay': '(while :; do echo on; sleep 0.01; done) & sleep 0.3; exit 4',
+  'nothing, after closing its streams': 'exec >&- 2>&-; sleep 0.2; exit 3',
+  'through children that outlive it': '(while :; do echo on; sleep 0.01; done) & sleep 0.3; exit 4',
   'and kills its shell': 'echo before; kill -9 $PPID $$',
 }
 
-test('whatever a tenant prints, its end is told and a neighbour waits for nothing', async () => {
+test('reports the exit status for any output, without slowing a neighbour', async () => {
   const { result } = await withNeighbour(world, async (hostile) => {
     const kinds = Object.entries(prints)
     const results = await Promise.all(
@@ -45,20 +45,20 @@ test('whatever a tenant prints, its end is told and a neighbour waits for nothin
     )
     return Object.fromEntries(results)
   })
-  expect(result['single bytes on both streams in turn']).toMatchObject({
+  expect(result['single bytes, alternating between both streams']).toMatchObject({
     status: 'exited',
     stdout_bytes: 20_000,
     stderr_bytes: 20_000,
     stdout: 'a'.repeat(20_000),
   })
   expect(result['every byte']).toMatchObject({ status: 'exited', stdout_bytes: 3_000_256 })
-  expect(result['marks of its own']).toMatchObject({ status: 'exited', exit_code: 0 })
+  expect(result['guessed sentinels']).toMatchObject({ status: 'exited', exit_code: 0 })
   expect(result['one line without end']).toMatchObject({ stdout_bytes: 20_000_000, truncated: true })
-  expect(result['nothing: its streams are closed']?.status).toMatch(/^(exited|lost)$/)
-  expect(result['through children that stay']).toMatchObject({ status: 'exited', exit_code: 4 })
+  expect(result['nothing, after closing its streams']?.status).toMatch(/^(exited|lost)$/)
+  expect(result['through children that outlive it']).toMatchObject({ status: 'exited', exit_code: 4 })
 })
 
-test('commands as large and as many as may be keep nobody waiting, and go with their sandbox', async () => {
+test('the maximum number and size of commands do not slow a neighbour, and all end with their sandbox', async () => {
   await withNeighbour(world, async ({ account, params, exec }) => {
     const argument = 'x'.repeat(100_000)
     const most = Array.from({ length: 18 }, () => argument)
@@ -81,7 +81,7 @@ test('commands as large and as many as may be keep nobody waiting, and go with t
   })
 })
 
-test('as many secrets as an account may have are blanked out, and slow a neighbour who has none only within bounds', async () => {
+test('the maximum number of secrets is redacted without slowing a neighbour', async () => {
   const { result } = await withNeighbour(world, async ({ account, exec }) => {
     const value = (index: number) => `${index}-`.repeat(400).slice(0, 1_000)
     for (let index = 0; index < limits.secrets; index++) {

@@ -1,8 +1,8 @@
-/** Connections of strangers: what is refused leaves nothing behind, and what breaks is the end of nothing else. */
+/** Connections of unauthenticated clients: rejected and broken ones are closed, and affect no others. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Process } from '../support/process.ts'
-import { headOf, heldBeyond, openRaw } from '../support/raw.ts'
+import { countOpenOnOtherSide, headOf, openRaw } from '../support/raw.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld()
@@ -25,24 +25,24 @@ const upgrade = {
 }
 const attachPath = `/v1/sandboxes/sbx_${'0'.repeat(26)}/exec/exe_${'0'.repeat(26)}/attach`
 
-describe.concurrent('strangers', () => {
+describe.concurrent('unauthenticated clients', () => {
   test.each([
     ['without more', ''],
     ['with bytes behind its head', 'x'.repeat(100_000)],
-  ])('a WebSocket that is refused, %s, is closed, whether its client closes it or not', async (_, behind) => {
+  ])('a rejected WebSocket, %s, is closed even if its client keeps it open', async (_, behind) => {
     const refusals = ports().map(async ([, url]) => {
       const open = ['/attach', attachPath].flatMap((path) =>
         Array.from({ length: 20 }, () => openRaw(url, headOf('GET', path, upgrade) + behind)),
       )
       await Promise.all(open.map(({ closed }) => closed))
       for (const one of open) expect(one.text()).toMatch(/^HTTP\/1\.1 (401|404|503) /)
-      await world.eventually(() => heldBeyond(open) === 0, 20_000)
+      await world.eventually(() => countOpenOnOtherSide(open) === 0, 20_000)
       for (const { socket } of open) socket.destroy()
     })
     await Promise.all(refusals)
   })
 
-  test('a connection that breaks at any moment ends nothing else', async () => {
+  test('a connection that breaks at any moment affects no others', async () => {
     const json = { 'content-type': 'application/json', 'content-length': 1000 }
     const beginnings = [
       '',
@@ -74,7 +74,7 @@ describe.concurrent('strangers', () => {
     }
   })
 
-  test('a body that was refused is read for some seconds, and no longer', async () => {
+  test('a rejected body is read for some seconds at most', async () => {
     const body = { 'content-type': 'application/json', 'content-length': 1_000_000_000 }
     const paths: [string, string, string][] = [
       [world.url(), 'PUT', `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/raw?path=x`],
@@ -96,7 +96,7 @@ describe.concurrent('strangers', () => {
     }
   })
 
-  test('who asks before it sends a body is told to go on only if it may', async () => {
+  test('100 Continue is sent only for a body that will be accepted', async () => {
     const alice = await world.account()
     const head = (token: string) =>
       headOf('POST', '/v1/api-keys', {
@@ -115,7 +115,7 @@ describe.concurrent('strangers', () => {
     for (const { socket } of [refused, asking]) socket.destroy()
   })
 
-  test('answers that nobody reads are held for a while, and so many of them', async () => {
+  test('limits the time and the number of unread responses', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     const { body: sandbox } = await alice.call('createSandbox')
     const params = { id: sandbox.id }
@@ -138,16 +138,16 @@ describe.concurrent('strangers', () => {
     expect((await bob.call('getAccount')).status).toBe(200)
     await world.eventually(async () => (await get()) === 200, 60_000)
     for (const { socket } of unread) socket.resume()
-    const told = (status: number) =>
+    const countOf = (status: number) =>
       unread.filter(({ text }) => text().startsWith(`HTTP/1.1 ${status} `)).length
-    await world.eventually(() => told(200) + told(429) === unread.length, 20_000)
-    // Ten of 6 MB are an account's share; a busy machine may come to more when those have had their 30 s.
-    expect(told(200)).toBeGreaterThan(0)
-    expect(told(200)).toBeLessThan(unread.length / 2)
+    await world.eventually(() => countOf(200) + countOf(429) === unread.length, 20_000)
+    // An account may buffer ten responses of 6 MB. A busy machine may serve more after their 30 s.
+    expect(countOf(200)).toBeGreaterThan(0)
+    expect(countOf(200)).toBeLessThan(unread.length / 2)
     for (const { socket } of unread) socket.destroy()
   })
 
-  test('a client that sends all before it looks at the answer gets it', async () => {
+  test('a client that sends the whole body before reading receives the response', async () => {
     const body = 'x'.repeat(8 * 1024 * 1024)
     const head = headOf('PUT', '/v1/sandboxes/x/files/raw?path=x', { 'content-length': body.length })
     const { socket, text } = openRaw(world.url(), head)

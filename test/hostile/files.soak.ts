@@ -1,4 +1,4 @@
-/** Trees and patterns that are made to be dear, beside a neighbour. */
+/** Expensive trees and patterns, with a neighbour on the same worker. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -6,9 +6,9 @@ import { type Tenant, withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()
 
-// A tree takes its time to be made where others are at work too.
+// Creating a tree takes long on a busy machine.
 
-/** A folder of files, put into another of 250 letters again and again: nobody need go where no path leads. */
+/** Shell code that creates a folder of files and moves it into a new folder with a long name, repeatedly. */
 const deepTree = (name: string, folders: number, files: number) => `mkdir ${name} && cd ${name} || exit
 seq ${files} | xargs touch; cd ..; d=$(printf '%0250d' 0); i=0
 while [ $i -lt ${folders} ]; do mkdir next && mv ${name} "next/$d" && mv next ${name} || exit; i=$((i + 1)); done`
@@ -23,9 +23,9 @@ const glob = async ({ account, params }: Tenant, pattern: string) => {
 
 const jsonBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
-test('thousands of paths of any depth give a bounded answer, and slow a neighbour only within bounds', async () => {
+test('thousands of deep paths give a limited response without slowing a neighbour', async () => {
   const [tooDeep, deep] = await withNeighbour(world, async (hostile) => {
-    // The first are longer than what Linux takes, the others as long as they can be.
+    // The paths in `a` exceed the limit of Linux, those in `b` reach it.
     await prepare(hostile, `${deepTree('a', 220, 2_000)}; ${deepTree('b', 15, 3_000)}`)
     return [await glob(hostile, 'a/**/[0-9]*'), await glob(hostile, 'b/**')]
   }).then(({ result }) => result)
@@ -37,8 +37,8 @@ test('thousands of paths of any depth give a bounded answer, and slow a neighbou
   }
 })
 
-test('patterns of many alternatives over long names, eight at once, stop nobody', async () => {
-  // Each alternative gets far into each name before it fails.
+test('eight concurrent patterns with many alternatives over long names do not block the API', async () => {
+  // Each alternative matches most of a name before it fails.
   const alternatives = Array.from({ length: 60 }, (_, index) => `*a*a*a*a*a*a*${index}b`)
   const { result } = await withNeighbour(world, async (hostile) => {
     await prepare(hostile, `n=$(printf '%0240d' 0 | tr 0 a); seq -f "$n%g" 5000 | xargs touch`)
@@ -50,7 +50,7 @@ test('patterns of many alternatives over long names, eight at once, stop nobody'
   }
 })
 
-test('replacing each byte of large files, as many at once as memory allows, stops nobody', async () => {
+test('concurrent replacements of every byte of large files do not block the API', async () => {
   const { result } = await withNeighbour(
     world,
     async (hostile) => {
@@ -74,7 +74,7 @@ test('replacing each byte of large files, as many at once as memory allows, stop
   }
 })
 
-test('a search through one line of any length, and through names that JSON makes longer, is bounded', async () => {
+test('limits a search through a very long line and through names that JSON escapes', async () => {
   const { result } = await withNeighbour(world, async (hostile) => {
     const { account, params } = hostile
     await prepare(

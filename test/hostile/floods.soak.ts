@@ -1,4 +1,4 @@
-/** Requests without end, beside a neighbour who runs `true`. */
+/** Floods of requests, with a neighbour on the same worker. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Account, Refusal } from '../support/account.ts'
@@ -9,17 +9,17 @@ import { withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()
 
-/** With the buckets that an operator leaves as they are; a world's own are without bottom. */
+/** Sets the default limits, because a world disables rate limits. */
 async function limit({ id }: Account): Promise<void> {
   await world.db.query(
     'update account set sandbox_ops_per_minute = 120, sandbox_lifecycle_per_minute = 20 where id = ?',
     [id],
   )
-  // A process remembers a key for most of a second.
+  // A process caches a key for less than a second.
   await sleep(1_000)
 }
 
-test('200 connections that say nothing, and 50 with heads as large as may be, cost a neighbour nothing', async () => {
+test('200 idle connections and 50 with maximum headers do not slow a neighbour', async () => {
   await withNeighbour(world, async ({ account, params }) => {
     const silent = Array.from({ length: 200 }, () => openRaw(world.url()))
     const half = Array.from({ length: 50 }, () =>
@@ -42,7 +42,7 @@ test('200 connections that say nothing, and 50 with heads as large as may be, co
   })
 })
 
-test('400 creates that the quota refuses slow a neighbour only within bounds', async () => {
+test('400 creates above the quota do not slow a neighbour', async () => {
   await withNeighbour(world, async ({ account }) => {
     await account.call('createSandbox')
     await limit(account)
@@ -58,7 +58,7 @@ test('400 creates that the quota refuses slow a neighbour only within bounds', a
   })
 })
 
-test('messages of MCP without end: tools are listed, calls cancelled, and a neighbour waits for none of it', async () => {
+test('endless MCP messages, with tool lists and cancelled calls, do not slow a neighbour', async () => {
   await withNeighbour(world, async ({ account, params }) => {
     await limit(account)
     const send = async (message: unknown) => {

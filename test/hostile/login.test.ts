@@ -1,18 +1,18 @@
-/** Logins that others try, from as many addresses as they have, beside one who has to get in. */
+/** Floods of logins from many addresses, while the owner of an account logs in. */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { FairQueue } from '../../api/limits/fair-queue.ts'
 import type { Account } from '../support/account.ts'
-import { expectWithin } from '../support/eventually.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
 import { type RawAnswer, send } from '../support/http.ts'
 import { shareWorld } from '../support/shared.ts'
 
-// A hash takes a tenth of a second or more, one at a time: 90 of them would take ten seconds and more.
+// A hash takes at least a tenth of a second, and only one runs at a time: 90 of them take ten seconds or more.
 const world = shareWorld({
   workers: 0,
   env: {
     PASSWORD_SCRYPT_LOG_N: '15',
-    PASSWORD_SCRYPT_AT_ONCE: '1',
+    PASSWORD_HASH_CONCURRENCY: '1',
     RATE_LOGIN_ACCOUNT_PER_MINUTE: '5',
   },
 })
@@ -36,32 +36,32 @@ async function logIn(
 }
 
 const wrong = 'not the password'
-/** Of one network, as a crowd of one customer would be. */
-const crowd = Array.from({ length: 90 }, (_, n) => `127.0.1.${n + 1}`)
-const strangers = () =>
-  crowd.map((from) => logIn({ email: `${randomUUID()}@example.com`, password: wrong }, from))
+/** Addresses of one network. */
+const network = Array.from({ length: 90 }, (_, n) => `127.0.1.${n + 1}`)
+const floodLogins = () =>
+  network.map((from) => logIn({ email: `${randomUUID()}@example.com`, password: wrong }, from))
 const statuses = (answers: TimedAnswer[]) => answers.map(({ status }) => status)
 
-test('90 logins from 90 addresses do not keep anybody waiting, and wait for a bounded time themselves', async () => {
+test('90 logins from 90 addresses do not delay a known client, and each waits a limited time', async () => {
   const alice = await world.account()
-  const alone = await logIn(alice, '127.0.2.1')
-  expect(alone.status).toBe(200)
-  const others = strangers()
-  // By now the queue is as long as they make it.
+  const idle = await logIn(alice, '127.0.2.1')
+  expect(idle.status).toBe(200)
+  const others = floodLogins()
+  // After the first response, the queue has its full length.
   await Promise.race(others)
-  const beside = await logIn(alice, '127.0.3.1')
-  expect(beside.status).toBe(200)
-  // One that runs, one of theirs whose turn it is, her own.
-  expectWithin(beside.ms, 6 * alone.ms + 1_000)
+  const loaded = await logIn(alice, '127.0.3.1')
+  expect(loaded.status).toBe(200)
+  // The running hash, one of the other network and hers.
+  expectDurationBelow(loaded.ms, 6 * idle.ms + 1_000)
   const answers = await Promise.all(others)
   const refused = answers.filter(({ status }) => status === 503)
   expect(refused.length).toBeGreaterThan(0)
   expect(refused.every(({ headers }) => Number(headers['retry-after']) > 0)).toBe(true)
   expect(new Set(statuses(answers))).toEqual(new Set([401, 503]))
-  expectWithin(Math.max(...answers.map(({ ms }) => ms)), 20_000)
+  expectDurationBelow(Math.max(...answers.map(({ ms }) => ms)), 20_000)
 })
 
-test('wrong passwords for one account are slowed from wherever they come, known or not, and its owner is not', async () => {
+test('limits wrong passwords for any email across all networks, without affecting its owner', async () => {
   const alice = await world.account()
   const home = '127.0.4.1'
   expect((await logIn(alice, home)).status).toBe(200)
@@ -71,8 +71,8 @@ test('wrong passwords for one account are slowed from wherever they come, known 
     return answers
   }
   const hers = await guess(alice.email)
-  const nobodys = await guess(`${randomUUID()}@example.com`)
-  for (const answers of [hers, nobodys]) {
+  const unknown = await guess(`${randomUUID()}@example.com`)
+  for (const answers of [hers, unknown]) {
     expect(statuses(answers).slice(0, 4)).toEqual([401, 401, 401, 401])
     expect(statuses(answers)).toContain(429)
   }
@@ -80,15 +80,15 @@ test('wrong passwords for one account are slowed from wherever they come, known 
     const { text } = answers.find(({ status }) => status === 429)!
     return { ...JSON.parse(text), request_id: '', detail: '' }
   }
-  expect(refusal(hers)).toEqual(refusal(nobodys))
-  for (const { status, headers } of [...hers, ...nobodys]) {
+  expect(refusal(hers)).toEqual(refusal(unknown))
+  for (const { status, headers } of [...hers, ...unknown]) {
     if (status === 429)
       expect(headers).toMatchObject({ 'x-ratelimit-limit': '5', 'x-ratelimit-remaining': '0' })
   }
   expect((await logIn(alice, home)).status).toBe(200)
 })
 
-test("no text that a stranger logs in with takes from the bucket of the owner's own address", async () => {
+test("no email that an attacker sends takes tokens from the bucket of the owner's address", async () => {
   const alice = await world.account()
   const home = '127.0.5.1'
   expect((await logIn(alice, home)).status).toBe(200)
@@ -99,12 +99,12 @@ test("no text that a stranger logs in with takes from the bucket of the owner's 
       expect({ status, code: JSON.parse(text).code }).toEqual({ status: 400, code: 'invalid_request' })
     }
   }
-  // Those that are full again have been forgotten meanwhile.
+  // Full buckets may have expired in the meantime, but there must be no new ones.
   expect((await bucketsOf()).filter((bucket) => !before.includes(bucket))).toEqual([])
   expect((await logIn(alice, home)).status).toBe(200)
 })
 
-test("what is remembered of an account's logins is bounded", async () => {
+test('stores the last eight addresses from which an account logged in', async () => {
   const alice = await world.account()
   await remember(
     alice,
@@ -135,17 +135,17 @@ test('serves networks in rotation, known clients every second time, and drops cl
   const leave = new AbortController()
   const add = (name: string, isKnown = false, signal?: AbortSignal) =>
     queue.run({ group: name[0]!, isKnown, ...(signal && { signal }) }, async () => void order.push(name))
-  const left = add('a0', false, leave.signal)
+  const cancelled = add('a0', false, leave.signal)
   const rest = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'].map((name) => add(name))
   rest.push(add('k1', true), add('k2', true))
   leave.abort()
-  await expect(left).rejects.toMatchObject({ code: 'unavailable' })
+  await expect(cancelled).rejects.toMatchObject({ code: 'unavailable' })
   gate.resolve()
   await Promise.all([first, ...rest])
   expect(order).toEqual(['k1', 'a1', 'k2', 'b1', 'c1', 'a2', 'b2', 'a3'])
 })
 
-test('refuses the newest of the largest crowd when too many wait', async () => {
+test('rejects the newest requests of the largest group when too many wait', async () => {
   const queue = new FairQueue(1)
   const gate = Promise.withResolvers<void>()
   const first = queue.run({ group: 'first', isKnown: false }, () => gate.promise)
@@ -155,11 +155,11 @@ test('refuses the newest of the largest crowd when too many wait', async () => {
       .run({ group, isKnown: false }, async () => 'done')
       .catch(({ code }) => code as string)
       .then((how) => void ended.push(`${group} ${how}`))
-  const all = Array.from({ length: 60 }, () => add('crowd'))
+  const all = Array.from({ length: 60 }, () => add('network'))
   all.push(add('alice'), add('bob'))
   await new Promise(setImmediate)
-  expect(ended).toEqual(Array.from({ length: 52 }, () => 'crowd unavailable'))
+  expect(ended).toEqual(Array.from({ length: 52 }, () => 'network unavailable'))
   gate.resolve()
   await Promise.all([first, ...all])
-  expect(ended.slice(52, 55)).toEqual(['crowd done', 'alice done', 'bob done'])
+  expect(ended.slice(52, 55)).toEqual(['network done', 'alice done', 'bob done'])
 })

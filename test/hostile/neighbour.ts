@@ -1,62 +1,60 @@
 /**
- * A tenant who does the worst, beside a tenant who measures:
+ * A hostile tenant, and a neighbour who measures the effect on others:
  *
  *     await withNeighbour(world, async ({ account, params, sh }) => {
  *       await sh('yes | head -c 100000000')
  *     })
  *
- * Both have an account and a sandbox of their own in the same world. One API and one worker, as `startWorld`
- * gives them unless told, are what both must share.
+ * Each has a separate account and sandbox in the same world. By default, they share one API and one worker.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { Account } from '../support/account.ts'
 import type { World } from '../support/index.ts'
-import { type Inside, inside } from '../support/inside.ts'
 import { median } from '../support/measure.ts'
 import { noteMeasured } from '../support/measured.ts'
 import { memoryOf, peakMemory } from '../support/memory.ts'
-import { boundOf, holdAgainst } from './verdict.ts'
+import { type Inside, inside } from '../support/sandbox-commands.ts'
+import { expectBelowLimits, limitOf } from './neighbour-limits.ts'
 
 export interface Tenant extends Inside {
   account: Account
-  /** Of the routes of its sandbox. */
+  /** Path parameters of its sandbox. */
   params: { id: string }
 }
 
 export interface NeighbourOptions {
-  /** What a `true` may take in any case: a busy machine is nobody's fault. 2500 unless told. */
+  /** Minimum limit for `true`, because the machine may be busy. Default 2500. */
   floorMs?: number
-  /** By how much an API or a worker may grow meanwhile. 256 unless told. */
+  /** Allowed growth of an API or a worker during the work. Default 256. */
   growthMiB?: number
 }
 
 export interface Measurement<T> {
   result: T
-  /** Median of the neighbour's `true` before or after, and its slowest meanwhile, in milliseconds. */
+  /** The neighbour's `true`: median without load, and maximum under load, in milliseconds. */
   usualMs: number
   slowestMs: number
-  /** How many were run meanwhile. */
+  /** Number of measured commands. */
   count: number
-  /** By how much each API, then each worker, grew at most. */
+  /** Maximum growth of each API, then of each worker. */
   growthMiB: number[]
 }
 
-/** The stalls that this is about took 10 s and more; two tests and what they start share two cores. */
+/** Generous, because two tests and their processes share two cores. The stalls that it detects took 10 s or more. */
 const usualFloorMs = 2_500
 const usualRounds = 20
 const warmUpRounds = 40
-/** However short the work is. */
-const leastRounds = 5
-/** Not a load of its own. */
+/** Minimum number of measurements, even if the work is short. */
+const minRounds = 5
+/** Pause between measurements, so that they are no load. */
 const pauseMs = 20
 
 /**
- * Lets a tenant do its worst, and holds against the bounds how a neighbour fares meanwhile: each `true` takes less
- * than ten times its usual time, nothing of the neighbour's fails (a command that was there before goes on), and no
- * process grows beyond bounds.
- * @param work what the hostile tenant does; how it fares itself is for the test to say
+ * Runs the work of a hostile tenant, and checks its effect on a neighbour: each `true` takes less than ten times its
+ * usual time, no command of the neighbour fails, including one that started before, and no process grows too much.
+ * @param work of the hostile tenant; the test checks its result
  */
 export async function withNeighbour<T>(
   world: World,
@@ -66,27 +64,27 @@ export async function withNeighbour<T>(
   const [hostile, neighbour] = await Promise.all([settle(world), settle(world)])
   const usual = async () => median(await measure(neighbour, (rounds) => rounds < usualRounds))
   const usualBeforeMs = await usual()
-  // The heap of a process that has just started is small. Ordinary load makes it grow as well, to a size that stays.
+  // Ordinary load also grows the heap of a new process to a stable size.
   await Promise.all(Array.from({ length: 8 }, () => measure(neighbour, (rounds) => rounds < warmUpRounds)))
-  const waiting = await runsOn(neighbour)
+  const waiting = await startWaiting(neighbour)
   const processes = [...world.apis, ...world.workers]
   const before = processes.map(memoryOf)
 
   let isOver = false
   let result: T
   let times: number[] = []
-  // What this process is late by itself, under all that the hostile tenant sends, is not Sandlot's.
+  // Delays of this test process under its own load do not count.
   const own = monitorEventLoopDelay({ resolution: 10 })
   own.enable()
   const peaks = await peakMemory(processes, async () => {
-    const measuring = measure(neighbour, (rounds) => !isOver || rounds < leastRounds)
+    const measuring = measure(neighbour, (rounds) => !isOver || rounds < minRounds)
     const worst = work(hostile).finally(() => {
       isOver = true
     })
     ;[result, times] = await Promise.all([worst, measuring])
   })
   own.disable()
-  // On a machine that others use, what is usual changes.
+  // The speed of a shared machine changes.
   const usualMs = Math.max(usualBeforeMs, await usual())
 
   const growth = peaks.map((bytes, index) => Math.round((bytes - before[index]!) / 1024 / 1024))
@@ -96,13 +94,13 @@ export async function withNeighbour<T>(
   const bounds = { floorMs, growthMiB }
   console.info(
     `neighbour: true ${usualMs.toFixed(0)} ms, then ${times.length} of at most ${slowestMs.toFixed(0)} ms ` +
-      `(bound ${boundOf(figures, bounds).toFixed(0)} ms); grown by ${growth.join(', ')} MiB`,
+      `(limit ${limitOf(figures, bounds).toFixed(0)} ms); grown by ${growth.join(', ')} MiB`,
   )
-  noteMeasured(slowestMs, boundOf(figures, bounds))
-  holdAgainst(bounds, figures)
-  await waiting.mustBeThere()
+  noteMeasured(slowestMs, limitOf(figures, bounds))
+  expectBelowLimits(bounds, figures)
+  await waiting.assertRunning()
   await neighbour.account.call('destroySandbox', { params: neighbour.params })
-  // By now it may be allowed nothing at all.
+  // It may be rate-limited.
   await hostile.account.call('destroySandbox', { params: hostile.params }).catch(() => {})
   return { result: result!, usualMs, slowestMs, count: times.length, growthMiB: growth }
 }
@@ -111,7 +109,7 @@ async function settle(world: World): Promise<Tenant> {
   const account = await world.account()
   const { body } = await account.call('createSandbox')
   const params = { id: body.id }
-  // One that is still starting would be measured for it.
+  // A sandbox that is still starting would distort the measurement.
   await world.eventually(
     async () => (await account.call('getSandbox', { params })).body.ready_at !== null,
     60_000,
@@ -119,10 +117,10 @@ async function settle(world: World): Promise<Tenant> {
   return { account, params, ...inside(account, params) }
 }
 
-/** Runs `true` again and again. @returns what each took, in milliseconds */
-async function measure({ exec }: Tenant, goOn: (rounds: number) => boolean): Promise<number[]> {
+/** Runs `true` repeatedly. @returns the duration of each, in milliseconds */
+async function measure({ exec }: Tenant, shouldContinue: (rounds: number) => boolean): Promise<number[]> {
   const times: number[] = []
-  while (goOn(times.length)) {
+  while (shouldContinue(times.length)) {
     const startedAt = performance.now()
     expect(await exec({ command: ['true'] })).toMatchObject({ status: 'exited', exit_code: 0 })
     times.push(performance.now() - startedAt)
@@ -131,15 +129,15 @@ async function measure({ exec }: Tenant, goOn: (rounds: number) => boolean): Pro
   return times
 }
 
-/** A command whose client waits for it all the while; what it says at its end tells that nothing befell it. */
-async function runsOn({ sh }: Tenant): Promise<{ mustBeThere(): Promise<void> }> {
+/** Starts a command that waits until `assertRunning`, which checks its result. */
+async function startWaiting({ sh }: Tenant): Promise<{ assertRunning(): Promise<void> }> {
   await sh('mkfifo word')
   const running = sh('read -r word < word; echo "$word"', { timeout_ms: 1_200_000 })
-  // Told below; until then nobody waits for it.
+  // `assertRunning` reports a failure.
   running.catch(() => {})
   return {
-    async mustBeThere() {
-      // Does not wait for ever where nobody reads.
+    async assertRunning() {
+      // Times out if the command no longer reads.
       await sh('echo there > word', { timeout_ms: 5_000 })
       expect(await running).toMatchObject({ status: 'exited', stdout: 'there\n' })
     },

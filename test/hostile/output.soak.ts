@@ -1,11 +1,11 @@
-/** What a command prints, and the secrets that are looked for in it. */
+/** Output of commands, and the redaction of secrets in it. */
 import { expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
 import { withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()
 
-test('30 commands with 64 KiB of secrets that are slow to look for leave no memory taken, and stop nobody', async () => {
+test('30 commands with 64 KiB of slow secrets release their memory and block no others', async () => {
   await withNeighbour(world, async ({ account, sh }) => {
     for (let index = 0; index < 15; index++) {
       const end = String.fromCharCode(97 + index)
@@ -18,9 +18,9 @@ test('30 commands with 64 KiB of secrets that are slow to look for leave no memo
   })
 })
 
-test('a command that prints its own mark, and much behind it, has merely printed it', async () => {
+test('a command cannot end its output early by printing its own sentinel', async () => {
   await withNeighbour(world, async ({ sh }) => {
-    // Its shell's memory holds the mark; where that cannot be read, a guess is all that there is.
+    // The sentinel is in the memory of its shell. Where a command cannot read that, it can only guess.
     const command = `
       heap=$(sed -n 's/^\\([0-9a-f]*\\)-\\([0-9a-f]*\\) .*\\[heap\\]$/\\1 \\2/p' /proc/$PPID/maps)
       from=$((0x\${heap% *} / 4096)) to=$((0x\${heap#* } / 4096))
@@ -28,7 +28,7 @@ test('a command that prints its own mark, and much behind it, has merely printed
         tr -c '0-9a-f' '\\n' | grep -x '.\\{32\\}' | head -n 1)
       printf '\\036%s' "$mark"; head -c 24000000 /dev/zero; printf '%s' "$mark" | tail -c 40; exit 7`
     const ended = await sh(command, { timeout_ms: 60_000 })
-    console.info(`the mark was ${ended.stdout_bytes === 24_000_065 ? '' : 'not '}found`)
+    console.info(`the sentinel was ${ended.stdout_bytes === 24_000_065 ? '' : 'not '}found`)
     expect(ended).toMatchObject({ status: 'exited', exit_code: 7 })
   })
 })

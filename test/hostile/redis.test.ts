@@ -1,4 +1,4 @@
-/** An attacker who owns Redis, or the wire from the API to a worker, can only be in the way. */
+/** An attacker who controls Redis, or the connection from the API to a worker, can only deny service. */
 import { request } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
@@ -6,23 +6,23 @@ import { Queue } from 'bullmq'
 import { beforeAll, expect, test } from 'vitest'
 import { newWorkerId } from '../../shared/data/ids.ts'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
-import { askWhetherAlive } from '../../shared/rpc/alive.ts'
+import { checkLiveness } from '../../shared/rpc/alive.ts'
 import { acceptCallsTo, openCallAgent } from '../../shared/rpc/channel.ts'
-import { announceWorker, inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
+import { announceWorker, inOrderFor, listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 const { world, params, exec, sh } = shareSandbox()
 const soonMs = 15_000
 const canary = 'canary-7f3a'
 
-/** Names another worker every 20 ms, as the owner of Redis can. @returns what ends it */
+/** Overwrites the registry every 20 ms. @returns a function that stops it */
 async function keepWriting(write: () => Promise<unknown>) {
   await write()
   const timer = setInterval(() => void write(), 20)
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
-/** A server that keeps all that it is sent. */
+/** A server that records all received bytes. */
 async function eavesdrop(answer: (socket: Socket, bytes: Buffer) => void = (socket) => socket.destroy()) {
   const heard: Buffer[] = []
   const sockets = new Set<Socket>()
@@ -56,8 +56,8 @@ const trueEntry = async () => {
   return entry!.slice(entry!.indexOf(' ') + 1)
 }
 
-/** An id whose worker gets the commands of the sandbox before all others. */
-const favouriteId = async (): Promise<string> => {
+/** Finds a worker id that rendezvous hashing ranks first for the sandbox. */
+const findOwnerId = async (): Promise<string> => {
   const url = ''
   const others = await listWorkers(world)
   const isFirst = (id: string) =>
@@ -75,12 +75,12 @@ beforeAll(() => {
   workerPort = Number(new URL(world.workers[0]!.callsUrl).port)
 })
 
-test('a worker that nobody signed gets nothing, whatever its entry says', async () => {
+test('a worker with an unsigned or wrongly signed entry receives no calls', async () => {
   using spy = await eavesdrop()
   const url = `http://127.0.0.1:${spy.port}`
   const [id, forged] = [newWorkerId(), newWorkerId()]
   const plain = JSON.stringify({ id, url, driverProblem: null, at: Date.now() })
-  // The signature of the worker that is there, over another's words.
+  // The valid signature of the existing worker, with a different entry.
   const [signature] = (await trueEntry()).split(' ')
   using _ = await keepWriting(async () => {
     const now = await redisMs()
@@ -91,21 +91,21 @@ test('a worker that nobody signed gets nothing, whatever its entry says', async 
   const results = await Promise.all(Array.from({ length: 10 }, () => exec(secretCommand())))
   for (const result of results) expect(result).toMatchObject({ status: 'exited', stdout: `${canary}\n` })
   expect(spy.heard().toString('latin1')).toBe('')
-  const told = () =>
-    world.apis[0]!.lines.filter(({ msg }) => msg.startsWith('Redis lists a worker whose entry'))
+  const warnings = () =>
+    world.apis[0]!.lines.filter(({ msg }) => msg.startsWith('ignoring a worker in Redis whose entry'))
   await world.eventually(async () => {
     await exec({ command: 'true' })
-    return told().length > 0
+    return warnings().length > 0
   }, soonMs)
-  expect(told()).toHaveLength(1)
+  expect(warnings()).toHaveLength(1)
   await world.redis.hdel('sandlot:workers', id, forged)
 })
 
-test('an entry of before is of no use: one is too old, and at the address of another nobody has the key', async () => {
+test('a replayed entry receives no calls: it has expired, or the server at its address lacks the key', async () => {
   using spy = await eavesdrop()
-  const { callsKeys } = world.settings
-  // An attacker at an address that a worker announced a moment ago has a true entry, and no key.
-  const id = await favouriteId()
+  const { rpcKeys } = world.settings
+  // An attacker who takes over the address of a worker has a valid entry, but not the key.
+  const id = await findOwnerId()
   const tls = createTlsServer(acceptCallsTo(id, ['another key']), (socket) =>
     socket.on('data', () => expect.unreachable()),
   )
@@ -118,7 +118,7 @@ test('an entry of before is of no use: one is too old, and at the address of ano
     using _ = await keepWriting(async () => {
       const port = ports[Math.floor(turn++ / 50) % 2]
       const entry = { id, url: `https://127.0.0.1:${port}`, driverProblem: null }
-      await announceWorker(world.redis, callsKeys, entry)
+      await announceWorker(world.redis, rpcKeys, entry)
     })
     await world.eventually(async () => {
       await exec({ command: 'true' })
@@ -144,14 +144,14 @@ test('an entry of before is of no use: one is too old, and at the address of ano
   }
 })
 
-test('a call on its way is neither read, changed nor made again', async () => {
+test('a call can be neither read, changed nor replayed in transit', async () => {
   let mode: 'pass' | 'alter' = 'pass'
   const ways = new Map<Socket, Socket>()
   using wire = await eavesdrop((socket, bytes) => {
     const worker = ways.get(socket) ?? connect(workerPort, '127.0.0.1')
     if (!ways.has(socket)) worker.on('error', () => socket.destroy()).pipe(socket)
     ways.set(socket, worker)
-    // Records of a call, not of the handshake: their first byte is 23.
+    // TLS application data begins with byte 23; handshake records do not.
     if (mode === 'alter' && bytes[0] === 23) bytes[bytes.length - 1]! ^= 1
     worker.write(bytes)
   })
@@ -159,14 +159,13 @@ test('a call on its way is neither read, changed nor made again', async () => {
   const url = `https://127.0.0.1:${wire.port}`
   {
     using _ = await keepWriting(() =>
-      announceWorker(world.redis, world.settings.callsKeys, { id: worker!.id, url, driverProblem: null }),
+      announceWorker(world.redis, world.settings.rpcKeys, { id: worker!.id, url, driverProblem: null }),
     )
     await world.eventually(async () => {
       await exec({ command: 'true' })
       return wire.heard().length > 0
     }, soonMs)
     const before = wire.heard().length
-    // A connection of its own, to have all of it: kept ones end after 5 s.
     await exec(secretCommand('echo $CANARY >> ran'))
     await world.eventually(() => wire.heard().length > before, soonMs)
     expect(wire.heard().includes(canary)).toBe(false)
@@ -184,7 +183,7 @@ test('a call on its way is neither read, changed nor made again', async () => {
   expect(ran.stdout).toBe(`${canary}\n`)
 })
 
-test('a job that anybody made does what its row says, and one that is none does nothing', async () => {
+test('a forged job only triggers the work that its row requires, and an invalid one does nothing', async () => {
   const jobs = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
   const { id: sandboxId } = params
   const forged = [
@@ -211,7 +210,7 @@ test('a job that anybody made does what its row says, and one that is none does 
   expect(rows).toHaveLength(1)
 })
 
-test('nobody gets through with a call that does not prove itself', async () => {
+test('rejects a call without the key', async () => {
   const { internalUrl, callsUrl } = world.workers[0]!
   const plainCallTo = (url: string) =>
     new Promise((resolve, reject) => {
@@ -225,11 +224,11 @@ test('nobody gets through with a call that does not prove itself', async () => {
   await expect(plainCallTo(callsUrl.replace('https', 'http'))).rejects.toThrow()
 })
 
-test('calls have a port of their own: the internal port takes none, with the right key too', async () => {
+test('the internal port accepts no RPC, even with the key', async () => {
   const { internalUrl, callsUrl } = world.workers[0]!
   const [worker] = await listWorkers(world)
   expect(worker!.url).toBe(callsUrl)
-  const ask = (url: string) => askWhetherAlive({ ...worker!, url }, openCallAgent(), soonMs)
+  const ask = (url: string) => checkLiveness({ ...worker!, url }, openCallAgent(), soonMs)
   expect(await ask(callsUrl)).toBe('alive')
   expect(await ask(internalUrl.replace('http', 'https'))).toBe('gone')
 })

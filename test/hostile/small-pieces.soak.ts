@@ -1,4 +1,4 @@
-/** Floods of small pieces on HTTP connections, with and without a credential, beside a neighbour who runs `true`. */
+/** Floods of small chunks over HTTP, with and without a credential, with a neighbour on the same worker. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { headOf, openRaw } from '../support/raw.ts'
@@ -9,7 +9,7 @@ const world = shareWorld()
 const bounds = { floorMs: 1_000, growthMiB: 256 }
 const floodMs = 8_000
 
-/** Keeps `count` connections open for 8 s: each sends `head`, then `block` as fast as it is taken, and is reopened when it ends. */
+/** Keeps `count` connections open for 8 s. Each sends `head`, then `block` repeatedly; closed ones are reopened. */
 async function flood(
   count: number,
   head: string,
@@ -61,7 +61,7 @@ const report = ({ sentMiB, slowestHealthMs }: Awaited<ReturnType<typeof flood>>)
   expect(slowestHealthMs).toBeLessThan(1_000)
 }
 
-test('requests that a stranger pipelines do not slow a neighbour', async () => {
+test('pipelined requests without a credential do not slow a neighbour', async () => {
   await withNeighbour(
     world,
     async () => report(await flood(4, '', headOf('GET', '/x').repeat(2_000))),

@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { Notifications } from '../../shared/platform/notify.ts'
 import { connectRedis } from '../../shared/platform/redis.ts'
-import { makePieceLimit } from '../../shared/platform/sockets.ts'
+import { makeChunkLimit } from '../../shared/platform/sockets.ts'
 import { headOf, openRaw } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -59,7 +59,7 @@ describe('a body in chunks of one byte', () => {
     ['of a login', 'POST', () => '/v1/auth/login', () => json],
     ['of a file in JSON', 'POST', () => `/v1/sandboxes/${params.id}/files/create`, authorized],
     ['of a raw file', 'PUT', () => `/v1/sandboxes/${params.id}/files/raw?path=x`, authorized],
-    ['that nobody reads', 'GET', () => `/v1/sandboxes/${params.id}`, authorized],
+    ['of a route without a body', 'GET', () => `/v1/sandboxes/${params.id}`, authorized],
   ])('%s ends its connection without an answer', async (_, method, path, headers) => {
     const connection = openRaw(world.url(), headOf(method, path(), headers()) + pieces)
     await connection.closed
@@ -91,7 +91,7 @@ describe('a body in chunks of one byte', () => {
 describe('a body that is refused before it is complete', () => {
   const path = `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/raw?path=x`
 
-  test('leaves its connection to the next request, if at most 256 KiB of it may be missing', async () => {
+  test('leaves its connection open if at most 256 KiB of it are missing', async () => {
     const connection = openRaw(world.url(), headOf('PUT', path, { 'content-length': 256 * 1024 }))
     await world.eventually(() => connection.text().includes('missing_credentials'), 10_000)
     connection.socket.write('x'.repeat(256 * 1024) + headOf('HEAD', '/v1/openapi.json'))
@@ -111,7 +111,7 @@ describe('a body that is refused before it is complete', () => {
 })
 
 test('a wait for a notification ends with its request', async () => {
-  const subscriber = connectRedis(world.plugs.redis.url, 'patient', pino({ enabled: false }))
+  const subscriber = connectRedis(world.plugs.redis.url, 'retry', pino({ enabled: false }))
   const notifications = new Notifications(subscriber)
   const request = new AbortController()
   const waits = [0, 1].map(() => notifications.next('key', 'key_1', 600_000, request.signal))
@@ -121,33 +121,33 @@ test('a wait for a notification ends with its request', async () => {
 })
 
 describe('the limit on small pieces', () => {
-  test('admits 1,024 empty pieces at once, and not one more', () => {
-    const isExceededBy = makePieceLimit(() => 0)
+  test('admits a burst of 1,024 empty pieces, and not one more', () => {
+    const isExceededBy = makeChunkLimit(() => 0)
     for (let piece = 0; piece < 1_024; piece++) expect(isExceededBy(0)).toBe(false)
     expect(isExceededBy(0)).toBe(true)
   })
 
   test('admits any number of pieces of 16 bytes', () => {
-    const isExceededBy = makePieceLimit(() => 0)
+    const isExceededBy = makeChunkLimit(() => 0)
     for (let piece = 0; piece < 100_000; piece++) expect(isExceededBy(16)).toBe(false)
   })
 
   test('admits 200 pieces of one byte a second for a day, and refuses 400 within half a minute', () => {
     const day = 24 * 60 * 60
     let now = 0
-    const slow = makePieceLimit(() => now)
+    const slow = makeChunkLimit(() => now)
     for (let piece = 0; piece < day * 200; piece++) {
       now = piece * 5
       if (slow(1)) throw new Error(`refused after ${piece} pieces`)
     }
     now = 0
-    const fast = makePieceLimit(() => now)
+    const fast = makeChunkLimit(() => now)
     while (!fast(1)) now += 2.5
     expect(now).toBeLessThan(30_000)
   })
 
-  test('large pieces do not pay in advance', () => {
-    const isExceededBy = makePieceLimit(() => 0)
+  test('large pieces earn no credit for later small ones', () => {
+    const isExceededBy = makeChunkLimit(() => 0)
     isExceededBy(1024 * 1024)
     const refused = Array.from({ length: 5_000 }).findIndex(() => isExceededBy(0))
     expect(refused).toBe(1_024)

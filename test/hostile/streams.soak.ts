@@ -1,4 +1,4 @@
-/** Hundreds of readers that take nothing of a streamed answer: how many are served, how long they stay, and their memory. */
+/** Hundreds of stalled readers of streamed responses: their number, duration and memory. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { endpoints } from '../../shared/contract/index.ts'
@@ -12,13 +12,13 @@ import { shareSandbox } from '../support/shared.ts'
 const { world, alice, params, sh } = shareSandbox()
 
 const readerCount = 300
-/** Opened together: more would measure how a worker starts many commands at once. */
+/** Readers opened together. A larger batch would measure the start of many commands. */
 const batchSize = 10
-/** More than the kernel's buffers on the way take. */
+/** Larger than all kernel buffers between worker and client. */
 const fileBytes = 32 * 1024 * 1024
 const growthMiB = 64
 const longestMs = 600_000
-/** Of one stream in one process: its buffers, and the arguments of its call. */
+/** Memory of one stream in one process: its buffers, and the arguments of its call. */
 const heldBytes = 129 * 1024
 
 const heldStreams = async () => {
@@ -33,7 +33,7 @@ test.each([
   await sh(`yes 'a line of the file' | head -c ${fileBytes} > big`)
   const path = pathOf(endpoints.readRawFile, { params, query: { path: 'big', ...lines } as never })
   const head = headOf('GET', path, { authorization: `Bearer ${alice.key}` })
-  // Grows the processes by all that much traffic leaves lying until V8 collects it.
+  // Warms up the processes, because traffic leaves garbage until V8 collects it.
   const download = async () => {
     const query = { path: 'big', ...lines } as never
     for await (const _ of (await alice.open('readRawFile', { params, query })).body!);
@@ -45,7 +45,7 @@ test.each([
   for (let opened = 0; opened < readerCount; opened += batchSize) {
     const batch = Array.from({ length: batchSize }, () => {
       const reader = openRaw(world.url(), head)
-      // It reads the head of the answer, and nothing more.
+      // Reads only the head of the response.
       reader.socket.once('data', () => reader.socket.pause())
       return reader
     })
@@ -57,7 +57,7 @@ test.each([
   const openedAt = performance.now()
   await sleep(10_000)
   const growth = processes.map((each, index) => Math.round((memoryOf(each) - before[index]!) / 1024 / 1024))
-  // Beyond 30 s, since a client's kernel may take some more bytes when the API's kernel tries again.
+  // More than 30 s, because the client's kernel may accept some more bytes when the API's kernel retries.
   await world.eventually(async () => (await heldStreams()) === 0, 120_000)
   const ms = performance.now() - openedAt
   console.info(
@@ -65,7 +65,7 @@ test.each([
       `held ${held} bytes, and none ${Math.round(ms / 1000)} s after the last was opened`,
   )
   for (const { socket } of readers) socket.destroy()
-  // Those that were ended while others were being opened made room for more.
+  // More readers than the limit are served, because the first ones are closed while others are opened.
   expect(held).toBeGreaterThan(0)
   expect(held).toBeLessThanOrEqual(2 * limits.streams * heldBytes)
   for (const mebibytes of growth) expect(mebibytes).toBeLessThan(growthMiB)

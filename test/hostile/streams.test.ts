@@ -1,4 +1,4 @@
-/** Streamed answers and uploads: counted, bounded for each account, and closed when their client takes nothing. */
+/** Streamed responses and uploads are counted, limited for each account, and closed when their client stalls. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -8,7 +8,7 @@ import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { allowLongStall, portsOf, readSendQueues, StalledClients } from '../../api/http/stalled-clients.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { HeldKind } from '../../shared/platform/ledger.ts'
+import type { MemoryKind } from '../../shared/platform/memory-budget.ts'
 import { pathOf } from '../support/account.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
@@ -18,15 +18,15 @@ import { headOf, openRaw, type RawConnection } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 const mebibyte = 1024 * 1024
-/** More than the kernel's buffers on the way take. */
+/** Larger than all kernel buffers between worker and client. */
 const fileBytes = 32 * mebibyte
 /** Streams that are opened together. */
 const batchSize = 8
-/** Of one stream in one process. */
+/** Memory of one stream in one process. */
 const streamBytes = 128 * 1024
 
-/** Bytes that the workers and the APIs hold. */
-async function heldBy({ workers, apis }: Pick<World, 'workers' | 'apis'>, kind: HeldKind): Promise<number> {
+/** Bytes reserved in the workers and the APIs. */
+async function heldBy({ workers, apis }: Pick<World, 'workers' | 'apis'>, kind: MemoryKind): Promise<number> {
   const urls = [...workers, ...apis].map(({ internalUrl }) => internalUrl)
   return (await sumUp(urls, 'sandlot_held_bytes', 'kind'))[kind]!
 }
@@ -45,10 +45,10 @@ describeOnBothDrivers('streams', (driver) => {
     const { world, alice, params, sh } = shareSandbox({ driver, env: { CLIENT_STALL_SECONDS: '3600' } })
 
     const opened = closedAfterEach()
-    const heldIn = (kind: HeldKind) => heldBy(world, kind)
+    const heldIn = (kind: MemoryKind) => heldBy(world, kind)
     const pathTo = (query: object) => pathOf(endpoints.readRawFile, { params, query: query as never })
 
-    /** A reader that has got the head of its answer, and takes nothing more. */
+    /** Opens a reader that stops after the head of its response. */
     const openStalled = async (path: string): Promise<RawConnection> => {
       const head = headOf('GET', path, { authorization: `Bearer ${alice.key}` })
       const reader = openRaw(world.url(), head)
@@ -63,7 +63,7 @@ describeOnBothDrivers('streams', (driver) => {
       await sh(`yes 'a line of the file' | head -c ${fileBytes} > big`)
       const files = [{}, { start_line: 2 }].map((lines) => pathTo({ path: 'big', ...lines }))
       const readers = await Promise.all(files.map(openStalled))
-      // A command has eight readers at most, and prints nothing here.
+      // A command has at most eight readers, and prints nothing here.
       while (readers.length < limits.streams) {
         const body = { command: 'sleep 600', background: true }
         const { id: exec_id } = (await alice.call('execCommand', { params, body })).body
@@ -85,7 +85,7 @@ describeOnBothDrivers('streams', (driver) => {
           body: { command: 'echo refused > ran' },
         }),
       ).rejects.toMatchObject({ status: 429, code: 'rate_limited' })
-      // Calls that are answered in JSON are no streams, and other accounts have their own.
+      // JSON responses are not streams, and other accounts have separate limits.
       expect(await sh('cat ran')).toMatchObject({ exit_code: 1 })
 
       for (const { socket } of readers.slice(1)) socket.destroy()
@@ -93,7 +93,7 @@ describeOnBothDrivers('streams', (driver) => {
       readers[0]!.socket.destroy()
     })
 
-    test('what streams hold is given back when they have ended', async () => {
+    test('the memory of streams is released when they have ended', async () => {
       await world.eventually(async () => (await heldIn('streams')) === 0, 20_000)
       await sh('head -c 1000000 /dev/zero > small')
       const answer = await alice.open('readRawFile', { params, query: { path: 'small' } })
@@ -108,7 +108,7 @@ describeOnBothDrivers('streams', (driver) => {
         await world.eventually(async () => (await heldIn(kind)) === 0, 20_000)
     })
 
-    test('the 65th upload that waits for its client is refused', async () => {
+    test('the 65th concurrent upload is rejected', async () => {
       const path = pathOf(endpoints.writeRawFile, { params, query: { path: 'never' } })
       const head = headOf('PUT', path, {
         authorization: `Bearer ${alice.key}`,
@@ -135,11 +135,11 @@ describeOnBothDrivers('streams', (driver) => {
     })
   })
 
-  describe('whose clients take nothing', () => {
+  describe('whose clients stall', () => {
     const { world, alice, params, sh } = shareSandbox({ driver, env: { CLIENT_STALL_SECONDS: '3' } })
 
     const opened = closedAfterEach()
-    const heldIn = (kind: HeldKind) => heldBy(world, kind)
+    const heldIn = (kind: MemoryKind) => heldBy(world, kind)
     const openStalled = (path: string, method = 'GET', more = {}, body = '') => {
       const head = headOf(method, path, { authorization: `Bearer ${alice.key}`, ...more })
       const reader = openRaw(world.url(), head + body)
@@ -153,7 +153,7 @@ describeOnBothDrivers('streams', (driver) => {
       ['a range of a file', {}, { range: `bytes=1-${fileBytes}` }],
       ['a file by lines', { start_line: 2 }],
     ])(
-      'a reader of %s is ended, and its memory is given back',
+      'a reader of %s is closed, and its memory is released',
       async (_, lines, headers: Record<string, string> = {}) => {
         await sh(`[ -e big ] || yes 'a line of the file' | head -c ${fileBytes} > big`)
         const path = pathOf(endpoints.readRawFile, { params, query: { path: 'big', ...lines } as never })
@@ -167,7 +167,7 @@ describeOnBothDrivers('streams', (driver) => {
       },
     )
 
-    test('a reader of events that takes nothing stays, and so does one of an idle command', async () => {
+    test('keeps a stalled reader of events, and a reader of an idle command', async () => {
       const idle = await alice.open('execCommand', {
         params,
         headers: { accept: 'text/event-stream' },
@@ -183,10 +183,10 @@ describeOnBothDrivers('streams', (driver) => {
       }
       const idleBytes = await heldIn('streams')
       const reader = openStalled(pathOf(endpoints.execCommand, { params }), 'POST', json, body)
-      // API and worker each hold the buffers of one stream more, and the arguments of its call.
+      // API and worker each reserve the buffers of one more stream, and the arguments of its call.
       await world.eventually(async () => (await heldIn('streams')) >= idleBytes + 2 * streamBytes, 20_000)
       const eventBytes = await heldIn('streams')
-      // A download that stalls later is ended before them.
+      // A download that stalls later is closed before them.
       await sh(`[ -e big ] || yes 'a line of the file' | head -c ${fileBytes} > big`)
       const download = openStalled(pathOf(endpoints.readRawFile, { params, query: { path: 'big' } as never }))
       await world.eventually(async () => (await heldIn('streams')) > eventBytes, 20_000)
@@ -203,7 +203,7 @@ describeOnBothDrivers('streams', (driver) => {
 })
 
 describe('stalled clients', () => {
-  /** A server that writes without end, and a client that has taken the first bytes and then stops. */
+  /** Connects a server that writes without end and a client that stops after the first bytes. */
   async function openEndless({ isEvents = false } = {}) {
     const server = createServer((_, response) => {
       if (isEvents) allowLongStall(response)
@@ -237,7 +237,7 @@ describe('stalled clients', () => {
 
   const queueOf = async (socket: Socket) => (await readSendQueues()).get(portsOf(socket))
 
-  /** Reads until the kernel of the server has sent more. */
+  /** Reads until the server's kernel has sent more. */
   async function takeLittle(client: Socket, socket: Socket) {
     const before = await queueOf(socket)
     while ((await queueOf(socket)) === before) {
@@ -247,16 +247,16 @@ describe('stalled clients', () => {
     }
   }
 
-  test('one that takes nothing is closed, after six checks without progress', async () => {
+  test('a client without progress is closed after six checks', async () => {
     const { stalled, socket } = await openEndless()
     let checks = 0
     for (; checks < 100 && !socket.destroyed; checks++) await stalled.check()
     expect(socket.destroyed).toBe(true)
-    // The first one has nothing to compare with.
+    // The first check has no previous value to compare with.
     expect(checks).toBeGreaterThanOrEqual(7)
   })
 
-  test('one that follows a command is closed after 60 times as many', async () => {
+  test('a client of events is closed after 60 times as many checks', async () => {
     const { stalled, socket } = await openEndless({ isEvents: true })
     let checks = 0
     for (; checks < 1_000 && !socket.destroyed; checks++) await stalled.check()
@@ -264,7 +264,7 @@ describe('stalled clients', () => {
     expect(checks).toBeGreaterThanOrEqual(361)
   })
 
-  test('one that takes less between checks than the server needs to write again stays', async () => {
+  test('a client that reads less than the server needs to write again is kept', async () => {
     const { stalled, client, socket } = await openEndless()
     for (let rounds = 0; rounds < 15; rounds++) {
       await takeLittle(client, socket)
@@ -274,7 +274,7 @@ describe('stalled clients', () => {
     expect(socket.destroyed).toBe(false)
   })
 
-  test('one for which no bytes wait stays', async () => {
+  test('a client without pending bytes is kept', async () => {
     const server = createServer((_, response) => void response.write('once'))
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')

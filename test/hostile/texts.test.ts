@@ -1,4 +1,4 @@
-/** Texts that take long to look at, in every field of every route. */
+/** Texts that are slow to validate, in every field of every route. */
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
@@ -6,7 +6,7 @@ import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { processorMs } from '../support/measure.ts'
 
-/** What takes time that grows faster than the text, for one way or another of looking at it. */
+/** Texts for which some validators need more than linear time. */
 const texts = (length: number): string[] =>
   [
     '\u0315\u0300',
@@ -29,7 +29,7 @@ const texts = (length: number): string[] =>
   ].map((part) => `a${part.repeat(length / part.length)}`)
 
 describe.each(Object.entries<Endpoint>(endpoints))('%s', (_, { query, headers, body, bodyBytes }) => {
-  test('is validated in little time, whatever text is in any field', () => {
+  test('validates any text in any field quickly', () => {
     const sizes = { query: 128 * 1024, headers: 128 * 1024, body: bodyBytes ?? limits.usualBodyBytes }
     for (const [part, schema] of Object.entries({ query, headers, body })) {
       if (!schema) continue

@@ -14,12 +14,12 @@ const world = shareWorld()
 const floodMs = 6_000
 const kibibyte = 1024
 const mebibyte = 1024 * kibibyte
-/** In milliseconds, for a health check and a neighbour's command. */
+/** Limit for a health check and a neighbour's command. */
 const longestMs = 1_000
-/** What one account may add to a process: 64 MiB, and 32 MiB by which V8 enlarges its young generation under load. */
+/** One account may add 64 MiB to a process, and V8 enlarges its young generation by 32 MiB under load. */
 const bounds = { floorMs: longestMs, growthMiB: 64 + 32 }
 
-/** Consumes port 3000, or leaves it unread. */
+/** Listens on port 3000, and reads its connections or not. */
 const listener = (reads: boolean) =>
   `exec perl -MIO::Socket::INET -e '$SIG{CHLD} = "IGNORE"; $s = IO::Socket::INET->new(LocalPort => 3000, ` +
   `Listen => 128, ReuseAddr => 1) or die; while ($c = $s->accept) { next if fork; ` +
@@ -42,7 +42,7 @@ interface Flood {
   again: Buffer
 }
 
-/** Opens the sockets and writes as fast as they take it; one that was closed is opened again. */
+/** Opens the sockets, writes as fast as possible, and reopens a socket that was closed. */
 async function flood(hostile: Tenant, { on, sockets, once, again }: Flood) {
   const path = await targetOf(hostile, on)
   const until = performance.now() + floodMs
@@ -72,13 +72,13 @@ async function flood(hostile: Tenant, { on, sockets, once, again }: Flood) {
   return { sent, closed, refused }
 }
 
-/** Measures the slowest health check of the worker and of the API during the work, and the most bytes that were held. */
+/** Measures the slowest health check of the worker and the API during the work, and the maximum of reserved bytes. */
 async function watched<T>(work: () => Promise<T>) {
   let isOver = false
   const result = work().finally(() => {
     isOver = true
   })
-  let [slowestMs, mostHeld] = [0, 0]
+  let [slowestMs, maxHeld] = [0, 0]
   const urls = [world.apis[0]!.internalUrl, world.workers[0]!.internalUrl]
   while (!isOver) {
     for (const url of urls) {
@@ -87,13 +87,13 @@ async function watched<T>(work: () => Promise<T>) {
       slowestMs = Math.max(slowestMs, performance.now() - started)
     }
     const sums = await sumUp([urls[1]!], 'sandlot_held_bytes', 'kind')
-    mostHeld = Math.max(
-      mostHeld,
+    maxHeld = Math.max(
+      maxHeld,
       Object.values(sums).reduce((all, one) => all + one, 0),
     )
     await sleep(50)
   }
-  return { result: await result, slowestMs, mostHeld }
+  return { result: await result, slowestMs, maxHeld }
 }
 
 const oneByte = repeat(frame('binary', 'x'), mebibyte)
@@ -134,12 +134,12 @@ const floods: [name: string, flood: Flood][] = [
 
 test.each(floods)('a flood of %s does not slow a neighbour', async (name, each) => {
   const measured = await withNeighbour(world, (hostile) => watched(() => flood(hostile, each)), bounds)
-  const { slowestMs, mostHeld, result } = measured.result
+  const { slowestMs, maxHeld, result } = measured.result
   console.info(
-    `${name}: health check at most ${slowestMs.toFixed(0)} ms, held ${(mostHeld / mebibyte).toFixed(1)} MiB; ` +
+    `${name}: health check at most ${slowestMs.toFixed(0)} ms, held ${(maxHeld / mebibyte).toFixed(1)} MiB; ` +
       `${(result.sent / mebibyte).toFixed(1)} MiB sent, ${result.closed} closed, ${result.refused} refused`,
   )
   noteMeasured(slowestMs, longestMs)
   expect(slowestMs).toBeLessThan(longestMs)
-  expect(mostHeld).toBeLessThanOrEqual(64 * mebibyte)
+  expect(maxHeld).toBeLessThanOrEqual(64 * mebibyte)
 })

@@ -1,4 +1,4 @@
-/** WebSocket frames: how many one account may send, and what its open sockets may keep in memory. */
+/** Limits on the WebSocket frames of one account, and on the memory of its open sockets. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
@@ -10,7 +10,7 @@ import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { PendingBytes } from '../../shared/lib/pending-bytes.ts'
 import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
-import { Ledger } from '../../shared/platform/ledger.ts'
+import { MemoryBudget } from '../../shared/platform/memory-budget.ts'
 import type { RateLimitedWebSocket } from '../../shared/platform/rate-limited-websocket.ts'
 import { argsHeader } from '../../shared/rpc/calls.ts'
 import { takeWebSocket } from '../../workers/rpc/websockets.ts'
@@ -22,7 +22,7 @@ import { headOf, openRaw, type RawConnection } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 const kibibyte = 1024
-/** What an open WebSocket reserves. */
+/** Reservation of an open WebSocket. */
 const socketBytes = 384 * kibibyte
 const port = 3000
 const { world, alice, params, sh } = shareSandbox()
@@ -41,7 +41,7 @@ const listen = async () => {
   await alice.call('execCommand', { params, body: { command: echoOn(port), background: true } })
   await sh(untilListening(port))
 }
-/** Resolves when the worker has answered a ping behind all that was sent. */
+/** Resolves when the worker has answered a ping that follows all sent frames. */
 const answered = async ({ socket, text }: RawConnection, name: string) => {
   socket.write(frame('ping', name))
   await world.eventually(() => text().includes(name), 60_000)
@@ -55,7 +55,7 @@ const closeCode = async ({ text }: RawConnection) => {
 const heldForSockets = async () =>
   (await sumUp([world.workers[0]!.internalUrl], 'sandlot_held_bytes', 'kind')).websockets
 
-test('an account pays for the frames of all its sockets together, and other accounts do not', () => {
+test('all sockets of an account share one frame limit, which other accounts do not', () => {
   let now = 0
   const limit = new TokenBuckets({ perSecond: 1_000, burst: 100 }, () => now)
   for (let sent = 0; sent < 100; sent++) expect(limit.spend('a', 1)).toBe(0)
@@ -71,12 +71,12 @@ test('an account pays for the frames of all its sockets together, and other acco
   expect(limit.spend('a', 1)).toBe(1)
 })
 
-/** Serves one WebSocket in this process. Returns both sides of it, and the ledger that counts it. */
+/** Serves one WebSocket in this process. Returns both sides of it, and the memory budget that counts it. */
 async function serveOne() {
   const served = Promise.withResolvers<RateLimitedWebSocket>()
   const handlers = { '/': async () => ({ serve: served.resolve as (socket: WebSocket) => void }) }
   const bounds = { ofAccount: 64 * kibibyte * kibibyte, ofAll: 256 * kibibyte * kibibyte }
-  const worker = { ledger: new Ledger(bounds, pino({ enabled: false })) }
+  const worker = { memoryBudget: new MemoryBudget(bounds, pino({ enabled: false })) }
   const server = createServer().listen(0, '127.0.0.1')
   server.on('upgrade', (...upgrade) => void takeWebSocket(handlers, worker, ...upgrade))
   await once(server, 'listening')
@@ -91,13 +91,13 @@ async function serveOne() {
   opened.push(client)
   const webSocket = await served.promise
   server.close()
-  return { webSocket, client, ledger: worker.ledger }
+  return { webSocket, client, memoryBudget: worker.memoryBudget }
 }
 
 const everyKind = Buffer.concat([frame('binary', 'x'), frame('binary'), frame('ping'), frame('pong')])
 
-test('a turn of the event loop handles one frame of a socket', async () => {
-  const { webSocket, client, ledger } = await serveOne()
+test('handles one frame of a socket per iteration of the event loop', async () => {
+  const { webSocket, client, memoryBudget } = await serveOne()
   let [turn, lastTurn, inTurn, most, frames] = [0, -1, 0, 0, 0]
   let next = setImmediate(function count() {
     turn++
@@ -115,13 +115,13 @@ test('a turn of the event loop handles one frame of a socket', async () => {
   await all
   clearImmediate(next)
   expect(most).toBeLessThanOrEqual(2)
-  expect(ledger.sums.websockets).toBe(socketBytes)
+  expect(memoryBudget.sums.websockets).toBe(socketBytes)
   client.socket.destroy()
   await once(webSocket, 'close')
-  expect(ledger.sums.websockets).toBe(0)
+  expect(memoryBudget.sums.websockets).toBe(0)
 })
 
-test('of many pings only some are answered, the latest of them always', async () => {
+test('answers only some of many pings, and always the latest', async () => {
   const { client } = await serveOne()
   for (let number = 1; number <= 5_000; number++) client.socket.write(frame('ping', `ping ${number}.`))
   await world.eventually(() => client.text().includes('ping 5000.'), 20_000)
@@ -129,7 +129,7 @@ test('of many pings only some are answered, the latest of them always', async ()
   expect(client.text().split('ping ').length).toBeLessThan(2_500)
 })
 
-test('a socket over the limit is paused until its account has paid, whatever its reader asks for', async () => {
+test('pauses a socket over the limit, even if its reader resumes it', async () => {
   const { webSocket, client } = await serveOne()
   let now = 0
   const limit = new TokenBuckets({ perSecond: 1_000, burst: 10 }, () => now)
@@ -155,19 +155,19 @@ test('a socket over the limit is paused until its account has paid, whatever its
   await world.eventually(() => !webSocket.isPaused, 20_000)
 })
 
-test('frames beyond the rate of an account wait, over two sockets and of every kind', async () => {
+test('delays frames above the rate of an account, over two sockets and of every kind', async () => {
   await listen()
   const sockets = await Promise.all([open(), open()])
   const startedAt = performance.now()
   const kinds = Buffer.concat([frame('binary'), frame('pong'), frame('text')])
   for (const { socket } of sockets) socket.write(repeat(kinds, 35_000 * frame('pong').length))
   await Promise.all(sockets.map((socket) => answered(socket, 'last')))
-  // 70,000 frames. The first 10,000 are free, and those that two sockets had read when they were paused may pass.
-  // A slow machine takes longer without the limit too, so this cannot fail there.
+  // Of 70,000 frames, the first 10,000 are free, and frames that were read before the pause may pass. A slow machine
+  // also takes longer without the limit, so this check cannot fail there.
   expect(performance.now() - startedAt).toBeGreaterThan(1_000)
 })
 
-/** Of RFC 6455. */
+/** Close codes of RFC 6455. */
 const [policyViolation, messageTooBig] = [1008, 1009]
 
 test.each([
@@ -178,7 +178,7 @@ test.each([
     frame('binary', 'x', { announced: 65 * kibibyte }),
   ],
   [
-    'a ninth fragment, with pongs in between',
+    'a ninth fragment, with interleaved pongs',
     policyViolation,
     Buffer.concat([
       frame('binary', 'x', { fin: false }),
@@ -201,7 +201,7 @@ test('a message of 64 KiB in eight fragments is received', async () => {
   expect((await received)[0]).toHaveLength(64 * kibibyte)
 })
 
-test('each open socket reserves memory for one incomplete message until it is closed', async () => {
+test('reserves memory for one incomplete message of each open socket until it is closed', async () => {
   await world.eventually(async () => (await heldForSockets()) === 0, 20_000)
   const { body } = await alice.call('execCommand', {
     params,
@@ -224,7 +224,7 @@ test('a text frame above 200 bytes is ignored, and a shorter one is read', async
   expect(await closeCode(connection)).toBe(1000)
 })
 
-/** A reverse proxy in front of the API, as a browser's WebSocket meets one. Returns its address. */
+/** Starts a reverse proxy in front of the API. Returns its address. */
 async function startProxy(): Promise<URL> {
   const proxy = createServer().listen(0, '127.0.0.1')
   proxy.on('upgrade', ({ url, headers }, near) => {
@@ -244,7 +244,7 @@ async function startProxy(): Promise<URL> {
 test('the WebSocket of a browser passes megabytes both ways through a proxy', async () => {
   await listen()
   const headers = { authorization: `Bearer ${alice.key}` }
-  // Node's own client is the one of the WHATWG standard; only it takes headers.
+  // Node's WebSocket implements the WHATWG standard like a browser, but also accepts headers.
   const browser = new globalThis.WebSocket(new URL(portPath(), await startProxy()), { headers } as never)
   browser.binaryType = 'arraybuffer'
   const received: Buffer[] = []

@@ -1,6 +1,6 @@
 /**
- * Bundles an API, and a worker, into one file each, so that a process starts with a third of the CPU. Each run has its own
- * bundle and its own V8 cache (see run-bundle.cjs). `npm start`, which test/start tests, runs the sources.
+ * Bundles API and worker into one file each, so that a process starts with a third of the CPU time. Each run has its
+ * own bundle and V8 cache (see run-bundle.cjs). `npm start`, which test/start tests, runs the sources.
  */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -26,14 +26,14 @@ const entries = {
   doomedWorker: 'test/support/doomed-worker.ts',
 }
 
-/** @param folder must not be there yet */
+/** @param folder must not exist */
 export async function bundleServer(folder: string): Promise<Bundle> {
   const { outExtension: _, ...server } = serverBundle
   await build({
     ...server,
-    // V8 keeps no functions of an ES module. So it is a function in a script: async, as its top may await.
+    // V8 caches no functions of ES modules, so the bundle is a script. Top-level await requires an async function.
     splitting: false,
-    // There is less to read. A crash prints the line where it came to be.
+    // Reduces parsing. A crash prints its line.
     minifyWhitespace: true,
     lineLimit: 160,
     define: { ...server.define, 'import.meta': 'importMeta' },

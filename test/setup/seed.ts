@@ -1,4 +1,4 @@
-/** Before each file: seeds fast-check. Without a seed it draws one, and prints it with a failure. */
+/** Seeds fast-check before each file. Without a seed, fast-check picks one and prints it with a failure. */
 import { isSeeded, seed } from '../support/seed.ts'
 
 if (isSeeded) {

@@ -15,22 +15,22 @@ import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
 import { type Bundle, bundleServer } from './bundle.ts'
 
 export interface Services {
-  /** The run's own, removed when it ends, also when it is killed; its path is short. */
+  /** A folder with a short path, which is removed when the run ends, also when it is killed. */
   folder: string
   postgres: {
-    /** The folder of the socket; with `user`, and any password, this is a superuser's connection. */
+    /** The folder of the socket. `user` with any password is a superuser. */
     socketDir: string
     user: string
-    /** The database `sandlot`, empty. A test makes its own: `CREATE DATABASE`. */
+    /** The empty database `sandlot`. Tests create their own with `CREATE DATABASE`. */
     url: string
-    /** The database's first process, for tests that pull the plug. */
+    /** The first process of the server, for tests that kill it. */
     pid: number
   }
   redisUrl: string
   redis: { socket: string; pid: number }
-  /** The path of bubblewrap; undefined where there is none. */
+  /** The path of bubblewrap; undefined if it is not installed. */
   bwrap: string | undefined
-  /** What API and worker processes are started from. */
+  /** The bundle for API and worker processes. */
   bundle: Bundle
 }
 
@@ -46,7 +46,7 @@ export default async function startServices(project: TestProject) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-test-'))
   const watchdog = startWatchdog()
   watchdog.remove(folder)
-  // The watchdog cleans up behind this.
+  // The watchdog cleans up.
   watchParent(() => process.kill(process.pid, 'SIGKILL'))
 
   const [postgres, redis, bwrap, bundle] = await Promise.all([

@@ -1,4 +1,4 @@
-/** A small clone of the project with stand-ins for the API and the worker, and `npm start` in it. */
+/** A small clone of the project with stubs for the API and the worker, and `npm start` in it. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import {
   cpSync,
@@ -20,11 +20,11 @@ import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** Listens on the given ports, and prints its state. */
-const standIn = `
+const stub = `
 import { createServer } from 'node:http'
 const [name] = process.argv.slice(2)
-const { HOST, PORT, INTERNAL_HOST, INTERNAL_PORT, CALLS_PORT } = process.env
-if (name === 'worker') createServer().listen(CALLS_PORT, INTERNAL_HOST)
+const { HOST, PORT, INTERNAL_HOST, INTERNAL_PORT, RPC_PORT } = process.env
+if (name === 'worker') createServer().listen(RPC_PORT, INTERNAL_HOST)
 createServer((_, response) => response.end()).listen(INTERNAL_PORT, INTERNAL_HOST, () => console.log(name, 'listens', process.pid))
 if (name === 'api') createServer((_, response) => response.end('hello')).listen(PORT, HOST)
 process.on('SIGTERM', () => { console.log(name, 'stops'); process.exit() })
@@ -32,18 +32,18 @@ process.on('SIGTERM', () => { console.log(name, 'stops'); process.exit() })
 
 export const usualProcfile = `
 release: echo released
-api: node stand-in.mjs api
-worker: node stand-in.mjs worker
+api: node stub.mjs api
+worker: node stub.mjs worker
 `
 
-/** A fresh folder that goes with the run, if not before. */
+/** Creates a folder that is deleted with the run at the latest. */
 export function makeRunFolder(prefix: string): string {
   return mkdtempSync(join(inject('services').folder, prefix))
 }
 
 let database: Promise<string> | undefined
 
-/** The folder of a database that a first start made, once for all clones of this process. */
+/** Creates a database as a first start does, once for all clones of this process. */
 async function makeDatabase(): Promise<string> {
   const folder = makeRunFolder('database-')
   const directory = join(folder, 'postgres')
@@ -78,7 +78,7 @@ export class Clone {
       'process-stat.mjs',
       'seal.ts',
       'settings-pools.ts',
-      'silence.ts',
+      'liveness-timeouts.ts',
       'settings-schema.ts',
       'settings.ts',
     ]
@@ -98,7 +98,7 @@ export class Clone {
     }
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
     writeFileSync(join(folder, 'cli', 'main.ts'), "console.log('the client')\n")
-    writeFileSync(join(folder, 'stand-in.mjs'), standIn)
+    writeFileSync(join(folder, 'stub.mjs'), stub)
     writeFileSync(join(folder, 'Procfile'), procfile)
   }
 
@@ -117,7 +117,7 @@ export class Clone {
     return Number.parseInt(readFileSync(join(this.folder, '.data', 'stack.lock'), 'utf8'), 10)
   }
 
-  /** The pids of everything that runs in this folder. */
+  /** The pids of all processes in this folder. */
   processes(): number[] {
     return readdirSync('/proc')
       .filter((name) => /^\d+$/.test(name))
@@ -131,7 +131,7 @@ export class Clone {
     })
   }
 
-  /** Fails when something outlives its stack. */
+  /** @throws {Error} when a process outlives its stack */
   async [Symbol.asyncDispose]() {
     for (const { child } of this.#started) child.kill('SIGTERM')
     await Promise.all(this.#started.map(({ exit }) => exit))
@@ -156,9 +156,9 @@ export class StartedStack {
         ...Object.fromEntries(kept),
         PORT: '0',
         INTERNAL_PORT: '0',
-        CALLS_PORT: '0',
+        RPC_PORT: '0',
         SANDBOX_DRIVER: 'kubernetes',
-        // A run of tests that is killed takes its stacks along.
+        // The stack exits when the test run is killed.
         SANDLOT_WATCH_PARENT: String(process.pid),
         ...environment,
       },
@@ -174,24 +174,24 @@ export class StartedStack {
     })
   }
 
-  /** Waits until the output holds this, which comes back with its groups. */
-  async says(pattern: RegExp, milliseconds = 30_000): Promise<RegExpMatchArray> {
+  /** Waits until the output matches. @returns the match */
+  async waitForOutput(pattern: RegExp, milliseconds = 30_000): Promise<RegExpMatchArray> {
     const find = () => this.output.match(pattern)
     const hasEnded = () => this.child.exitCode !== null
     await eventually(() => find() || hasEnded(), milliseconds).catch(() => {})
     const found = find()
-    if (!found) throw new Error(`it never said ${pattern}, but:\n${this.output}`)
+    if (!found) throw new Error(`the output does not match ${pattern}:\n${this.output}`)
     return found
   }
 
   ready() {
-    return this.says(/is ready at (http:\S+)/)
+    return this.waitForOutput(/is ready at (http:\S+)/)
   }
 }
 
 function isIn(folder: string, pid: number): boolean {
   try {
-    // One that is dead and not yet collected has no folder.
+    // A zombie has no working directory.
     const cwd = readlinkSync(`/proc/${pid}/cwd`)
     return cwd === folder || cwd.startsWith(`${folder}/`)
   } catch {

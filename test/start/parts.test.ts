@@ -17,7 +17,7 @@ function makeFolder() {
   return { path: join(folder, 'lock'), [Symbol.dispose]: () => rmSync(folder, { recursive: true }) }
 }
 
-test('a lock is held until it is released, and names its holder', () => {
+test('a lock is held until it is released, and contains its owner', () => {
   using folder = makeFolder()
   const lock = takeLock(folder.path)
   expect(takeLock(folder.path)).toEqual({ holder: process.pid })
@@ -26,7 +26,7 @@ test('a lock is held until it is released, and names its holder', () => {
   expect(takeLock(folder.path).release).toBeDefined()
 })
 
-test('of many processes that find the lock of a dead one, exactly one takes it over', async () => {
+test('exactly one of many processes takes over the lock of a dead one', async () => {
   using folder = makeFolder()
   const code = `
     const { takeLock } = await import(${JSON.stringify(join(root, 'scripts/lock.mjs'))})
@@ -34,7 +34,7 @@ test('of many processes that find the lock of a dead one, exactly one takes it o
       console.log(takeLock(${JSON.stringify(folder.path)}).holder === undefined ? 'won' : 'lost')
     }).once('end', () => process.exit())
     console.log('ready')`
-  // The pid lives, its start time is another's: a pid that was given out again.
+  // The pid is in use, but with another start time, so it was reused.
   writeFileSync(folder.path, `${process.pid} 1\n`)
   const racers = Array.from({ length: 8 }, () => {
     const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
@@ -52,7 +52,7 @@ test('of many processes that find the lock of a dead one, exactly one takes it o
   expect(racers.filter(({ words }) => words.includes('won'))).toHaveLength(1)
 })
 
-test('a default port gives way to the same port that the user set for something else', async () => {
+test('a default port changes if the user set the same port for another setting', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
@@ -62,14 +62,14 @@ test('a default port gives way to the same port that the user set for something 
     ports: {
       PORT: { first: port, isSet: false },
       INTERNAL_PORT: { first: port, isSet: true },
-      CALLS_PORT: { first: 0, isSet: false },
+      RPC_PORT: { first: 0, isSet: false },
     },
   }
   const said: string[] = []
   const [api] = await planProcesses(new Map([['api', 'node api']]), settings, (line) => said.push(line))
   expect(api!.ports.INTERNAL_PORT).toBe(String(port))
   expect(Number(api!.ports.PORT)).toBeGreaterThan(port)
-  expect(said).toEqual([`Port ${port} on 127.0.0.1 is not free: PORT is ${api!.ports.PORT}.`])
+  expect(said).toEqual([`Port ${port} on 127.0.0.1 is not free, so PORT is ${api!.ports.PORT}.`])
 })
 
 test('a Procfile has a release and processes, and any other line is an error', () => {
@@ -79,12 +79,12 @@ test('a Procfile has a release and processes, and any other line is an error', (
   expect(() => parseProcfile('nonsense')).toThrow('cannot read "nonsense"')
 })
 
-test('every npm script begins in JavaScript that an old Node runs too', () => {
+test('every npm script starts in JavaScript that old versions of Node can run', () => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   for (const command of Object.values(scripts)) expect(command).toMatch(/^exec node scripts\/[a-z]+\.mjs\b/)
 })
 
-test('a script is run as the main one, with its arguments, stdin and exit code', async () => {
+test('runs a script as the main module, with its arguments, stdin and exit code', async () => {
   await using clone = new Clone()
   const script = `
     for await (const text of process.stdin) console.log(import.meta.main, process.argv.slice(2), String(text))

@@ -1,11 +1,11 @@
-/** `npm start` in a small clone: real databases, stand-ins for the API and the worker. */
+/** `npm start` in a small clone, with real databases and stubs for the API and the worker. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { postgresUrl } from '../../scripts/services/postgres.ts'
 import { makeOrm } from '../../shared/data/database.ts'
-import { describeBeside } from '../support/beside.ts'
+import { describeConcurrently } from '../support/describe-concurrently.ts'
 import { eventually } from '../support/eventually.ts'
 import { Clone, makeRunFolder, type StartedStack, startedBefore, usualProcfile } from './clone.ts'
 
@@ -38,13 +38,13 @@ const nowhere = {
 }
 
 // Each test has a separate clone, and waits for its databases and processes half of the time.
-describeBeside('a first start', () => {
-  test('a start runs the release first, then every process, and prints the address and what to type next', async () => {
+describeConcurrently('a first start', () => {
+  test('a start runs the release first, then every process, and prints the address and the next commands', async () => {
     await using clone = new Clone()
     const stack = clone.start()
     const [, url] = await stack.ready()
     expect(await (await fetch(url!)).text()).toBe('hello')
-    await stack.says(/worker {2}\| worker listens/)
+    await stack.waitForOutput(/worker {2}\| worker listens/)
     expect(stack.output.indexOf('released')).toBeLessThan(stack.output.indexOf('listens'))
     expect(stack.output).toContain(
       `npx sandlot signup --url ${url}\n  npx sandlot session create\n  npx sandlot exec -- echo hello\n`,
@@ -52,12 +52,12 @@ describeBeside('a first start', () => {
     expect(existsSync(join(clone.folder, 'cli', 'dist', 'main.js'))).toBe(true)
   })
 
-  test('Ctrl-C stops all and exits with 0, and the next start finds the data and the secrets again', async () => {
+  test('Ctrl-C stops everything and exits with 0, and the next start reuses the data and the secrets', async () => {
     await using clone = new Clone()
     const data = (name: string) => join(clone.folder, '.data', name)
     const first = clone.start()
     await first.ready()
-    await first.says(/worker listens/)
+    await first.waitForOutput(/worker listens/)
     await query(clone, 'create table kept (word text)')
     const secret = readFileSync(data('jwt-secret'), 'utf8')
     first.child.kill('SIGINT')
@@ -74,8 +74,8 @@ describeBeside('a first start', () => {
     expect(statSync(data('')).mode & 0o777).toBe(0o700)
   })
 
-  test.each(['PORT', 'INTERNAL_PORT', 'CALLS_PORT'])(
-    'a %s that is taken is named before anything starts',
+  test.each(['PORT', 'INTERNAL_PORT', 'RPC_PORT'])(
+    'names a %s that is in use before anything starts',
     async (setting) => {
       const server = createServer()
       await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
@@ -84,7 +84,7 @@ describeBeside('a first start', () => {
         await using clone = new Clone()
         const stack = clone.start({ [setting]: String(port) })
         expect(await stack.exit).toBe(1)
-        expect(stack.output).toContain(`Port ${port} on 127.0.0.1 is not free. Take another one:`)
+        expect(stack.output).toContain(`Port ${port} on 127.0.0.1 is not free. Choose another one:`)
         const [, other] = stack.output.match(new RegExp(`  ${setting}=(\\d+) npm start`))!
         expect(Number(other)).toBeGreaterThan(port)
         expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
@@ -102,7 +102,7 @@ describeBeside('a first start', () => {
     expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
   })
 
-  test('kill -9 of the stack leaves nothing alive, and the next start works immediately', async () => {
+  test('kill -9 of the stack leaves no processes, and the next start works immediately', async () => {
     await using clone = await startedBefore()
     const first = clone.start()
     await first.ready()
@@ -115,20 +115,20 @@ describeBeside('a first start', () => {
     await clone.untilNothingRuns(5000)
   })
 
-  test('kill -9 of npm stops all in order', async () => {
+  test('kill -9 of npm shuts everything down', async () => {
     await using clone = await startedBefore()
     const stack = clone.start({}, ['npm', 'start'])
     await stack.ready()
     stack.child.kill('SIGKILL')
-    await stack.says(/api stops/)
+    await stack.waitForOutput(/api stops/)
     await clone.untilNothingRuns(5000)
   })
 
-  test('a SIGTERM while the databases start leaves nothing alive', async () => {
+  test('a SIGTERM while the databases start leaves no processes', async () => {
     await using clone = new Clone()
     const stack = clone.start()
-    const isThere = (name: string) => existsSync(join(clone.folder, '.data', name))
-    await eventually(() => isThere('postgres.new') || isThere('postgres'), 30_000)
+    const isAlive = (name: string) => existsSync(join(clone.folder, '.data', name))
+    await eventually(() => isAlive('postgres.new') || isAlive('postgres'), 30_000)
     stack.child.kill('SIGTERM')
     await stack.exit
     await clone.untilNothingRuns(5000)
@@ -137,36 +137,36 @@ describeBeside('a first start', () => {
   })
 })
 
-describeBeside('a later start', () => {
-  describe('a stack that runs', () => {
+describeConcurrently('a later start', () => {
+  describe('a running stack', () => {
     const shared = shareStack()
 
-    test('a second start in the same clone is refused and leaves the first unchanged', async () => {
+    test('rejects a second start in the same clone without affecting the first', async () => {
       const { clone, stack } = shared()
       const [, url] = await stack.ready()
       const second = clone.start()
       expect(await second.exit).toBe(1)
-      expect(second.output).toContain(`is running in this folder already (process ${clone.stackPid()})`)
+      expect(second.output).toContain(`is already running in this folder (process ${clone.stackPid()})`)
       expect(await query(clone, 'select 1 as one')).toEqual([{ one: 1 }])
       expect((await fetch(url!)).status).toBe(200)
     })
 
-    test('a process or a database that dies is restarted, with a message', async () => {
+    test('restarts a process or a database that dies, with a message', async () => {
       const { clone, stack } = shared()
       await stack.ready()
-      const [, worker] = await stack.says(/worker listens (\d+)/)
+      const [, worker] = await stack.waitForOutput(/worker listens (\d+)/)
       process.kill(Number(worker), 'SIGKILL')
-      await stack.says(/worker ended with SIGKILL; starting it again in 0.5 s\.[\s\S]*worker listens/)
+      await stack.waitForOutput(/worker ended with SIGKILL\. Restarting it in 0.5 s\.[\s\S]*worker listens/)
 
       const pidFile = join(clone.folder, '.data', 'postgres', 'postmaster.pid')
       const [postgres] = readFileSync(pidFile, 'utf8').split('\n')
       process.kill(Number(postgres), 'SIGKILL')
-      await stack.says(/postgres ended with SIGKILL; starting it again/)
+      await stack.waitForOutput(/postgres ended with SIGKILL\. Restarting it/)
       await eventually(() => query(clone, 'select 1 as one'), 10_000)
     })
   })
 
-  test('a release that fails starts nothing', async () => {
+  test('starts nothing when the release fails', async () => {
     await using clone = await startedBefore(usualProcfile.replace('echo released', 'echo no good; exit 3'))
     const stack = clone.start()
     expect(await stack.exit).toBe(1)
@@ -176,23 +176,23 @@ describeBeside('a later start', () => {
     await clone.untilNothingRuns(5000)
   })
 
-  test('a process with wrong settings is not started again: the stack ends with exit code 2', async () => {
+  test('does not restart a process with invalid settings, and exits with code 2', async () => {
     await using clone = await startedBefore(
-      usualProcfile.replace('node stand-in.mjs worker', 'echo SANDBOX_MEMORY is odd; exit 2'),
+      usualProcfile.replace('node stub.mjs worker', 'echo SANDBOX_MEMORY is odd; exit 2'),
     )
     const stack = clone.start()
     expect(await stack.exit).toBe(2)
     expect(stack.output).toContain('worker  | SANDBOX_MEMORY is odd')
-    expect(stack.output).toContain('worker says that its settings are wrong (exit code 2)')
-    expect(stack.output).not.toContain('starting it again')
+    expect(stack.output).toContain('worker reports wrong settings (exit code 2)')
+    expect(stack.output).not.toContain('Restarting it')
     await clone.untilNothingRuns(5000)
   })
 
   describe('environments', () => {
     const names = 'env | grep -o "^[A-Z_]*\\(KEY\\|SECRET\\)=" | sort | tr -d "\\n"'
-    const told = (name: string) => `echo ${name} has "[$(${names})]", cluster "[$KUBECONFIG]"`
-    const tell = (name: string) => `sh -c '${told(name)}; exec node stand-in.mjs ${name}'`
-    const procfile = `release: sh -c '${told('release')}'\napi: ${tell('api')}\nworker: ${tell('worker')}\n`
+    const show = (name: string) => `echo ${name} has "[$(${names})]", cluster "[$KUBECONFIG]"`
+    const print = (name: string) => `sh -c '${show(name)}; exec node stub.mjs ${name}'`
+    const procfile = `release: sh -c '${show('release')}'\napi: ${print('api')}\nworker: ${print('worker')}\n`
     const shared = shareStack(procfile, (clone) => {
       const kubeconfig = join(clone.folder, 'kubeconfig')
       // A start continues if the cluster does not answer.
@@ -200,30 +200,30 @@ describeBeside('a later start', () => {
       return { KUBECONFIG: kubeconfig }
     })
 
-    test('the credential of the cluster reaches only the workers', async () => {
+    test('only workers receive the credential of the cluster', async () => {
       const { stack } = shared()
-      await stack.says(/worker has .*, cluster \[.*\/kubeconfig\]/)
-      await stack.says(/api has .*, cluster \[\]/)
+      await stack.waitForOutput(/worker has .*, cluster \[.*\/kubeconfig\]/)
+      await stack.waitForOutput(/api has .*, cluster \[\]/)
     })
 
-    test('each kind of process receives its own keys, and a migration none', async () => {
+    test('each kind of process receives its own keys, and a migration receives none', async () => {
       const { stack } = shared()
-      await stack.says(/worker has \[CALLS_KEY=SECRETS_KEY=\]/)
-      await stack.says(/api has \[CALLS_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
-      await stack.says(/release has \[\]/)
+      await stack.waitForOutput(/worker has \[RPC_KEY=SECRETS_KEY=\]/)
+      await stack.waitForOutput(/api has \[RPC_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
+      await stack.waitForOutput(/release has \[\]/)
     })
   })
 
-  test('more workers and APIs get separate names and ports, and .env is read', async () => {
+  test('additional workers and APIs get separate names and ports, and .env is read', async () => {
     await using clone = await startedBefore()
     writeFileSync(join(clone.folder, '.env'), 'APIS=2\nWORKERS=7\n')
     const stack = clone.start({}, [process.execPath, 'scripts/start.mjs', '--workers', '2'])
     await stack.ready()
     for (const name of ['api.1', 'api.2', 'worker.1', 'worker.2'])
-      await stack.says(new RegExp(`^${name} +\\| \\w+ listens`, 'm'))
+      await stack.waitForOutput(new RegExp(`^${name} +\\| \\w+ listens`, 'm'))
   })
 
-  test('a clone may have a space in its path, and neighbouring folders stay', async () => {
+  test('supports a space in the path of a clone, and does not change neighbouring folders', async () => {
     const parent = makeRunFolder('beside-')
     try {
       mkdirSync(join(parent, 'my'))
@@ -240,14 +240,14 @@ describeBeside('a later start', () => {
     }
   })
 
-  test('a clone with a long path keeps its sockets elsewhere', async () => {
+  test('a clone with a long path keeps its sockets in another folder', async () => {
     const long = makeRunFolder('long'.repeat(25))
     await using clone = await startedBefore(
       usualProcfile.replace('echo released', 'echo $DATABASE_URL'),
       long,
     )
     const stack = clone.start()
-    const [, folder] = await stack.says(/host=(\S+)&/)
+    const [, folder] = await stack.waitForOutput(/host=(\S+)&/)
     await stack.ready()
     expect(folder).toMatch(/^\/tmp\/sandlot-\d+-[0-9a-f]{12}$/)
     expect(statSync(folder!).mode & 0o777).toBe(0o700)

@@ -1,4 +1,4 @@
-/** An account of a world, and calls in its name. */
+/** An account of a world, and requests with its credentials. */
 import { randomUUID } from 'node:crypto'
 import type * as z from 'zod'
 import { codesOf } from '../../api/http/responses.ts'
@@ -21,7 +21,7 @@ export interface CallOptions<N extends EndpointName> {
   params?: Part<N, 'params'>
   query?: Partial<Part<N, 'query'>>
   body?: Part<N, 'body'>
-  /** The body of a route that takes bytes. */
+  /** The body of a route for bytes. */
   bytes?: Uint8Array | ReadableStream<Uint8Array>
   headers?: Record<string, string>
   /** Index of the API process; the default is the first. */
@@ -39,7 +39,7 @@ type ReplyOf<N extends EndpointName> = Endpoints[N] extends { reply: infer R ext
   ? z.output<R>
   : undefined
 
-/** What `call` rejects with: the status, the code and all other members of the problem. */
+/** The error of a rejected request, with its status and problem document. */
 export class Refusal extends Error {
   override name = 'Refusal'
   readonly status: number
@@ -55,13 +55,13 @@ export class Refusal extends Error {
     this.problem = problem
   }
 
-  /** Whole seconds of Retry-After. */
+  /** Retry-After in seconds. */
   get retryAfter(): number {
     return Number(this.headers.get('retry-after') ?? Number.NaN)
   }
 }
 
-/** Waits for a call that must be refused. @throws when it succeeds */
+/** Returns the refusal of a request. @throws when it succeeds */
 export async function expectRefusal(call: Promise<unknown>): Promise<Refusal> {
   try {
     await call
@@ -85,18 +85,18 @@ export interface Account {
   key: string
   keyId: string
   /**
-   * Calls a route with the credential it needs, and holds the answer against the contract.
-   * @throws {Refusal} for every answer that is no success and that the route's document names
+   * Calls a route with its kind of credential, and validates the response against the contract.
+   * @throws {Refusal} for an error that the contract lists for the route; any other error fails the test
    */
   call<N extends EndpointName>(name: N, options?: CallOptions<N>): Promise<Answer<ReplyOf<N>>>
   /**
-   * Calls a route with a streamed answer.
-   * @throws {Refusal} for every answer that is no success and that the route's document names
+   * Calls a route with a streamed response.
+   * @throws {Refusal} as `call` does
    */
   open<N extends EndpointName>(name: N, options?: CallOptions<N>): Promise<Response>
-  /** Makes another API key of the same account, and calls with it. */
+  /** Creates another API key of the account, and returns the account with it. */
   withNewKey(): Promise<Account>
-  /** The same account, calling with another credential. */
+  /** Returns the account with other credentials. */
   with(credentials: Partial<Pick<Account, 'token' | 'key'>>): Account
 }
 
@@ -163,27 +163,26 @@ async function openAs<N extends EndpointName>(
   const { status, headers } = response
   if (!response.ok) {
     const refusal = new Refusal(status, headers, ProblemDetails.parse(await response.json()))
-    mustBeDocumented(endpoint, refusal)
+    assertDocumented(endpoint, refusal)
     throw refusal
   }
-  // A Range is answered in part.
   if (
     status !== endpoint.status &&
     status !== endpoint.alsoStatus &&
     !(endpoint.rawReply && status === 206)
   ) {
-    throw new Error(`${name} answered ${status}, which the contract does not know`)
+    throw new Error(`${name} returned ${status}, which is not in the contract`)
   }
   return response
 }
 
-/** A test that sends what no route is for, such as another method, uses `send` of http.ts. */
-function mustBeDocumented(endpoint: Endpoint, { status, code, message }: Refusal): void {
+/** Requests outside of the contract, such as another method, use `send` of http.ts. */
+function assertDocumented(endpoint: Endpoint, { status, code, message }: Refusal): void {
   if (codesOf(endpoint).includes(code) && errors[code].status === status) return
-  throw new Error(`${endpoint.name} answered what its document does not name: ${message}`)
+  throw new Error(`${endpoint.name} returned an undocumented error: ${message}`)
 }
 
-/** The path of a route with its parameters and query filled in. */
+/** The path of a route with its parameters and query. */
 export function pathOf(
   endpoint: Pick<Endpoint, 'path'>,
   { params, query }: { params?: object | undefined; query?: object | undefined } = {},

@@ -1,10 +1,10 @@
-/** Time travel: the one clock of the system, in the database of one world, and the clock of its Redis. */
+/** Changes the clock of one world, which is in its database, and the clock of its Redis. */
 import type { Redis } from 'ioredis'
 import type { Database } from '../../shared/data/database.ts'
 
 /**
- * Moves the clock of a Redis, as far as it can be seen: all that it keeps by its clock is moved the other way. That is
- * the time left of each key, the moments of buckets, and those at which workers told of themselves.
+ * Simulates a step of Redis' clock by shifting all stored times the other way: the TTL of each key, the times of
+ * buckets, and the last announcements of workers.
  */
 export async function moveClockOfRedis(redis: Redis, byMs: number): Promise<void> {
   await redis.eval(moveScript, 0, Math.round(byMs))
@@ -32,8 +32,8 @@ const moveScript = `
   end`
 
 /**
- * Stops the clock at a moment, or lets it run from there.
- * @param at the moment that is now
+ * Sets the clock, which is then stopped or runs.
+ * @param at the new current time
  */
 export async function setClock(db: Database, at: Date, { running = false } = {}): Promise<void> {
   await db.query('create table if not exists test_clock (at timestamptz, shift interval not null)')
@@ -52,14 +52,14 @@ export async function setClock(db: Database, at: Date, { running = false } = {})
   })
 }
 
-/** Moves the clock by so much. A running clock runs on, and a stopped one stays stopped. */
+/** Moves the clock. A stopped clock remains stopped. */
 export async function moveClock(db: Database, byMs: number): Promise<void> {
   const [table] = await db.query<{ is: boolean }>("select to_regclass('test_clock') is not null as is")
   if (!table!.is) await setClock(db, new Date(), { running: true })
   await db.query(`update test_clock set shift = shift + ? * interval '1 millisecond'`, [byMs])
 }
 
-/** Lets a clock that was stopped run on from where it stands; the real one is left as it is. */
+/** Resumes a stopped clock from its current time. Does nothing if the clock was never changed. */
 export async function letClockRun(db: Database): Promise<void> {
   const [row] = await db.query<{ moved: boolean; now: string }>(
     "select to_regclass('test_clock') is not null as moved, sandlot_now() as now",

@@ -1,21 +1,20 @@
-/** Where tests find a cluster, if there is one. Loads none of the Kubernetes client, which costs half a second. */
+/** The cluster of the tests, if there is one. Does not import the Kubernetes client, which takes half a second. */
 import { randomBytes } from 'node:crypto'
 import type { CoreV1Api } from '@kubernetes/client-node'
 
 export interface Cluster {
   namespace: string
-  /** As an administrator, to check on things. */
+  /** With an administrator's credential. */
   api: CoreV1Api
-  /** What makes a process use it. */
+  /** Settings that make a process use it. */
   env: Record<string, string>
-  /** Begins to: that takes Kubernetes 5 s, which `awaitRemoved` waits for once, at the end of the run. */
+  /** Starts the removal. It takes Kubernetes 5 s; `awaitRemoved` waits for all removals at the end of the run. */
   remove(): Promise<void>
 }
 
-/** The administrator's, where there is a cluster to test on. */
 export const adminKubeconfig = process.env.KUBECONFIG
 export const hasCluster = adminKubeconfig !== undefined
-/** Images that the cluster has. */
+/** Images on the cluster's nodes. */
 export const images = {
   busybox: process.env.SANDLOT_TEST_BUSYBOX ?? 'localhost/sandbox:busybox',
   debian: process.env.SANDLOT_TEST_DEBIAN ?? 'localhost/sandbox:debian',

@@ -1,23 +1,23 @@
-/** A migrated database for one world: a copy of a template that each run makes once. */
+/** A migrated database for one world: a copy of a template that each run creates once. */
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
-import { type Database, ofRequests, openDatabase } from '../../shared/data/database.ts'
+import { type Database, openDatabase, requestTimeouts } from '../../shared/data/database.ts'
 
 export interface TestDatabase {
   url: string
   name: string
-  /** Where it lives, as its superuser. */
+  /** The URL of its server, as superuser. */
   server: string
 }
 
-/** Loaded only where a database is made anew, by one file of many. */
+/** Imported only by the test file that creates the template. */
 const migrate = async (url: string) => (await import('../../migrations/migrate.ts')).migrate(url)
 
 const template = 'sandlot_template'
-/** A number of our own for pg_advisory_lock: test files run at once. */
+/** Key of pg_advisory_lock, because test files run concurrently. */
 const lock = 7_263_002
 
-/** @param server another one than the run's: it gets a database without a template */
+/** @param server another server than the run's, on which the database is migrated without a template */
 export async function makeDatabase(server?: string): Promise<TestDatabase> {
   if (server) {
     await migrate(server)
@@ -41,7 +41,7 @@ export async function makeDatabase(server?: string): Promise<TestDatabase> {
   return { url, name, server: shared }
 }
 
-/** @throws names the connections to it that stayed open */
+/** @throws {Error} with its open connections, if there are any */
 export async function dropDatabase({ name, server }: TestDatabase): Promise<void> {
   if (name === 'sandlot') return
   await asAdmin(server, async (admin) => {
@@ -51,7 +51,7 @@ export async function dropDatabase({ name, server }: TestDatabase): Promise<void
         name,
       ])
       await admin.query(`drop database ${name} with (force)`)
-      throw new Error(`connections were left behind: ${JSON.stringify(open)}`, { cause })
+      throw new Error(`open connections remain: ${JSON.stringify(open)}`, { cause })
     })
   })
 }
@@ -59,9 +59,9 @@ export async function dropDatabase({ name, server }: TestDatabase): Promise<void
 const otherDatabase = (url: string, name: string) => url.replace(/\/\/\/[^?]*/, `///${name}`)
 
 async function asAdmin(url: string, work: (db: Database) => Promise<unknown>): Promise<void> {
-  // The process that makes the template keeps the others waiting.
-  const bounds = { ...ofRequests, answer: 0, statement: 0, lock: 0, idle: 0 }
-  const db = openDatabase(url, { connections: 2, bounds })
+  // No timeouts, because other processes wait while one creates the template.
+  const timeouts = { ...requestTimeouts, answer: 0, statement: 0, lock: 0, idle: 0 }
+  const db = openDatabase(url, { connections: 2, timeouts })
   try {
     await work(db)
   } finally {

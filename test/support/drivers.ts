@@ -1,4 +1,4 @@
-/** The drivers that a suite runs on: both where there is a cluster, else only the local one. */
+/** The drivers of a suite: both if there is a cluster, otherwise only the local one. */
 import { pino } from 'pino'
 import { describe } from 'vitest'
 import type { Driver } from '../../workers/drivers/driver.ts'
@@ -12,63 +12,61 @@ export type DriverName = 'local' | 'kubernetes'
 interface Place {
   words: string
   driver: DriverName
-  /** Settings of its world. */
   env: Record<string, string>
-  isThere: boolean
+  isAlive: boolean
 }
 
-/** `npm run soak -- --driver kubernetes` has no local half; with `--driver local` there is no cluster. */
 export const hasLocal = process.env.SANDLOT_TEST_DRIVER !== 'kubernetes'
 
 const bothDrivers: Place[] = [
-  { words: 'on the local driver', driver: 'local', env: {}, isThere: hasLocal },
-  { words: 'on Kubernetes', driver: 'kubernetes', env: {}, isThere: hasCluster },
+  { words: 'on the local driver', driver: 'local', env: {}, isAlive: hasLocal },
+  { words: 'on Kubernetes', driver: 'kubernetes', env: {}, isAlive: hasCluster },
 ]
 const inBusybox = { SANDBOX_IMAGE: images.busybox }
 /**
- * On most machines the local driver finds debian's tools. So the gate tests debian's tools with it, and busybox, the
- * smallest, on Kubernetes. The soak has every image (vitest.soak.config.ts).
+ * The gate uses the tools of this machine, usually Debian's, with the local driver, and busybox on Kubernetes. The soak
+ * uses every image (vitest.soak.config.ts).
  */
 const everyImage: Place[] = [
   ...(process.env.SANDLOT_IMAGES === 'all' ? bothDrivers : bothDrivers.slice(0, 1)),
-  { words: 'in busybox on Kubernetes', driver: 'kubernetes', env: inBusybox, isThere: hasCluster },
+  { words: 'in busybox on Kubernetes', driver: 'kubernetes', env: inBusybox, isAlive: hasCluster },
 ]
 
 type Describe = (places: Place[], name: string, suite: (place: Place) => void) => void
 
 const oneByOne: Describe = (places, name, suite) => {
-  for (const place of places) describe.skipIf(!place.isThere)(`${name}, ${place.words}`, () => suite(place))
+  for (const place of places) describe.skipIf(!place.isAlive)(`${name}, ${place.words}`, () => suite(place))
 }
 
 const atOnce: Describe = (places, name, suite) => {
   for (const place of places)
-    describe.skipIf(!place.isThere)(name, { concurrent: true }, () => {
+    describe.skipIf(!place.isAlive)(name, { concurrent: true }, () => {
       describe(place.words, { concurrent: false }, () => suite(place))
     })
 }
 
-/** In the soak, where times count, each driver has the machine to itself. */
-const inTurn = isSoak ? oneByOne : atOnce
+/** In the soak, which checks durations, drivers run one at a time. */
+const concurrentInGate = isSoak ? oneByOne : atOnce
 
 export const describeOnBothDrivers = (name: string, suite: (driver: DriverName) => void) =>
-  inTurn(bothDrivers, name, ({ driver }) => suite(driver))
+  concurrentInGate(bothDrivers, name, ({ driver }) => suite(driver))
 
 const bothInSoak = isSoak ? bothDrivers : bothDrivers.slice(0, 1)
 
-/** In the gate on the local driver alone: for what mostly waits, and is about workers and not about pods. */
+/** In the gate only on the local driver, for tests of workers rather than pods. */
 export const describeOnBothInSoak = (name: string, suite: (driver: DriverName) => void) =>
-  inTurn(bothInSoak, name, ({ driver }) => suite(driver))
+  concurrentInGate(bothInSoak, name, ({ driver }) => suite(driver))
 
 export const describeOnBothInSoakAtOnce = (name: string, suite: (driver: DriverName) => void) =>
   atOnce(bothInSoak, name, ({ driver }) => suite(driver))
 
-/** On each driver and, of them all, in each image: for what leans on the tools in it. */
+/** On each driver and in each image, for tests that depend on the tools of an image. */
 export const describeOnEveryImage = (name: string, suite: (place: Place) => void) =>
-  inTurn(everyImage, name, suite)
+  concurrentInGate(everyImage, name, suite)
 
 /**
- * In the soak too all at once, the tests of each one after the other: for what waits more than it computes, and leans on
- * no short time.
+ * Runs the drivers concurrently, also in the soak, but the tests of each one at a time. For tests that mostly wait and
+ * do not check short durations.
  */
 export const describeOnBothDriversAtOnce = (name: string, suite: (driver: DriverName) => void) =>
   atOnce(bothDrivers, name, ({ driver }) => suite(driver))
@@ -76,7 +74,7 @@ export const describeOnBothDriversAtOnce = (name: string, suite: (driver: Driver
 export const describeOnEveryImageAtOnce = (name: string, suite: (place: Place) => void) =>
   atOnce(everyImage, name, suite)
 
-/** One more driver of a world's installation, to look at its pods and to harm them. */
+/** Opens another driver of a world's installation, to inspect and disrupt its pods. */
 export async function openWorldDriver({ db, settings }: World): Promise<Driver> {
   const [installation] = await db.query<{ id: string }>('select id from installation')
   return await openDriver({ settings, installationId: installation!.id, log: pino({ level: 'silent' }) })

@@ -1,21 +1,21 @@
-/** The events of a command, as a client reads them, and a command's streams put together again. */
+/** Reads the events of a command as a client does, and joins its output. */
 import { expect } from 'vitest'
 
 export interface ExecEvent {
   id: string
   event: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came
+  // biome-ignore lint/suspicious/noExplicitAny: tests check the fields
   data: any
 }
 
 export interface EventReader extends AsyncIterable<ExecEvent> {
   /** All events so far, in order. */
   seen: ExecEvent[]
-  /** Reads until one of this name has come. @throws when the stream ends before */
+  /** Reads until an event of this name. @throws when the stream ends first */
   until(event: string): Promise<ExecEvent>
   /** Reads to the end. */
   rest(): Promise<ExecEvent[]>
-  /** Hangs up. */
+  /** Closes the connection. */
   leave(): Promise<void>
 }
 
@@ -24,7 +24,7 @@ export function readEvents(response: Response): EventReader {
   const reader = response.body!.getReader()
   const seen: ExecEvent[] = []
   async function* events(): AsyncGenerator<ExecEvent> {
-    // A character that is cut in two is a fault here, not something to mend.
+    // `fatal`, because an event must not split a character.
     const decoder = new TextDecoder('utf-8', { fatal: true })
     let text = ''
     for (;;) {
@@ -61,7 +61,7 @@ export function readEvents(response: Response): EventReader {
   }
 }
 
-/** The bytes of one stream. */
+/** Joins the bytes of one stream. */
 export const bytesOf = (events: ExecEvent[], stream: 'stdout' | 'stderr'): Buffer =>
   Buffer.concat(
     events

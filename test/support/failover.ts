@@ -1,34 +1,34 @@
-/** A Redis and a replica of it behind one address, as behind a virtual IP that follows the primary. */
+/** A Redis and its replica behind one address, such as a virtual IP that follows the primary. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
 import { eventually } from './eventually.ts'
 import { openRelay, type Relay } from './relay.ts'
-import { ownRedis, type Plug } from './services.ts'
+import { type Plug, startRedis } from './services.ts'
 import type { World } from './world.ts'
 
 export interface Server {
   plug: Plug
   promote(): Promise<void>
-  /** Makes it a replica. Resolves when it has what the primary has. */
+  /** Makes it a replica. Resolves when it is in sync with the primary. */
   follow(primary: Server): Promise<void>
-  /** Where a replica of it finds it. */
+  /** The port for its replica. */
   port: number
-  /** Connections over the address that lead to it. */
+  /** Number of connections to it through the address. */
   connections(): number
 }
 
 export interface Pair {
-  /** The world's own, which is the primary until a test says otherwise. */
+  /** The world's Redis, which is the primary at first. */
   first: Server
   second: Server
   address: Relay
-  /** Of the address. */
+  /** URL of the address. */
   url: string
-  /** Moves the address: new connections lead there. */
+  /** Moves the address for new connections. */
   lead(to: Server): void
-  /** Makes the first the primary again, and ends the second. */
+  /** Makes the first the primary again, and stops the second. */
   end(): Promise<void>
 }
 
@@ -41,7 +41,7 @@ export async function openPair({ plugs, folder }: World): Promise<Pair> {
 
   async function open(plug: Plug): Promise<Server> {
     const path = new URL(plug.url).pathname
-    // Nothing but the tests' own words goes over it.
+    // For the commands of the test only.
     const control = new Redis({ path, maxRetriesPerRequest: null, replyMapping: 'legacy' })
     control.on('error', () => {})
     controls.push(control)
@@ -65,7 +65,7 @@ export async function openPair({ plugs, folder }: World): Promise<Pair> {
   }
   const relays: Relay[] = []
   const first = await open(plugs.redis)
-  const second = await open(await ownRedis(ownFolder, watchdog))
+  const second = await open(await startRedis(ownFolder, watchdog))
   await second.follow(first)
 
   let leadsTo = first

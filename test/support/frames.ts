@@ -1,4 +1,4 @@
-/** Raw WebSocket frames, for clients that no library would be. */
+/** Raw WebSocket frames that no client library sends. */
 import type { RawConnection } from './raw.ts'
 import { headOf, openRaw } from './raw.ts'
 
@@ -19,11 +19,11 @@ export function frame(
   return Buffer.concat([Buffer.of(first), length, mask, Buffer.from(payload as string)])
 }
 
-/** The same bytes again and again, about `bytes` of them. */
+/** Repeats a piece until it is about `bytes` long. */
 export const repeat = (piece: Buffer, bytes: number): Buffer =>
   Buffer.concat(Array.from({ length: Math.max(1, Math.floor(bytes / piece.length)) }, () => piece))
 
-/** Opens a WebSocket to a path of the API, and resolves when it is open. @throws {Error} the refusal */
+/** Opens a WebSocket to a path of the API. @throws {Error} with the refusal */
 export async function openRawWebSocket(url: string, path: string, key: string): Promise<RawConnection> {
   const connection = openRaw(
     url,

@@ -1,10 +1,10 @@
-/** A PostgreSQL without space, as far as a client can see: what would need some is refused with its code, 53100. */
+/** Simulates a PostgreSQL without disk space: writes fail with its error code, 53100. */
 import type { Database } from '../../shared/data/database.ts'
 
 const growing = ['account', 'api_key', 'sandbox', 'exec', 'idempotency_key', 'warm_pod', 'secret']
 
-/** Lays what can refuse. Afterwards no lock of a table is needed to begin or to end. */
-export async function layRefusal(db: Database): Promise<void> {
+/** Creates the triggers. `setFull` then needs no table locks. */
+export async function installFullTriggers(db: Database): Promise<void> {
   await setFull(db, false)
   for (const table of growing) {
     await db.query(

@@ -1,15 +1,15 @@
-/** A past: rows of an installation that has been running for two years, without a pod left of them. */
+/** Rows of an installation that has been running for two years. All sandboxes have ended. */
 import { encodeTime } from 'ulid'
 import type { Queries } from '../../shared/data/database.ts'
 
 export interface History {
-  /** Sandboxes in all; as many commands and Idempotency-Keys, and an account for every hundred. */
+  /** Number of sandboxes. There are as many commands and Idempotency-Keys, and one account for every hundred. */
   sandboxes: number
-  /** The account that a hundredth of them belongs to. */
+  /** The account that owns a hundredth of them. */
   accountId: string
 }
 
-/** What may grow with the use of an installation. */
+/** Tables that grow with the use of an installation. */
 export const growingTables = [
   'account',
   'api_key',
@@ -20,13 +20,13 @@ export const growingTables = [
   'command_refusal',
 ]
 
-/** The id of one of the accounts that the rest belongs to. */
-export const pastAccount = (number: number) => `acc_past_${number}`
+/** The id of one of the accounts that own the rest. */
+export const historyAccountId = (number: number) => `acc_past_${number}`
 
-/** Sandboxes in one statement, so that none takes longer than a query may. */
-const atOnce = 20_000
+/** Sandboxes per statement, so that none exceeds the timeout of a query. */
+const batchSize = 20_000
 
-/** Adds what is missing to the rows of an earlier call. @param from sandboxes that are there already */
+/** Adds rows to those of an earlier call. @param from the number of existing sandboxes */
 export async function fillHistory(
   db: Pick<Queries, 'query'>,
   { sandboxes, accountId }: History,
@@ -34,8 +34,8 @@ export async function fillHistory(
 ): Promise<void> {
   const accounts = accountsOf(sandboxes)
   await fillAccounts(db, from === 0 ? 0 : accountsOf(from), accounts)
-  for (let first = from; first < sandboxes; first += atOnce) {
-    await fillSandboxes(db, accountId, accounts, first, Math.min(first + atOnce, sandboxes) - 1)
+  for (let first = from; first < sandboxes; first += batchSize) {
+    await fillSandboxes(db, accountId, accounts, first, Math.min(first + batchSize, sandboxes) - 1)
   }
   for (const table of growingTables) await db.query(`analyze ${table}`)
 }
@@ -70,7 +70,7 @@ async function fillSandboxes(
   last: number,
 ) {
   const numbers = 'from generate_series(?::int, ?::int) as n'
-  // Spread evenly over two years, each an hour long; ids sort as they would, before all of today.
+  // Sandboxes of an hour each, spread over two years. Their ids sort before those of today.
   await db.query(
     `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
      select 'sbx_' || lpad(n::text, 26, '0'), case when n % 100 = 0 then ? else 'acc_past_' || n % ? end, 'past', 'sbx-' || gen_random_uuid(),
@@ -82,10 +82,10 @@ async function fillSandboxes(
     `insert into exec (id, sandbox_id, worker_id, idempotency_key, sealed_command, background, tty, status, started_at)
      select 'exec_' || ? || lpad(n::text, 16, '0'), 'sbx_' || lpad(n::text, 26, '0'), 'wrk_past', n, '\\x00', false, false,
             'exited', sandlot_now() ${numbers}`,
-    // Of yesterday: those of a month ago are forgotten.
+    // Commands of yesterday, because the reconciler deletes those of a month ago.
     [encodeTime(Date.now() - 24 * 60 * 60 * 1000).toLowerCase(), first, last],
   )
-  // As old as they get before the sweep forgets them.
+  // The maximum age before the reconciler deletes them.
   await db.query(
     `insert into idempotency_key (account_id, key, request_hash, sandbox_id, created_at)
      select 'acc_past_' || n % ?, n, '\\x00', 'sbx_' || lpad(n::text, 26, '0'),

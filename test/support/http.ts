@@ -1,4 +1,4 @@
-/** A request over node:http, for what fetch hides: the address it comes from, raw bytes, the connection. */
+/** A request over node:http, for control over the source address, raw bytes and the connection. */
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 
@@ -6,7 +6,7 @@ export interface RawRequest {
   method?: string
   headers?: Record<string, string>
   body?: string | Buffer
-  /** One of this machine's, such as 127.0.0.2. */
+  /** The source address, such as 127.0.0.2. */
   from?: string
 }
 

@@ -1,7 +1,6 @@
 /**
- * A whole Sandlot for one test: a database and a Redis of its own, API and worker processes as an
- * operator would run them, accounts that call them. What it started is gone when it is disposed of,
- * and the test fails when a pod, a process, a job, a connection or an unfinished row stays behind.
+ * A complete Sandlot for one test: a separate database and Redis, API and worker processes, and accounts. Disposing it
+ * stops everything, and fails if a pod, a process, a job, a connection or an unfinished row remains.
  *
  *     await using world = await startWorld({ apis: 4, env: { QUOTA_CONCURRENT_SANDBOXES: '1' } })
  *     const alice = await world.account()
@@ -18,13 +17,13 @@ import { openDatabase } from '../../shared/data/database.ts'
 import { type Keys, keysFor } from '../../shared/platform/keys.ts'
 import { connectRedis } from '../../shared/platform/redis.ts'
 import { readSettings } from '../../shared/platform/settings.ts'
-import { endAllSandboxes as endLocalPods } from '../../workers/drivers/local/end-all.ts'
+import { destroyAllSandboxes as endLocalPods } from '../../workers/drivers/local/destroy-all.ts'
 import { signUp } from './account.ts'
 import { dropDatabase, makeDatabase } from './database.ts'
 import { eventually, patientEnv } from './eventually.ts'
-import { assertNoTimerWarnings, assertNothingLeft, endAllSandboxes } from './leftovers.ts'
+import { assertNoOrphans, assertNoTimerWarnings, destroyAllSandboxes } from './orphans.ts'
 import { type Process, startProcess } from './process.ts'
-import { ownPostgres, ownRedis } from './services.ts'
+import { startPostgres, startRedis } from './services.ts'
 import { openWireIn } from './wire.ts'
 import type { World, WorldOptions } from './world.ts'
 
@@ -40,14 +39,14 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   undo.defer(() => rmSync(folder, { recursive: true, force: true }))
 
   const [redisPlug, postgresPlug, cluster] = await Promise.all([
-    ownRedis(folder, watchdog),
-    options.ownPostgres ? ownPostgres(folder, watchdog) : undefined,
+    startRedis(folder, watchdog),
+    options.separatePostgres ? startPostgres(folder, watchdog) : undefined,
     driver === 'kubernetes' ? installNamespaceIn(folder) : undefined,
   ])
   undo.defer(() => redisPlug.stop())
   if (postgresPlug) undo.defer(() => postgresPlug.stop())
   if (cluster) undo.defer(() => cluster.remove())
-  // What the workers should have ended, and the test has failed for.
+  // Ends pods that remain after a failed test.
   else undo.defer(async () => void (await endLocalPods(join(folder, 'sandboxes'))))
   const wire = options.wire && cluster ? await openWireIn(folder, cluster) : undefined
   if (wire) undo.defer(() => wire.close())
@@ -55,7 +54,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const database = await makeDatabase(postgresPlug?.url)
   undo.defer(() => dropDatabase(database))
   const env: Record<string, string> & Keys = {
-    ...quick,
+    ...testEnv,
     DATABASE_URL: database.url,
     REDIS_URL: redisPlug.url,
     JWT_SECRET: randomBytes(32).toString('hex'),
@@ -66,7 +65,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const settings = readSettings(env)
   const db = openDatabase(database.url, { connections: 4 })
   undo.defer(() => db.close())
-  const redis = connectRedis(redisPlug.url, 'patient', pino({ level: 'silent' }))
+  const redis = connectRedis(redisPlug.url, 'retry', pino({ level: 'silent' }))
   undo.defer(() => redis.disconnect())
 
   const processes: Process[] = []
@@ -93,10 +92,10 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       await using _rest = rest
       await redisPlug.start()
       await postgresPlug?.start()
-      wire?.mend()
-      if (world.workers.length > 0) await endAllSandboxes(world)
+      wire?.repair()
+      if (world.workers.length > 0) await destroyAllSandboxes(world)
       await Promise.all(processes.map((process) => process.stop()))
-      await assertNothingLeft(world)
+      await assertNoOrphans(world)
       assertNoTimerWarnings(processes)
     },
   }
@@ -113,7 +112,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     const process = startProcess({ kind, name, folder, env: itsEnv, watchdog, entry })
     processes.push(process)
     into.push(process)
-    // A doomed worker may reach its point before it says that it works.
+    // A doomed worker may exit before it is ready.
     await (more.CRASH_AT ? Promise.race([process.ready, process.ended]) : process.ready)
     return process
   }
@@ -129,16 +128,16 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   return world
 }
 
-/** Loaded only where a world is on a cluster. */
+/** Imported only for a world on a cluster. */
 const installNamespaceIn = async (folder: string) => (await import('./namespace.ts')).installNamespace(folder)
 
-/** Nothing waits for a limit that the test is not about. */
-const quick = {
+/** Without rate limits and slow password hashes. */
+const testEnv = {
   ...patientEnv,
   NODE_ENV: 'test',
   PORT: '0',
   INTERNAL_PORT: '0',
-  CALLS_PORT: '0',
+  RPC_PORT: '0',
   PASSWORD_SCRYPT_LOG_N: '10',
   RATE_SANDBOX_OPS_PER_MINUTE: '1000000',
   RATE_SANDBOX_LIFECYCLE_PER_MINUTE: '1000000',
@@ -149,8 +148,8 @@ const quick = {
   RATE_MCP_PER_MINUTE: '1000000',
   RATE_READS_PER_MINUTE: '1000000',
   RATE_CHANGES_PER_MINUTE: '1000000',
-  SWEEP_SECONDS: '1',
-  // No thread beside each process, which costs 10 to 40 ms of CPU. Those of test/stall.test.ts and test/start have it.
+  RECONCILE_INTERVAL_SECONDS: '1',
+  // No watchdog thread, which takes 10 to 40 ms of CPU time. test/stall.test.ts and test/start use it.
   EVENT_LOOP_STALL_SECONDS: '0',
 }
 

@@ -1,4 +1,4 @@
-/** The Model Context Protocol: the SDK's own clients, and plain HTTP requests for what those would not do. */
+/** The Model Context Protocol: clients of the SDK, and plain HTTP requests that they do not send. */
 import * as today from '@modelcontextprotocol/client'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -6,7 +6,7 @@ import { expect } from 'vitest'
 import type { Account } from './account.ts'
 import type { World } from './world.ts'
 
-/** What `fetch` and `send` take beside the address. */
+/** Options of `fetch` and `send`. */
 export const mcpRequest = (
   { key }: { key: string },
   message: unknown,
@@ -25,7 +25,7 @@ export const mcpRequest = (
 export const toolCall = (account: { key: string }, name: string, args: object) =>
   mcpRequest(account, { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } })
 
-/** @param api which process answers; `each` goes from one to the next with every request */
+/** @param api the API process; `each` uses the next one for every request */
 export async function connectMcp(of: World, account: Account, api: number | 'each' = 0): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' })
   let turn = 0
@@ -39,11 +39,11 @@ export async function connectMcp(of: World, account: Account, api: number | 'eac
   return client
 }
 
-/** The versions that are spoken; from the last one on every message names its own. */
+/** Supported versions. From the last one on, every message contains its version. */
 export const mcpVersions = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28'] as const
 export type McpVersion = (typeof mcpVersions)[number]
 
-/** A client of today that speaks this version and no other. */
+/** A current client that supports only this version. */
 export function pinnedClient(version: McpVersion): today.Client {
   const isStateless = version === '2026-07-28'
   return new today.Client(
@@ -74,7 +74,7 @@ interface Result {
 export const callTool = async (client: Client, name: string, args: object = {}, options = {}) =>
   (await client.callTool({ name, arguments: { ...args } }, undefined, options)) as Result
 
-/** What a tool gave, which must be no error. */
+/** Returns the result of a tool, which must not be an error. */
 export async function useTool<T = Record<string, unknown>>(
   client: Client,
   name: string,
@@ -86,7 +86,7 @@ export async function useTool<T = Record<string, unknown>>(
   return result.structuredContent as T
 }
 
-/** What a tool refused with. */
+/** Returns the error of a tool. */
 export async function refusalOf(
   client: Client,
   name: string,

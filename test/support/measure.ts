@@ -5,7 +5,7 @@ export function median(figures: number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
 }
 
-/** @returns milliseconds of the processor's time: what others do on this machine does not count */
+/** Returns the processor time of `work` in milliseconds, which is independent of other processes. */
 export function processorMs(work: () => void): number {
   const before = process.threadCpuUsage()
   work()
@@ -13,7 +13,7 @@ export function processorMs(work: () => void): number {
   return (user + system) / 1000
 }
 
-/** @returns what a process has taken of processors so far, in ticks of 10 ms: what else runs on the machine is no part */
+/** Returns the processor time of a process in ticks of 10 ms, which is independent of other processes. */
 export function processorTicks({ pid }: { pid: number }): number {
   const [, , , , , , , , , , , user, system] = readStat(pid)!
   return Number(user) + Number(system)

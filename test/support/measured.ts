@@ -1,17 +1,17 @@
-/** What the soak holds against bounds: `npm run soak` prints it as a table at its end. */
+/** Measurements that the soak checks. `npm run soak` prints them as a table. */
 import { appendFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { relative } from 'node:path'
 import { expect } from 'vitest'
 import { root } from '../../scripts/root.mjs'
 
-/** Adds a row for the test that runs, in milliseconds. Does nothing where nobody gathers rows. */
+/** Adds a row for the current test, in milliseconds. Does nothing outside of the soak. */
 export function noteMeasured(seenMs: number, boundMs: number): void {
   const path = process.env.SANDLOT_TEST_MEASURED
   if (path === undefined) return
   const { testPath = '', currentTestName } = expect.getState()
   const test = `${relative(root, testPath)} > ${currentTestName}`
-  // Of the last minute.
+  // Average load of the last minute.
   const [load] = loadavg()
   appendFileSync(path, `${JSON.stringify({ test, boundMs, seenMs, load })}\n`)
 }

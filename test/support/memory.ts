@@ -1,4 +1,4 @@
-/** What processes have in use, in bytes. */
+/** Memory of processes, in bytes. */
 import { readFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -9,7 +9,7 @@ export const memoryOf = ({ pid }: Process): number => {
   return Number(kilobytes) * 1024
 }
 
-/** Looks again and again while the work is done. @returns the most that each of them had meanwhile */
+/** Samples memory during the work. @returns the maximum of each process */
 export async function peakMemory(
   processes: readonly Process[],
   work: () => Promise<unknown>,
@@ -27,13 +27,12 @@ export async function peakMemory(
   }
 }
 
-/** What is merely not collected yet says nothing of what is kept. */
 export function collectGarbage(): void {
   setFlagsFromString('--expose-gc')
   runInNewContext('gc')()
 }
 
-/** What this process keeps, in bytes. */
+/** Memory of this process after a garbage collection, in bytes. */
 export function memoryKept(): number {
   collectGarbage()
   const { heapUsed, arrayBuffers } = process.memoryUsage()

@@ -1,9 +1,9 @@
-/** What processes tell of themselves in /metrics. */
+/** Reads /metrics of processes. */
 
 /**
- * The sums of a metric over some processes, by the value of a label.
+ * Returns the sums of a metric over several processes, by the value of a label.
  * @param urls of their internal servers
- * @param having what else a sample's line must hold
+ * @param having a text that the line of a sample must contain
  */
 export async function sumUp(
   urls: readonly string[],

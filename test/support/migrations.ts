@@ -24,17 +24,17 @@ class Growth extends Online {
   }
 }
 
-export const past = '20990101_past'
+export const cleanup = '20990101_past'
 export const growth = '20990102_growth'
 export const listWithOnline = [
   ...migrationsList,
-  { name: past, class: Past, does: 'deletes environments of sandboxes that have ended' },
-  { name: growth, class: Growth, does: 'replaces indexes' },
+  { name: cleanup, class: Past, description: 'deletes environments of sandboxes that have ended' },
+  { name: growth, class: Growth, description: 'replaces indexes' },
 ]
 
-/** Statements that take a migration back, as far as the code works without it. */
+/** Statements that undo a migration, as far as the code works without it. */
 const undo = {
-  [past]: 'drop trigger if exists sandbox_forgets on sandbox; drop index if exists sandbox_metadata',
+  [cleanup]: 'drop trigger if exists sandbox_forgets on sandbox; drop index if exists sandbox_metadata',
   [growth]: `
     drop index if exists exec_left;
     drop index if exists sandbox_active;
@@ -51,15 +51,15 @@ export async function forgetMigrations(db: Database, names: (keyof typeof undo)[
   }
 }
 
-/** Adds sandboxes that have ended, and as many commands, of one account. */
+/** Adds ended sandboxes of one account, and as many commands. */
 export async function fillTables(db: Database, email: string, rows: number): Promise<void> {
-  // The sweep forgets what is old, and tells it by the id.
+  // Current ids, because the reconciler deletes old commands by the time in their ids.
   const now = encodeTime(Date.now()).toLowerCase()
   await db.query(
     `insert into sandbox (id, account_id, image, created_at, expires_at, ready_at, destroyed_at, destroy_reason,
                           reaped_at, sealed_env, metadata, pod_name)
      select 'sbx_${now}' || lpad(n::text, 16, '0'), account.id, 'any', now(), now() + interval '1 hour', now(), now(),
-            'requested', now(), 'sealed', '{"of": "a crowd"}', n::text
+            'requested', now(), 'sealed', '{"of": "many"}', n::text
        from account, generate_series(1, ?::int) as n where email = ?`,
     [rows, email],
   )

@@ -1,32 +1,32 @@
-/** Every two operations on one thing at the same moment: some order of the two must explain what comes of them. */
+/** Runs every two operations on one object concurrently. The result must equal that of some sequential order. */
 import { expect } from 'vitest'
 import { Refusal } from './account.ts'
 
 export interface Kind<T> {
-  /** A thing of its own, always in the same state. */
+  /** Creates a separate object, always in the same state. */
   make(): Promise<T>
-  /** By name. Each resolves with what it was told, without times; ids may stand in it. */
+  /** Operations by name. Each resolves with its response, without times. It may contain ids. */
   operations: Record<string, (thing: T) => Promise<unknown>>
-  /** How it is with the thing when both are over. */
-  look(thing: T): Promise<unknown>
-  /** Which pairs are tried; all unless told. */
+  /** Reads the state of the object after both operations. */
+  readState(thing: T): Promise<unknown>
+  /** Selects pairs. Default: all. */
   isTried?(names: [string, string]): boolean
-  /** Begins both, and has them meet where they could harm each other; `Promise.all` unless told. */
+  /** Starts both so that they overlap where they could conflict. Default: `Promise.all`. */
   together?(thing: T, begin: () => Promise<unknown>[]): Promise<unknown[]>
   end?(thing: T): Promise<unknown>
 }
 
-const mostTries = 5
+const maxTries = 5
 
 interface Options {
-  /** How often each pair is tried. */
+  /** Rounds of each pair. */
   rounds: number
-  /** How many pairs are tried at once. */
-  atOnce?: number
+  /** Number of concurrent pairs. */
+  concurrency?: number
 }
 
-/** One operation after the other, in both orders unless the first explains it, to learn what may come of the two. */
-export async function tryPairs<T>(kind: Kind<T>, { rounds, atOnce = 1 }: Options): Promise<void> {
+/** Runs all pairs, and compares their results with those of sequential runs. */
+export async function tryPairs<T>(kind: Kind<T>, { rounds, concurrency = 1 }: Options): Promise<void> {
   const pairs = pairsOf(Object.keys(kind.operations))
     .filter((names) => kind.isTried?.(names) ?? true)
     .values()
@@ -39,42 +39,42 @@ export async function tryPairs<T>(kind: Kind<T>, { rounds, atOnce = 1 }: Options
           const begin = () => names.map(run)
           return kind.together ? kind.together(thing, begin) : Promise.all(begin())
         })
-        if (!(await orders.explain(found))) wrong.push({ names, found, explained: orders.known })
+        if (!(await orders.explain(found))) wrong.push({ names, found, expected: orders.results })
       }
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, tryThem))
+  await Promise.all(Array.from({ length: concurrency }, tryThem))
   expect(wrong).toEqual([])
 }
 
 const pairsOf = (names: string[]): [string, string][] =>
   names.flatMap((one, index) => names.slice(index).map((other): [string, string] => [one, other]))
 
-/** Tries an order once it is asked for. Of one operation twice, either may have been the first. */
+/** Runs a sequential order only when needed. If both operations are the same, either may have been first. */
 function ordersOf<T>(kind: Kind<T>, [one, other]: [string, string]) {
   const untried = [
     () => outcomeOf(kind, async (run) => [await run(one), await run(other)]),
     () => outcomeOf(kind, async (run) => [await run(other), await run(one)].toReversed()),
   ]
-  const known: string[] = []
+  const results: string[] = []
   return {
-    known,
+    results,
     async explain(found: string): Promise<boolean> {
-      while (!known.includes(found) && untried.length > 0) known.push(await untried.shift()!())
-      return known.includes(found)
+      while (!results.includes(found) && untried.length > 0) results.push(await untried.shift()!())
+      return results.includes(found)
     },
   }
 }
 
-/** What both were told, and what is there afterwards: as text in which ids are numbers. */
+/** Both responses and the state afterwards, as text in which ids are replaced by numbers. */
 async function outcomeOf<T>(
   kind: Kind<T>,
   act: (run: (name: string) => Promise<unknown>, thing: T) => Promise<unknown[]>,
 ): Promise<string> {
   const thing = await kind.make()
   try {
-    const told = await act((name) => kind.operations[name]!(thing), thing)
-    return withoutIds(JSON.stringify({ told, after: await kind.look(thing) }))
+    const responses = await act((name) => kind.operations[name]!(thing), thing)
+    return withoutIds(JSON.stringify({ responses, after: await kind.readState(thing) }))
   } finally {
     await kind.end?.(thing)
   }
@@ -89,10 +89,10 @@ function withoutIds(text: string): string {
 }
 
 /**
- * What a request was told: some part of its answer, or the code of its refusal. One with 503 did nothing, as on a busy
- * machine, and is sent again.
+ * Returns a part of the response, or the error code. A request with 503, as on a busy machine, had no effect and is
+ * repeated.
  */
-export async function toldBy<T>(
+export async function responseOf<T>(
   send: () => Promise<T>,
   pick: (answer: T) => unknown = () => 'done',
 ): Promise<unknown> {
@@ -101,7 +101,7 @@ export async function toldBy<T>(
       return pick(await send())
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
-      if (error.status !== 503 || tried === mostTries) return error.code
+      if (error.status !== 503 || tried === maxTries) return error.code
     }
   }
 }

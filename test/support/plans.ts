@@ -1,4 +1,4 @@
-/** What PostgreSQL did for each statement of a service, as it says itself (auto_explain). */
+/** The query plans that PostgreSQL used for the statements of a service (auto_explain). */
 import { readFileSync } from 'node:fs'
 import type { Database } from '../../shared/data/database.ts'
 
@@ -8,27 +8,27 @@ export interface ExplainedStatement {
   scans: Scan[]
 }
 
-/** One walk over a table. */
+/** One scan of a table. */
 export interface Scan {
   table: string
   /** Such as `Seq Scan`, `Index Only Scan`. */
   kind: string
   index: string | undefined
-  /** Rows that it looked at, whether they were what was asked for or not. */
+  /** Rows that it read, including those that a filter removed. */
   rows: number
 }
 
-/** From here on, every statement on new connections to this database is explained in the server's log. */
+/** Makes the server log the plan of every statement on new connections to this database. */
 export async function explainEverything(db: Database, database = 'sandlot'): Promise<void> {
   const settings = {
     session_preload_libraries: 'auto_explain',
-    // The plan that PostgreSQL keeps for a prepared statement, for all parameters.
+    // PostgreSQL's plan of a prepared statement for all parameters.
     plan_cache_mode: 'force_generic_plan',
     'auto_explain.log_min_duration': '0',
     'auto_explain.log_analyze': 'on',
     'auto_explain.log_timing': 'off',
     'auto_explain.log_format': 'json',
-    // What triggers and foreign keys do.
+    // Statements of triggers and foreign keys.
     'auto_explain.log_nested_statements': 'on',
   }
   await db.query("load 'auto_explain'")

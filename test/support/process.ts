@@ -1,4 +1,4 @@
-/** An API or worker process, started as the Procfile starts it, from the bundle of the run. */
+/** An API or worker process, started from the bundle of the run. */
 import { spawn } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
 import { constants } from 'node:os'
@@ -17,31 +17,31 @@ export interface Process {
   /** Base address of the API; a worker has none. */
   url: string
   internalUrl: string
-  /** Where a worker takes calls; an API has none. */
+  /** Address of a worker for RPC; an API has none. */
   callsUrl: string
-  /** Resolves when it listens (an API) or works (a worker). */
+  /** Resolves when an API listens or a worker is ready for jobs. */
   ready: Promise<void>
-  /** How it ended: its exit code, or the signal that killed it. */
+  /** Its exit code, or the signal that killed it. */
   ended: Promise<number | NodeJS.Signals>
-  /** Every line it has logged so far, and what it printed besides. */
+  /** All lines that it has logged or printed. */
   lines: Line[]
   signal(signal: NodeJS.Signals): void
-  /** Whether it stands still, as after SIGSTOP. */
+  /** Whether it is stopped, as after SIGSTOP. */
   isFrozen(): boolean
-  /** Whether it runs, and does not stand still. */
+  /** Whether it is running and not stopped. */
   isWell(): boolean
-  /** Whether it ended in order. */
+  /** Whether it exited with code 0. */
   hasStopped(): boolean
-  /** SIGTERM. @throws when it does not end with exit code 0; does nothing for one that has ended */
+  /** Sends SIGTERM, unless it has exited. @throws when its exit code is not 0 */
   stop(): Promise<void>
-  /** SIGKILL. */
+  /** Sends SIGKILL. */
   kill(): Promise<void>
 }
 
 export interface Line extends Record<string, unknown> {
   msg: string
   level?: string
-  /** When it came, in milliseconds since 1970: a process may have another time. */
+  /** When it was received, in milliseconds since 1970, by the clock of the test. */
   seenAt?: number
 }
 
@@ -51,7 +51,7 @@ export interface ProcessOptions {
   folder: string
   env: Record<string, string | undefined>
   watchdog: Watchdog
-  /** Which of the bundle's files starts it; that of its kind unless told. */
+  /** The file of the bundle that starts it. Default: that of its kind. */
   entry?: Exclude<keyof Bundle, 'runner'> | undefined
 }
 
@@ -63,7 +63,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     cwd: root,
     env: { PATH: process.env.PATH, HOME: folder, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own, which the watchdog ends with us.
+    // A separate process group, which the watchdog kills together with this process.
     detached: true,
   })
   const pid = child.pid!
@@ -76,7 +76,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
 
   const ended = new Promise<number | NodeJS.Signals>((resolve) => {
     function finish(code: number | null, signal: NodeJS.Signals | null) {
-      clearInterval(looking)
+      clearInterval(checking)
       if (end !== undefined) return
       end = signal ?? code ?? -1
       watchdog.forget(pid)
@@ -85,13 +85,13 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
       resolve(end)
     }
     child.on('close', finish)
-    let looks = 0
-    // Node once did not tell for 40 s that a child had ended, which the kernel listed as a zombie: why is not known.
-    const looking = setInterval(() => {
+    let checks = 0
+    // Node once reported the exit of a child only after 40 s, while the kernel listed it as a zombie, for unknown reasons.
+    const checking = setInterval(() => {
       const stat = readStat(pid)
-      looks = stat?.[0] === 'Z' ? looks + 1 : 0
-      if (looks < 5) return
-      console.error(`${name} (${pid}) is a zombie, and Node has not told of its end`)
+      checks = stat?.[0] === 'Z' ? checks + 1 : 0
+      if (checks < 5) return
+      console.error(`${name} (${pid}) is a zombie, but Node has not reported its exit`)
       finish(...endOf(Number(stat!.at(-1))))
     }, 1_000).unref()
   })
@@ -111,11 +111,11 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     hasStopped: () => end === 0,
     async stop() {
       if (end !== undefined) return
-      // A process that was frozen would not hear it.
+      // A stopped process does not handle SIGTERM.
       process.kill(pid, 'SIGCONT')
       process.kill(pid, 'SIGTERM')
       if ((await ended) !== 0)
-        throw new Error(`${name} ended with ${end} when it was told to:\n${describe(lines)}`)
+        throw new Error(`${name} exited with ${end} after SIGTERM:\n${describe(lines)}`)
     },
     async kill() {
       if (end === undefined) process.kill(pid, 'SIGKILL')
@@ -129,10 +129,10 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     lines.push({ ...line, seenAt: Date.now() })
     log.write(`${JSON.stringify(line)}\n`)
     if (line.msg === 'listening') {
-      const { port, internal_port, calls_port } = line as Record<string, unknown>
+      const { port, internal_port, rpc_port } = line as Record<string, unknown>
       self.url = `http://127.0.0.1:${port}`
       self.internalUrl = `http://127.0.0.1:${internal_port ?? port}`
-      if (calls_port) self.callsUrl = `https://127.0.0.1:${calls_port}`
+      if (rpc_port) self.callsUrl = `https://127.0.0.1:${rpc_port}`
     }
     if (line.msg === readyWords[kind]) ready.resolve()
   }
@@ -140,7 +140,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
   return self
 }
 
-/** @param status as wait(2) gives it, the last field of proc(5)'s stat */
+/** @param status as returned by wait(2), the last field of proc(5)'s stat */
 function endOf(status: number): [number | null, NodeJS.Signals | null] {
   const signal = Object.entries(constants.signals).find(([, number]) => number === (status & 0x7f))
   return signal ? [null, signal[0] as NodeJS.Signals] : [status >> 8, null]
@@ -154,7 +154,7 @@ function parse(text: string): Line {
   }
 }
 
-/** The last lines, without requests that went well. */
+/** The last lines, without successful requests. */
 function describe(lines: Line[]): string {
   const telling = lines.filter((line) => !(line.msg === 'request' && Number(line.status) < 500))
   return telling
@@ -169,6 +169,6 @@ function tellWhenTestFails(process: Process) {
   try {
     onTestFailed(() => console.error(describeProcess(process)))
   } catch {
-    // Started for a whole file, which looks after that itself.
+    // Started for a whole file, which handles its failures.
   }
 }

@@ -1,7 +1,7 @@
-/** Bytes and texts of every kind that somebody may send or print, for fast-check. */
+/** Arbitraries of fast-check for bytes and texts. */
 import fc from 'fast-check'
 
-/** What decoders, shells and terminals trip over. */
+/** Sequences that are difficult for decoders, shells and terminals. */
 const pieces = [
   [0],
   [0x0a],
@@ -11,7 +11,7 @@ const pieces = [
   [0x80],
   [0xe9],
   [0xff, 0xfe],
-  // Overlong, half a surrogate pair, beyond Unicode, and a character whose rest does not come.
+  // Overlong, half a surrogate pair, beyond Unicode, and an incomplete character.
   [0xc0, 0x80],
   [0xed, 0xa0, 0x80],
   [0xf4, 0x90, 0x80, 0x80],
@@ -27,7 +27,6 @@ const trip = fc
 const long = fc
   .tuple(fc.constantFrom(...pieces), fc.integer({ min: 1, max: 20_000 }), fc.uint8Array({ maxLength: 3 }))
   .map(([piece, times, end]) => Buffer.concat([Buffer.alloc(piece.length * times, piece), end]))
-/** UTF-8. */
 const text = fc.string({ unit: 'binary', maxLength: 60 }).map((some) => Buffer.from(some))
 
 export const someBytes = fc
@@ -40,7 +39,7 @@ export const someName = fc
   .map((bytes) => Buffer.from(bytes.filter((byte) => byte !== 0 && byte !== 47)).subarray(0, 255))
   .filter((name) => name.length > 0 && !['.', '..'].includes(name.toString()))
 
-/** As JavaScript and JSON can say it: also with NUL and halves of surrogate pairs. */
+/** Any JavaScript string, including NUL and halves of surrogate pairs. */
 export const someText = fc.oneof(
   { weight: 3, arbitrary: fc.string({ unit: 'binary', maxLength: 60 }) },
   { weight: 1, arbitrary: fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 30 }).map(fromUnits) },

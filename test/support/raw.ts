@@ -1,20 +1,20 @@
-/** A bare TCP connection, for what no HTTP client would do: half a request, a reset, an answer that nobody heeds. */
+/** A TCP connection, for behavior that no HTTP client has: half a request, a reset, an unread response. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 
 export interface RawConnection {
   socket: Socket
-  /** The ports of the other side and of this one, once it is made. */
+  /** The ports of both sides, once it is connected. */
   ports: [theirs: number, ours: number] | undefined
-  /** What came so far. */
+  /** The received text so far. */
   text(): string
-  /** When the other side has closed it, or it broke; in milliseconds from when it was opened. */
+  /** When it was closed or broke, in milliseconds since it was opened. */
   closed: Promise<number>
 }
 
 /**
- * @param bytes sent at once
- * @returns a connection that is never closed from here
+ * @param bytes sent immediately
+ * @returns a connection that this side never closes
  */
 export function openRaw(url: string, bytes: string | Buffer = ''): RawConnection {
   const { hostname, port } = new URL(url)
@@ -40,7 +40,7 @@ export function openRaw(url: string, bytes: string | Buffer = ''): RawConnection
   return connection
 }
 
-/** The head of a request, with the empty line behind it. */
+/** The head of a request, including the empty line. */
 export const headOf = (method: string, path: string, headers: Record<string, string | number> = {}): string =>
   [
     `${method} ${path} HTTP/1.1`,
@@ -48,11 +48,11 @@ export const headOf = (method: string, path: string, headers: Record<string, str
     '\r\n',
   ].join('\r\n')
 
-/** How many files and sockets a process has open. */
+/** Number of open files and sockets of a process. */
 export const descriptorsOf = ({ pid }: { pid: number }): number => readdirSync(`/proc/${pid}/fd`).length
 
-/** How many of these connections the other side still has open; one that it has closed belongs to no process there. */
-export function heldBeyond(connections: RawConnection[]): number {
+/** Number of connections that a process on the other side still has open. */
+export function countOpenOnOtherSide(connections: RawConnection[]): number {
   const ends = new Set(connections.map(({ ports }) => ports!.join(' ')))
   const rows = readFileSync('/proc/net/tcp', 'latin1').trim().split('\n').slice(1)
   return rows.filter((row) => {

@@ -1,53 +1,52 @@
-/** A wire between two processes: it passes every byte on, until a test harms it. */
+/** A proxy between two processes. It forwards all bytes, until a test disrupts it. */
 import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Where something listens: a socket in a folder, or a port of this machine. */
 export type ListenAddress = { path: string } | { port: number; host: string }
 
 export interface Relay {
-  /** The port it listens on, where that was for it to choose. */
+  /** The port that it listens on, also if it was 0. */
   port: number
-  /** Connections that are open right now. */
+  /** Number of open connections. */
   connections(): number
-  /** Breaks every connection that is open. @returns how many there were */
+  /** Breaks all connections. @returns their number */
   breakAll(): number
-  /** Breaks every connection, and takes no new one. */
+  /** Breaks all connections, and accepts no new ones. */
   cut(): void
-  /** Passes nothing on any more, and tells nobody. */
+  /** Stops forwarding, without closing connections. */
   freeze(): void
-  /** What is asked arrives; the answers do not. */
+  /** Forwards requests, but drops responses. */
   loseAnswers(): void
-  /** Connections that are open stay silent for good, and nobody is told; new ones pass. */
+  /** Drops all bytes of open connections without closing them. New connections work. */
   forget(): void
-  /** New connections lead there. */
+  /** Changes the destination of new connections. */
   lead(to: ListenAddress): void
-  /** Every piece, both ways, comes so much later. */
+  /** Delays all bytes in both directions. */
   delay(ms: number): void
-  /** Passes everything on again; connections that have lost something break. */
-  mend(): void
+  /** Forwards again, and breaks connections that have lost bytes. */
+  repair(): void
   close(): Promise<void>
 }
 
 export interface RelayOptions {
-  /** Told of each connection, and where it leads, before anything has passed. */
+  /** Called for each new connection before any byte is forwarded. */
   opened?(near: Socket, far: Socket): void
-  /** Opened for each connection. @returns whether what is asked there passes */
-  sift?(): (bytes: Buffer) => boolean
-  /** What breaks is reset, as by a router that forgot it; closed unless told. TCP only. */
+  /** Called for each new connection. Returns a filter of the requests on it. */
+  filter?(): (bytes: Buffer) => boolean
+  /** Breaks connections by a reset, like a router that has dropped them. TCP only. */
   resets?: boolean
 }
 
 type Mode = 'whole' | 'cut' | 'frozen' | 'one-way'
 
-/** @param at where it listens; port 0 is any that is free */
+/** @param at the address to listen on; port 0 selects a free port */
 export async function openRelay(
   from: ListenAddress,
   at: ListenAddress,
-  { opened, sift, resets = false }: RelayOptions = {},
+  { opened, filter, resets = false }: RelayOptions = {},
 ): Promise<Relay> {
   const sockets = new Set<Socket>()
-  /** Those that a router has forgotten: nothing passes any more, not even that the other side has closed. */
+  /** Connections for which nothing is forwarded, not even a close, like those that a router has dropped. */
   const forgotten = new WeakSet<Socket>()
   let leadsTo = from
   let mode: Mode = 'whole'
@@ -63,7 +62,7 @@ export async function openRelay(
     const far = connect({ ...leadsTo, allowHalfOpen: true })
     keep(far)
     opened?.(near, far)
-    const passes = sift?.()
+    const passes = filter?.()
     pass(near, far, (bytes) => mode !== 'frozen' && (passes?.(bytes) ?? true))
     pass(far, near, () => mode === 'whole')
     near.on('close', () => forgotten.has(near) || far.destroy())
@@ -71,13 +70,13 @@ export async function openRelay(
   })
 
   function pass(source: Socket, sink: Socket, isHeard: (bytes: Buffer) => boolean) {
-    /** What is on its way, in order: a wire that is quick again passes nothing by. */
-    let onItsWay = Promise.resolve()
+    /** Delayed bytes. They keep their order when the delay ends. */
+    let delayed = Promise.resolve()
     let waiting = 0
     const later = (act: () => void) => {
       if (delayMs === 0 && waiting === 0) return act()
       waiting++
-      onItsWay = Promise.all([onItsWay, sleep(delayMs)]).then(() => {
+      delayed = Promise.all([delayed, sleep(delayMs)]).then(() => {
         waiting--
         act()
       })
@@ -128,7 +127,7 @@ export async function openRelay(
     delay(ms) {
       delayMs = ms
     },
-    mend() {
+    repair() {
       for (const socket of sockets) if (mode !== 'whole' || forgotten.has(socket)) breakOff(socket)
       mode = 'whole'
       delayMs = 0

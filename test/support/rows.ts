@@ -1,4 +1,4 @@
-/** Rows that tests insert, where no worker has to run anything. */
+/** Rows for tests that need no pods. */
 import { newSandboxId } from '../../shared/data/ids.ts'
 import type { World } from './world.ts'
 

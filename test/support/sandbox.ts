@@ -1,6 +1,6 @@
 /**
- * Single sandboxes without a Sandlot around them, for what needs a driver and a pod alone: on this
- * machine, and on a cluster in each image where there is one.
+ * Single sandboxes without API and worker, for tests that need only a driver and a pod: on this machine, and in each
+ * image on a cluster if there is one.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,9 +18,9 @@ import { patient } from './eventually.ts'
 
 export interface Sandboxes {
   driver: Driver
-  /** One more driver of the same installation, as one more worker would have. */
+  /** Opens another driver of the same installation, as another worker would. */
   openDriver(): Driver
-  /** A pod that is ready. */
+  /** Creates a ready pod. */
   make(): Promise<Pod>
   close(): Promise<void>
 }
@@ -31,7 +31,7 @@ export function describeInSandboxes(name: string, suite: (open: () => Promise<Sa
   )
 }
 
-/** The same driver with some of its methods and properties changed. */
+/** Returns the driver with some methods and properties replaced. */
 export const changed = (driver: Driver, changes: Partial<Driver>): Driver =>
   Object.assign(Object.create(driver), changes)
 

@@ -1,6 +1,6 @@
 const given = process.env.SANDLOT_SEED
 
-/** Whether somebody chose or printed the seed: `npm run soak` always does, `npm test` with `--times` or `--seed`. */
+/** Whether the seed was given: always by `npm run soak`, and by `npm test` with `--times` or `--seed`. */
 export const isSeeded = given !== undefined
-/** What is random in a test follows from this number, so that the same can be met again. */
+/** Determines all random choices of a test, so that a failure can be repeated. */
 export const seed = Number(given ?? Date.now() % 2 ** 31)

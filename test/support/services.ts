@@ -1,4 +1,4 @@
-/** Databases of only one world, so that a test may stop, kill, freeze and empty them. */
+/** PostgreSQL and Redis servers of one world, which a test may stop, kill, freeze and empty. */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { postgresUrl, preparePostgres } from '../../scripts/services/postgres.ts'
@@ -11,15 +11,15 @@ import { unlessGone } from './unless-gone.ts'
 
 export interface Plug {
   url: string
-  /** Ends it in order; nothing that it holds is lost. */
+  /** Shuts it down cleanly. */
   stop(): Promise<void>
   kill(): Promise<void>
   freeze(): void
-  /** Starts it again, or wakes it, where it was; does nothing for one that runs. */
+  /** Restarts or resumes it at the same address, unless it is running. */
   start(): Promise<void>
 }
 
-export async function ownRedis(folder: string, watchdog: Watchdog): Promise<Plug> {
+export async function startRedis(folder: string, watchdog: Watchdog): Promise<Plug> {
   const socketDir = join(folder, 'r')
   mkdirSync(socketDir)
   const service = await prepareRedis(
@@ -29,7 +29,7 @@ export async function ownRedis(folder: string, watchdog: Watchdog): Promise<Plug
   return plug(service, redisUrl(socketDir), watchdog)
 }
 
-export async function ownPostgres(folder: string, watchdog: Watchdog): Promise<Plug> {
+export async function startPostgres(folder: string, watchdog: Watchdog): Promise<Plug> {
   const socketDir = join(folder, 'p')
   mkdirSync(socketDir)
   const place = { directory: join(folder, 'postgres'), socketDir, log: join(folder, 'postgres.log') }
@@ -38,20 +38,20 @@ export async function ownPostgres(folder: string, watchdog: Watchdog): Promise<P
 }
 
 /**
- * PostgreSQL's backends are children in groups of their own.
- * @returns the pids of all that were signalled
+ * Signals a server and its children, because PostgreSQL's backends are in separate process groups.
+ * @returns the pids of all signalled processes
  */
 function signalAll(pid: number, signal: NodeJS.Signals): number[] {
-  // A process that stands still has no more children.
+  // A stopped process starts no more children.
   if (signal !== 'SIGCONT') process.kill(pid, 'SIGSTOP')
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
   const all = [pid, ...children.split(' ').filter(Boolean).map(Number)]
-  // A backend may end while we look.
+  // A backend may have exited.
   for (const each of all) unlessGone(() => process.kill(each, signal))
   return all
 }
 
-/** One that nobody has asked how it ended holds nothing. */
+/** Zombies count as gone, because they hold no resources. */
 const isGone = (pid: number) => ['Z', 'X', undefined].includes(readStat(pid)?.[0])
 
 async function plug(service: Service, url: string, watchdog: Watchdog): Promise<Plug> {
@@ -73,7 +73,7 @@ async function plug(service: Service, url: string, watchdog: Watchdog): Promise<
       const all = signalAll(running.pid, 'SIGKILL')
       await running.ended
       running = undefined
-      // PostgreSQL starts only where no process holds the memory of the one before.
+      // PostgreSQL does not start while a process is attached to the previous shared memory.
       await eventually(() => all.every(isGone), 10_000)
     },
     freeze() {

@@ -3,10 +3,10 @@ import { type Database, openDatabase } from '../../shared/data/database.ts'
 import type { Account, CallOptions } from './account.ts'
 import { dropDatabase, makeDatabase, type TestDatabase } from './database.ts'
 import { startWorld, type World, type WorldOptions } from './index.ts'
-import { type Inside, inside } from './inside.ts'
 import { describeProcess } from './process.ts'
+import { type Inside, inside } from './sandbox-commands.ts'
 
-/** One world for all tests of a file, which keep out of each other's way by accounts of their own. */
+/** One world for all tests of a file, which use separate accounts. */
 export function shareWorld(options: WorldOptions = {}): World {
   let world: World | undefined
   beforeAll(async () => {
@@ -38,11 +38,11 @@ export function shareDatabase(): { made: TestDatabase; db: Database } {
 export interface SharedSandbox extends Inside {
   world: World
   alice: Account
-  /** Of the routes of the sandbox. */
+  /** Path parameters of the sandbox. */
   params: { id: string }
 }
 
-/** One world, and one sandbox of its one account, for all tests of a group. */
+/** One world with one account and one sandbox, for all tests of a group. */
 export function shareSandbox(
   options: WorldOptions = {},
   body: NonNullable<CallOptions<'createSandbox'>['body']> = {},
@@ -62,6 +62,6 @@ export function shareSandbox(
   return { world, alice, params, ...inside(alice, params) }
 }
 
-/** Stands for what is there only once the tests run. */
+/** A proxy for an object that exists only while the tests run. */
 export const standIn = <T extends object>(get: () => T): T =>
   new Proxy({} as T, { get: (_, name) => Reflect.get(get(), name) })

@@ -1,33 +1,33 @@
-/** A PostgreSQL and a standby of it that stands hot: it answers what only reads. They can change places. */
+/** A PostgreSQL and its hot standby, which serves reads. They can switch roles. */
 import { appendFileSync, chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
 import { type Database, openDatabase } from '../../shared/data/database.ts'
 import { waitFor } from './eventually.ts'
-import { ownPostgres, type Plug } from './services.ts'
+import { type Plug, startPostgres } from './services.ts'
 import type { World } from './world.ts'
 
 export interface PostgresServer {
   plug: Plug
-  /** Its socket. */
+  /** The path of its socket. */
   path: string
 }
 
 export interface PostgresPair {
-  /** The world's own, which is the primary until a test says otherwise. */
+  /** The world's PostgreSQL, which is the primary at first. */
   first: PostgresServer
   second: PostgresServer
   /**
-   * Makes the standby the primary. The old one is stopped in order, so nothing that it has told is lost, and comes back
-   * as the standby: it still answers, and only reads.
-   * @param promoted awaited before the old one comes back
+   * Promotes the standby. The old primary is shut down cleanly, so no commit is lost, and restarts as a read-only
+   * standby.
+   * @param promoted called before the old primary restarts
    */
   switchTo(server: PostgresServer, promoted?: () => void): Promise<void>
-  /** Ends the second. */
+  /** Stops the second. */
   end(): Promise<void>
 }
 
-/** Until the standby has all, on a busy machine. */
+/** Time in which the standby catches up on a busy machine. */
 const followMs = 60_000
 const promoteMs = 30_000
 
@@ -38,11 +38,11 @@ export async function openPostgresPair({ plugs, folder }: World): Promise<Postgr
   const first = serverOf(plugs.postgres!, folder)
   await first.plug.stop()
   cpSync(join(folder, 'postgres'), join(ownFolder, 'postgres'), { recursive: true })
-  // Which PostgreSQL asks for.
+  // PostgreSQL requires these permissions.
   chmodSync(join(ownFolder, 'postgres'), 0o700)
   await first.plug.start()
   follow(ownFolder, first)
-  const second = serverOf(await ownPostgres(ownFolder, watchdog), ownFolder)
+  const second = serverOf(await startPostgres(ownFolder, watchdog), ownFolder)
   const folders = new Map([
     [first, folder],
     [second, ownFolder],
@@ -54,11 +54,11 @@ export async function openPostgresPair({ plugs, folder }: World): Promise<Postgr
     second,
     async switchTo(server, promoted = () => {}) {
       const old = other(server)
-      // A primary that stops in order sends everything to those who follow.
+      // On a clean shutdown, a primary sends everything to its streaming standbys.
       await waitFor(() => ask(old, hasFollower), followMs)
       await old.plug.stop()
       promote(folders.get(server)!)
-      // Nothing of ours talks to a standby.
+      // The connection succeeds only once the server is a primary.
       await waitFor(() => ask(server, (db) => db.query('select 1')), promoteMs)
       promoted()
       follow(folders.get(old)!, server)
@@ -79,7 +79,7 @@ const serverOf = (plug: Plug, folder: string): PostgresServer => ({
 const hasFollower = async (db: Database) =>
   (await db.query("select from pg_stat_replication where state = 'streaming'")).length > 0
 
-/** Past every wire. */
+/** Connects without a relay. */
 async function ask<T>({ plug }: PostgresServer, work: (db: Database) => Promise<T>): Promise<T> {
   const db = openDatabase(plug.url, { connections: 1 })
   try {
@@ -89,7 +89,7 @@ async function ask<T>({ plug }: PostgresServer, work: (db: Database) => Promise<
   }
 }
 
-/** As `pg_ctl promote` does. */
+/** Does the same as `pg_ctl promote`. */
 function promote(folder: string): void {
   const directory = join(folder, 'postgres')
   writeFileSync(join(directory, 'promote'), '')
@@ -97,11 +97,11 @@ function promote(folder: string): void {
   process.kill(Number(pid), 'SIGUSR1')
 }
 
-/** From its next start on. */
+/** Takes effect at its next start. */
 function follow(folder: string, { path }: PostgresServer): void {
   const directory = join(folder, 'postgres')
   const primary = `host=${join(path, '..')} user=sandlot`
-  // The last line of a name counts.
+  // The last value of a setting takes effect.
   const settings = [`primary_conninfo = '${primary}'`, "wal_retrieve_retry_interval = '200ms'"]
   appendFileSync(join(directory, 'postgresql.auto.conf'), `\n${settings.join('\n')}\n`)
   writeFileSync(join(directory, 'standby.signal'), '')

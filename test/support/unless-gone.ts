@@ -1,10 +1,10 @@
 /**
- * What is looked up of a process that may end meanwhile.
- * @returns undefined when it has ended: it has no file under /proc, or cannot be signalled
+ * Reads or signals a process that may exit at any time.
+ * @returns undefined when it has exited: it has no file under /proc, or cannot be signalled
  */
-export function unlessGone<T>(look: () => T): T | undefined {
+export function unlessGone<T>(act: () => T): T | undefined {
   try {
-    return look()
+    return act()
   } catch (error) {
     if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
     return undefined

@@ -4,15 +4,15 @@ import { WebSocket } from 'ws'
 import type { Account } from './account.ts'
 import type { World } from './index.ts'
 
-/** Begins to connect. Add listeners before you await `untilOpen`: a message may come with the opening answer. */
+/** Connects. Add listeners before awaiting `untilOpen`, because a message may arrive with the opening response. */
 export function newWebSocket(world: World, account: Account, path: string): WebSocket {
   const headers = { authorization: `Bearer ${account.key}` }
   return new WebSocket(world.url().replace('http', 'ws') + path, { headers })
 }
 
 /**
- * @returns the answer that opened the socket
- * @throws the refusal: its status and its problem document
+ * @returns the response that opened the socket
+ * @throws {Error} with the status and the problem document
  */
 export function untilOpen(socket: WebSocket): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {

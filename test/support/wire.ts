@@ -1,15 +1,15 @@
-/** A wire to the cluster that can be cut, or made to swallow everything, between a worker and the API server. */
+/** A relay between a worker and the API server of the cluster. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Cluster } from './cluster.ts'
 import { openRelay, type Relay } from './relay.ts'
 
 export interface Wire extends Relay {
-  /** Text of a kubeconfig that leads over the wire. */
+  /** Text of a kubeconfig that uses the relay. */
   kubeconfig: string
 }
 
-/** A wire for the processes that are started with its `env`. */
+/** Opens a relay for processes that are started with its `env`. */
 export async function openWireIn(
   folder: string,
   { env }: Cluster,
@@ -20,7 +20,7 @@ export async function openWireIn(
   return { ...wire, env: { KUBECONFIG: path } }
 }
 
-/** @param kubeconfig text of the one to reach the cluster with, as `npm run cluster` writes it: JSON */
+/** @param kubeconfig text of the cluster's kubeconfig, in JSON as `npm run cluster` writes it */
 export async function openWire(kubeconfig: string): Promise<Wire> {
   const config = JSON.parse(kubeconfig)
   const { cluster } = config.clusters[0]

@@ -1,4 +1,4 @@
-/** What a test has in hand: see index.ts, which starts it. */
+/** The interface of a world, which index.ts starts. */
 import type { Redis } from 'ioredis'
 import type { Database } from '../../shared/data/database.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
@@ -11,34 +11,34 @@ import type { Plug } from './services.ts'
 import type { Wire } from './wire.ts'
 
 export interface WorldOptions {
-  /** API processes; 1 unless told. */
+  /** Number of API processes. Default 1. */
   apis?: number
-  /** Worker processes; 1 unless told. */
+  /** Number of worker processes. Default 1. */
   workers?: number
-  /** `local` unless told; `kubernetes` gets a namespace of its own. */
+  /** Default `local`; with `kubernetes`, the world has a separate namespace. */
   driver?: 'local' | 'kubernetes'
-  /** Settings of all processes, over those that make tests quick. */
+  /** Settings of all processes, which override those of tests. */
   env?: Record<string, string>
-  /** A PostgreSQL of only this world, which a test may stop; it takes half a second. */
-  ownPostgres?: boolean
-  /** The workers reach the cluster by a wire that can be cut. */
+  /** Starts a separate PostgreSQL server, which a test may stop. This takes half a second. */
+  separatePostgres?: boolean
+  /** The workers connect to the cluster through a relay. */
   wire?: boolean
 }
 
 export interface World extends ApiUrls, AsyncDisposable {
   settings: Settings
-  /** Written to and read as a superuser, past the API. */
+  /** A superuser's connection to the database. */
   db: Database
   redis: Redis
   apis: Process[]
   workers: Process[]
-  /** The servers themselves, to stop, kill, freeze and start again. */
+  /** The servers, to stop, kill, freeze and restart. */
   plugs: { redis: Plug; postgres: Plug | undefined }
   cluster: Cluster | undefined
   wire: Wire | undefined
-  /** A folder that goes with the world. */
+  /** A folder that is deleted with the world. */
   folder: string
-  /** Signs up, makes an API key. */
+  /** Signs up and creates an API key. */
   account(options?: NewAccount): Promise<Account>
   startApi(env?: Record<string, string>): Promise<Process>
   startWorker(env?: Record<string, string>): Promise<Process>

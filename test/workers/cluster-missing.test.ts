@@ -1,15 +1,15 @@
-/** A worker on a cluster that nobody has prepared. */
+/** A worker on a cluster without the setup of `npm run cluster`. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { guardCluster } from '../../scripts/supervisor/cluster.ts'
 import { makeRunFolder } from '../start/clone.ts'
 import { adminKubeconfig, hasCluster } from '../support/cluster.ts'
-import { expectWithin } from '../support/eventually.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
 import { startWorld } from '../support/index.ts'
 
-describe.skipIf(!hasCluster)('a cluster that nobody prepared', () => {
-  test('refuses a start with what to run, unless it does not answer at all', async () => {
+describe.skipIf(!hasCluster)('a cluster that was never set up', () => {
+  test('prevents a worker from starting and reports the command to run, unless the cluster does not answer', async () => {
     const env = {
       SANDBOX_DRIVER: 'kubernetes',
       SANDBOX_NAMESPACE: 'sandlot-nobody-made',
@@ -23,8 +23,8 @@ describe.skipIf(!hasCluster)('a cluster that nobody prepared', () => {
     await guardCluster({ ...env, KUBECONFIG: nowhere })
   })
 
-  test('creates are refused at once, and the start says what to run', async () => {
-    // An administrator may list the pods of a namespace that is not there.
+  test('creates are refused immediately, and the worker logs the command to run', async () => {
+    // An administrator may list the pods of a namespace that does not exist.
     const env = { SANDBOX_NAMESPACE: 'sandlot-nobody-made', KUBECONFIG: process.env.KUBECONFIG! }
     await using world = await startWorld({ driver: 'kubernetes', env })
     const saysWhat = (line: object) => JSON.stringify(line).includes('npm run cluster')
@@ -37,7 +37,7 @@ describe.skipIf(!hasCluster)('a cluster that nobody prepared', () => {
     }, 10_000)
     const started = performance.now()
     await expect(alice.call('createSandbox')).rejects.toMatchObject(refused)
-    expectWithin(performance.now() - started, 5_000)
+    expectDurationBelow(performance.now() - started, 5_000)
     expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toEqual([])
   })
 })

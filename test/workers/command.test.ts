@@ -1,29 +1,29 @@
-/** A command and those who read it: for whom it waits, and whose output is let go of. */
+/** A command and its readers: blocking on them, and dropping kept output. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { Ledger } from '../../shared/platform/ledger.ts'
+import { MemoryBudget } from '../../shared/platform/memory-budget.ts'
 import type { Command } from '../../workers/exec/command.ts'
 import type { Reader } from '../../workers/exec/output-log.ts'
 import { Commands } from '../../workers/exec/registry.ts'
 import { makeCommand as makeOne } from '../support/command.ts'
 
 const mib = 1024 * 1024
-const ledger = new Ledger({ ofAccount: 64 * mib, ofAll: 256 * mib }, pino({ level: 'silent' }))
+const memoryBudget = new MemoryBudget({ ofAccount: 64 * mib, ofAll: 256 * mib }, pino({ level: 'silent' }))
 const makeCommand = () => makeOne({ grace_ms: 60_000 })
 
-/** Whether the command may go on, some milliseconds after it has printed so much. */
+/** Whether `append` has resolved some milliseconds after so many bytes were printed. */
 const goesOn = (printed: Promise<void>) =>
   Promise.race([printed.then(() => true), new Promise((resolve) => setTimeout(resolve, 50, false))])
 
-/** @returns where it ends */
+/** @returns the end offset */
 async function readAll(reader: Reader, end: number): Promise<OutputOffset> {
   while (reader.offset.stdout < end) expect((await reader.next())?.kind).toBe('output')
   return { ...reader.offset }
 }
 
-test('a command waits for a reader that left within its grace, until that one is back', async () => {
+test('a command blocks on a reader within its grace until that reader returns', async () => {
   const command = makeCommand()
   const left = command.clients.attach()
   await command.take('stdout', Buffer.alloc(mib))
@@ -32,7 +32,7 @@ test('a command waits for a reader that left within its grace, until that one is
   const more = command.take('stdout', Buffer.alloc(4 * mib))
   expect(await goesOn(more)).toBe(false)
 
-  // Somebody else who looks at it from its start lets it wait all the same.
+  // Another client that reads from the start unblocks it too.
   const other = command.clients.attach()
   await readAll(other, 5 * mib)
   expect(await goesOn(more)).toBe(false)
@@ -42,8 +42,8 @@ test('a command waits for a reader that left within its grace, until that one is
   expect(await goesOn(more)).toBe(true)
 })
 
-test('output of a sandbox is kept within its bound, and nothing is dropped that a reader is yet to get', async () => {
-  const commands = new Commands({ has: () => false }, ledger)
+test('keeps the output of a sandbox within its limit, without dropping unread output', async () => {
+  const commands = new Commands({ has: () => false }, memoryBudget)
   const print = async (command: Command, bytes: number) => {
     for (let printed = 0; printed < bytes; printed += 64 * 1024) {
       void command.take('stdout', Buffer.alloc(64 * 1024))
@@ -60,8 +60,8 @@ test('output of a sandbox is kept within its bound, and nothing is dropped that 
   await readAll(reader, 3 * mib)
 })
 
-test('commands that are read slowly share the bound of their sandbox', async () => {
-  const commands = new Commands({ has: () => false }, ledger)
+test('commands with slow readers share the limit of their sandbox', async () => {
+  const commands = new Commands({ has: () => false }, memoryBudget)
   const all = Array.from({ length: 16 }, makeCommand)
   for (const command of all) {
     commands.add(command)
@@ -74,7 +74,7 @@ test('commands that are read slowly share the bound of their sandbox', async () 
   }
 })
 
-test('output that did not come is told in a field: nobody has to read the reason', () => {
+test('reports missing output in `truncated`, not only in the reason', () => {
   const whole = makeCommand()
   const cut = makeCommand()
   const ending = { status: 'exited', exit_code: 6, signal: null, reason: null } as const
@@ -85,8 +85,8 @@ test('output that did not come is told in a field: nobody has to read the reason
   expect(cut.result().truncated).toBe(true)
 })
 
-test('where all sandboxes together keep too much, the account that has most gives first', async () => {
-  const small = new Ledger({ ofAccount: 64 * mib, ofAll: 20 * mib }, pino({ level: 'silent' }))
+test('when the output of all sandboxes exceeds the limit, drops that of the largest account first', async () => {
+  const small = new MemoryBudget({ ofAccount: 64 * mib, ofAll: 20 * mib }, pino({ level: 'silent' }))
   const commands = new Commands({ has: () => false }, small)
   const print = async (accountId: string, sandboxId: string, bytes: number) => {
     const command = makeOne({}, { accountId, sandboxId })
@@ -103,21 +103,21 @@ test('where all sandboxes together keep too much, the account that has most give
   expect(small.sums.output).toBeLessThanOrEqual(20 * mib)
   expect([first, second, other].map(({ log }, at) => log.keptBytes < kept[at]!)).toEqual([true, false, false])
   for (const sandboxId of ['a1', 'a2', 'b1', 'c1'])
-    commands.endSandbox(sandboxId, { status: 'killed', exit_code: null, signal: null, reason: null })
+    commands.markDestroyed(sandboxId, { status: 'killed', exit_code: null, signal: null, reason: null })
 })
 
-test('a command is held until it has ended and somebody was told, or a while after its end', async () => {
-  const commands = new Commands({ has: () => false }, ledger)
+test('a command is pending until a client has received its exit status, or for some time after it has ended', async () => {
+  const commands = new Commands({ has: () => false }, memoryBudget)
   const command = makeCommand()
   commands.add(command)
-  expect(commands.areHeld).toBe(true)
+  expect(commands.hasPending).toBe(true)
   command.finish({ status: 'exited', exit_code: 0, signal: null, reason: null })
   await command.ended
-  expect(command.isHeld(60_000)).toBe(true)
-  expect(command.isHeld(0)).toBe(false)
-  const left = command.left(60_000)
+  expect(command.isPending(60_000)).toBe(true)
+  expect(command.isPending(0)).toBe(false)
+  const left = command.waitForDelivery(60_000)
   expect(command.summary().status).toBe('exited')
   await left
-  expect(command.isHeld(60_000)).toBe(false)
-  expect(commands.areHeld).toBe(false)
+  expect(command.isPending(60_000)).toBe(false)
+  expect(commands.hasPending).toBe(false)
 })

@@ -1,4 +1,6 @@
-/** A worker is killed at crash points, and what it left half done is mended: all of them in the soak, some in the gate. */
+/**
+ * Kills a worker at crash points and expects the others to repair the state. The soak tests all points, the gate some.
+ */
 
 import { Queue } from 'bullmq'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -12,9 +14,9 @@ import { moveClock } from '../support/clock.ts'
 import { type DriverName, openWorldDriver } from '../support/drivers.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
-import { keepListed } from '../support/listed.ts'
+import { keepListed } from '../support/keep-listed.ts'
 
-/** How long the workers may take to mend what a death left. */
+/** Milliseconds within which the workers must have repaired the state. */
 const mendMs = 60_000
 
 export function describeCrashes(driverName: DriverName, points: readonly PodCrashPoint[]): void {
@@ -23,12 +25,12 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
 
   beforeAll(async () => {
     world = await startWorld({ driver: driverName, apis: 0, workers: 0 })
-    // It claims what there is; which workers keep a pool is for each test to say.
+    // It claims existing warm pods. Each test configures which workers keep a pool.
     await world.startApi(pool)
     driver = await openWorldDriver(world)
   })
   afterAll(async () => {
-    // The world looks for what is left only where it knows of workers.
+    // The cleanup of the world checks for orphans only if it knows the workers.
     await world.startWorker()
     await expectAgreement(world, driver)
     await driver.close()
@@ -37,20 +39,22 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
 
   test.each(points)('at "%s", and Redis is flushed: rows and pods agree again', async (point) => {
     const alice = await world.account()
-    // Whatever else would end a sandbox at its cap must not come before the point.
-    const noSweep: Record<string, string> = point.startsWith('expire') ? { SWEEP_SECONDS: '3600' } : {}
-    if (point === 'pool: the row is gone, its pod lives') await leaveWarmPod(world)
+    // Nothing else may end the sandbox at its TTL before the crash point.
+    const noSweep: Record<string, string> = point.startsWith('expire')
+      ? { RECONCILE_INTERVAL_SECONDS: '3600' }
+      : {}
+    if (point === 'pool: the row is deleted, its pod is not') await leaveWarmPod(world)
     const doomed = await world.startDoomedWorker(point, keepsPool(point) ? pool : noSweep)
-    // Sees the worker die by itself: it was alive when the sandbox was asked for.
+    // This worker must notice the death on its own, so it was alive when the sandbox was requested.
     const sandboxId = await bringTo(point, world, alice, doomed, driver)
     expect(await doomed.ended).toBe('SIGKILL')
     await world.redis.flushall()
-    // The sweep leaves what is newer to the jobs, which are gone.
+    // The reconciler leaves newer rows to their jobs, which are lost.
     await moveClock(world.db, 10_000)
 
     const worker = await world.startWorker()
     if (sandboxId) await world.eventually(async () => isSettled(world, sandboxId), mendMs)
-    // None of the mending workers keeps a pool.
+    // None of the repairing workers keeps a pool.
     await world.eventually(async () => (await findWarmPods(world.db)).length === 0, mendMs)
     await expectAgreement(world, driver)
     if (sandboxId) await expectBilledOnce(world, alice, sandboxId, point)
@@ -59,9 +63,9 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
 }
 
 const pool = { WARM_POOL_SIZE: '1' }
-/** The points of a worker that keeps a pool, except the one where it ends the pods of another. */
+/** The crash points of a worker that keeps a pool, except the one where it ends other workers' pods. */
 const keepsPool = (point: PodCrashPoint) =>
-  /^(pool|claim|replace)/.test(point) && point !== 'pool: the row is gone, its pod lives'
+  /^(pool|claim|replace)/.test(point) && point !== 'pool: the row is deleted, its pod is not'
 
 async function awaitWarmPod(world: World): Promise<WarmPod> {
   return await world.eventually(
@@ -76,7 +80,7 @@ async function leaveWarmPod(world: World): Promise<void> {
   await worker.stop()
 }
 
-/** Does what makes a worker reach the point. @returns the sandbox it is about, if any */
+/** Triggers the actions that lead a worker to the crash point. @returns the affected sandbox, if any */
 async function bringTo(
   point: PodCrashPoint,
   world: World,
@@ -87,7 +91,7 @@ async function bringTo(
   if (point.startsWith('pool')) return undefined
   if (keepsPool(point)) {
     const warm = await awaitWarmPod(world)
-    // A pod that is dead when it is claimed: nobody may find it before.
+    // The pod is dead when it is claimed, and no worker may notice that earlier.
     using _ = await keepListed(world)
     doomed.signal('SIGSTOP')
     if (point.startsWith('replace')) await driver.delete({ name: warm.name })
@@ -100,16 +104,16 @@ async function bringTo(
   if (point.startsWith('create')) return body.id
   await world.eventually(async () => (await findSandbox(world.db, body.id))?.ready_at, 30_000)
   if (point.startsWith('delete')) await alice.call('destroySandbox', { params: { id: body.id } })
-  const isAboutCap = point.startsWith('expire') || point.startsWith('sweep')
+  const isAboutCap = point.startsWith('expire') || point.startsWith('reconcile')
   if (isAboutCap)
     await world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [body.id])
   if (point.startsWith('expire')) await promoteExpiry(world, body.id)
-  // Without its delayed job, the sweep is what ends it.
-  if (point.startsWith('sweep')) await world.redis.flushall()
+  // Without its delayed job, only the reconciler ends the sandbox.
+  if (point.startsWith('reconcile')) await world.redis.flushall()
   return body.id
 }
 
-/** The delayed job comes at once. */
+/** Promotes the delayed job immediately. */
 async function promoteExpiry({ redis }: World, sandboxId: string): Promise<void> {
   const queue = new Queue(queueName, { connection: redis, prefix: queuePrefix })
   const isIts = ({ name, data }: { name: string; data: { sandboxId: string } }) =>
@@ -119,13 +123,13 @@ async function promoteExpiry({ redis }: World, sandboxId: string): Promise<void>
   await queue.close()
 }
 
-/** Whether it came to one of the two ends: ready, or destroyed and cleaned up. */
+/** Whether the sandbox is either ready, or destroyed and cleaned up. */
 async function isSettled(world: World, sandboxId: string): Promise<boolean> {
   const sandbox = await findSandbox(world.db, sandboxId)
   return Boolean(sandbox?.destroyed_at ? sandbox.reaped_at : sandbox?.ready_at)
 }
 
-/** No pod without a live row, no live row without its pod. */
+/** Every pod has a live row, and every live row has a pod. */
 async function expectAgreement(world: World, driver: Driver): Promise<void> {
   await world.eventually(async () => {
     const rows = await world.db.query<{ id: string | null; name: string; uid: string }>(
@@ -139,7 +143,7 @@ async function expectAgreement(world: World, driver: Driver): Promise<void> {
   }, mendMs)
 }
 
-/** The account's usage is the time of its only sandbox in its pod, and in a warm one that died unused before. */
+/** The usage equals the time of the only sandbox in its pod, including a warm pod that died unused. */
 async function expectBilledOnce(world: World, alice: Account, sandboxId: string, point: PodCrashPoint) {
   if (/^(create|claim|replace)/.test(point)) await alice.call('destroySandbox', { params: { id: sandboxId } })
   await world.eventually(async () => (await findSandbox(world.db, sandboxId))?.destroyed_at, mendMs)

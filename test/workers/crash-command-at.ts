@@ -1,6 +1,6 @@
 /**
- * A worker is killed while it starts or ends a command: what is told of the command stands, nothing of it is left, and
- * its sandbox lives on.
+ * Kills a worker while it starts or ends a command. The reported exit status must not change, no process may remain,
+ * and the sandbox must keep running.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -8,42 +8,46 @@ import { listExecs } from '../../shared/data/execs.ts'
 import type { CommandCrashPoint } from '../../workers/faults/crash-points.ts'
 import { moveClockOfRedis } from '../support/clock.ts'
 import type { DriverName } from '../support/drivers.ts'
-import { usualSilence } from '../support/eventually.ts'
+import { defaultLiveness } from '../support/eventually.ts'
 import { startWorld, type World } from '../support/index.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 
 interface Crash {
   request: ExecRequest
-  /** What the client is told. */
+  /** The exit status that the client receives. */
   told: object
-  /** Whether it has run. */
+  /** Whether the command has run. */
   hasRun: boolean
 }
 
-/** It ends neither when its terminal hangs up nor when its input ends. */
+/** Ignores SIGHUP, and does not end at EOF. */
 const long = `trap '' HUP; touch ran; exec sleep 4327`
 const lost = { status: 'lost', exit_code: null }
 
 const short = 'touch ran; exit 7'
 
 const crashes: Record<CommandCrashPoint, Crash> = {
-  'start: the row is there, the command does not run': {
+  'start: the row exists, the command does not run': {
     request: { command: long },
     told: lost,
     hasRun: false,
   },
-  'start: the terminal waits, the row does not know its pid': {
+  'start: the terminal waits, its pid is not recorded': {
     request: { command: long, tty: true },
     told: lost,
     hasRun: false,
   },
-  'start: the command runs, nobody was told': { request: { command: long }, told: lost, hasRun: true },
-  'end: the command has ended, its row does not say so': {
+  'start: the command runs, no client has been notified': {
+    request: { command: long },
+    told: lost,
+    hasRun: true,
+  },
+  'end: the command has ended, its exit status is not recorded': {
     request: { command: short },
     told: lost,
     hasRun: true,
   },
-  'end: the row says how it ended, nobody was told': {
+  'end: the row has the exit status, no client has been notified': {
     request: { command: short },
     told: { status: 'exited', exit_code: 7 },
     hasRun: true,
@@ -57,28 +61,31 @@ export function describeCommandCrashes(driver: DriverName, points: readonly Comm
   })
   afterAll(() => world?.[Symbol.asyncDispose]())
 
-  test.each(points)('at "%s": what is told of the command stands, and nothing of it runs', async (point) => {
-    const { request, told, hasRun } = crashes[point]
-    const alice = await world.account()
-    const doomed = await world.startDoomedWorker(point)
-    const { body: params } = await alice.call('createSandbox')
-    const { body: answer } = await alice.call('execCommand', { params, body: request })
-    expect(await doomed.ended).toBe('SIGKILL')
-    expect(answer).toMatchObject(told)
+  test.each(points)(
+    'at "%s": the reported exit status does not change, and no process remains',
+    async (point) => {
+      const { request, told, hasRun } = crashes[point]
+      const alice = await world.account()
+      const doomed = await world.startDoomedWorker(point)
+      const { body: params } = await alice.call('createSandbox')
+      const { body: answer } = await alice.call('execCommand', { params, body: request })
+      expect(await doomed.ended).toBe('SIGKILL')
+      expect(answer).toMatchObject(told)
 
-    // The list forgets who died, and this one soon takes a worker for gone that is not listed.
-    await moveClockOfRedis(world.redis, world.settings.silence.stale)
-    const worker = await world.startWorker(usualSilence)
-    const { countOf, sh } = inside(alice, params)
-    await world.eventually(async () => (await countOf('[s]leep 4327')) === 0, 30_000)
-    await world.eventually(async () => {
-      const left = await world.db.query("select from exec where is_left or status = 'running'")
-      return left.length === 0
-    }, 30_000)
-    expect(await countOf('/[.]sandlot-')).toBe(0)
-    expect((await sh('ls -A /tmp; ls')).stdout).toBe(hasRun ? 'ran\n' : '')
-    const rows = await listExecs(world.db, { sandboxId: params.id, before: null, limit: 100 })
-    expect(rows.find(({ id }) => id === answer.id)).toMatchObject(told)
-    await worker.stop()
-  })
+      // The registry forgets the dead worker, and the API soon considers unregistered workers lost.
+      await moveClockOfRedis(world.redis, world.settings.livenessTimeouts.stale)
+      const worker = await world.startWorker(defaultLiveness)
+      const { countOf, sh } = inside(alice, params)
+      await world.eventually(async () => (await countOf('[s]leep 4327')) === 0, 30_000)
+      await world.eventually(async () => {
+        const left = await world.db.query("select from exec where is_left or status = 'running'")
+        return left.length === 0
+      }, 30_000)
+      expect(await countOf('/[.]sandlot-')).toBe(0)
+      expect((await sh('ls -A /tmp; ls')).stdout).toBe(hasRun ? 'ran\n' : '')
+      const rows = await listExecs(world.db, { sandboxId: params.id, before: null, limit: 100 })
+      expect(rows.find(({ id }) => id === answer.id)).toMatchObject(told)
+      await worker.stop()
+    },
+  )
 }

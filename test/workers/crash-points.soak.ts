@@ -1,4 +1,4 @@
-/** A worker is killed at every crash point, on each driver. */
+/** Kills a worker at every crash point, with each driver. */
 import { commandCrashPoints, podCrashPoints } from '../../workers/faults/crash-points.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { describeCrashes } from './crash-at.ts'

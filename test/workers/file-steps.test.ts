@@ -1,7 +1,6 @@
 /**
- * A command of the client changes a file between any two steps of the script that look at files or change them: some
- * order of the two explains the answer and what is there afterwards. The script runs in bash, which tells before each
- * step.
+ * A command of the client changes a file between any two steps of the script that check or change files. The result
+ * must equal that of running the two in some order. The script runs in bash, whose DEBUG trap reports each step.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -60,12 +59,12 @@ test.concurrent.each([
   ['view', view, ['file'], 'rm file'],
   ['get', get, ['file'], 'mv file moved'],
   ['put with a mode', putWithMode, ['file', 'hard'], 'rm file'],
-  // What a command does between the last look and the rename is lost.
+  // A write between the final check and the rename is lost.
   ['put in place of the one that is meant', putInPlaceOfMeant, ['file'], 'rm file', 'may be lost'],
 ])('%s, at each step', async (_name, script, names, change, isLost?: string) => {
   const [before, after, never] = await outcomesOf(names, script, change, ['before', 'after', 'never'])
   const known = [before!, after!, ...(isLost ? [never!] : [])].map(({ found }) => found)
-  // Until the change is made, each run takes the steps of the one without a change.
+  // Before the change, each run takes the same steps as the run without a change.
   const steps = Array.from({ length: never!.steps }, (_, index) => index + 1)
   expect(steps.length).toBeGreaterThan(3)
   const outcomes = await outcomesOf(names, script, change, steps)
@@ -80,14 +79,14 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(root, { recursive: true }))
 
-/** Before which step the change is made, or before or after the whole script, or not at all. */
+/** The moment of the change: before a step, before or after the whole script, or never. */
 type Moment = number | 'before' | 'after' | 'never'
 
 /**
- * Counts the steps, and makes the change before the one of the number `at`. What only the shell itself does is no step: a
- * change before it is one before the next step. What stands within `$( )` is told of on its own, in a shell of its own.
+ * Counts the steps, and makes the change before step `at`. Shell built-ins that do not touch files are not steps.
+ * Commands in `$( )` are reported separately, because they run in a subshell.
  */
-const tellSteps = `
+const traceSteps = `
 only_shell='^(([a-z]+=([$][(].*[)]|[$][{][^}]*[}]|[^ ]*) ?)+|\\[ (-n|-z|") ?.*|(case|return|umask|trap) .*|return)$'
 is_call() { [[ $1 != *[\\<\\>]* ]] && declare -F "\${1%% *}" >/dev/null; }
 before_step() {
@@ -100,7 +99,7 @@ set -T
 trap before_step DEBUG
 `
 
-/** One shell for all moments: to start one for each took longer than the script. */
+/** One shell for all moments, because starting one for each took longer than the script. */
 const atEachMoment = `
 for at in $MOMENTS; do
   cd "$FOLDER/$at" || exit
@@ -122,7 +121,7 @@ async function outcomesOf(names: string[], script: Script, change: string, momen
   writeFileSync(join(folder, 'stdin'), script.stdin)
   const env = {
     ...{ PATH: process.env.PATH, LC_ALL: 'C', QUOTING_STYLE: 'literal', HOME: folder, FOLDER: folder },
-    ...{ CHANGE: change, SCRIPT: tellSteps + script.text, MOMENTS: moments.join(' ') },
+    ...{ CHANGE: change, SCRIPT: traceSteps + script.text, MOMENTS: moments.join(' ') },
   }
   await new Promise<void>((resolve, reject) => {
     const done = (error: Error | null) => (error ? reject(error) : resolve())

@@ -1,4 +1,4 @@
-/** What is of no use any more is gone, and what is of use stays. */
+/** Deletes expired records, and keeps those that are still needed. */
 import { encodeTime } from 'ulid'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
@@ -8,11 +8,11 @@ const world = shareWorld()
 const dayMs = 24 * 60 * 60 * 1000
 const now = Date.now()
 
-/** An id as it was made so many days ago. */
+/** An ID that was created so many days ago. */
 const idOf = (prefix: string, daysAgo: number, end: string) =>
   `${prefix}_${encodeTime(now - daysAgo * dayMs).toLowerCase()}${end.padStart(16, '0')}`
 
-test('commands and metadata of more than a month ago are forgotten, what usage is made of is not', async () => {
+test('deletes commands and metadata after a month, but keeps the records of usage', async () => {
   const alice = await world.account()
   const ages = { old: limits.pastDays + 1, young: limits.pastDays - 1 }
   const rows = Object.values(ages).flatMap((age) => [age, age + 0.01])
@@ -50,10 +50,10 @@ test('commands and metadata of more than a month ago are forgotten, what usage i
   expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toHaveLength(4)
 })
 
-test('sandboxes of long ago become sums by day, and no month loses a millisecond', async () => {
+test('replaces old sandboxes by daily sums, without changing the usage of any month', async () => {
   const alice = await world.account()
   const ageDays = 430
-  // The first of a month, UTC: what crosses that midnight counts in two months and on two days.
+  // The first of a month, UTC. A sandbox that runs past that midnight counts in two months and on two days.
   const then = new Date(now - ageDays * dayMs)
   const midnight = Date.UTC(then.getUTCFullYear(), then.getUTCMonth(), 1)
   const daysAgo = (now - midnight) / dayMs
@@ -93,7 +93,7 @@ test('sandboxes of long ago become sums by day, and no month loses a millisecond
   expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toEqual([])
 })
 
-test('the environment of a sandbox is deleted when it ends, for any reason', async () => {
+test('deletes the environment of a sandbox when it ends, for any reason', async () => {
   const alice = await world.account()
   const create = async () => {
     const { body } = await alice.call('createSandbox', { body: { env: { BIG: 'x'.repeat(100_000) } } })

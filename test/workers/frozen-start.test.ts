@@ -1,4 +1,4 @@
-/** Commands that are told to be lost before they have begun, and an API process that stands still itself. */
+/** Commands that are reported as lost before they have started, and an API process that is itself frozen. */
 import { expect, test } from 'vitest'
 import { bytesOf, readEvents } from '../support/events.ts'
 import { isSoak } from '../support/eventually.ts'
@@ -6,7 +6,7 @@ import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params, sh } = shareSandbox()
 
-/** Another process that wants such a lock waits until it is released. */
+/** A lock that makes other processes wait until it is released. */
 async function locked<T>(table: string, work: (release: () => void) => Promise<T>): Promise<T> {
   const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const lock = world.db.transaction(async (db) => {
@@ -34,9 +34,9 @@ const waiting = async (statement: string) => {
 }
 
 /**
- * One of each kind that the API may ask for; in the gate one of them, because PostgreSQL lets each wait for a lock for
- * two seconds only.
- * @returns what each was told of its end
+ * Starts one command of each kind. The gate starts only one, because PostgreSQL statements wait for a lock for at most
+ * two seconds.
+ * @returns the exit status that each client received
  */
 function startAll(name: string): Promise<{ id: string; status: string }>[] {
   const start = (kind: string, more: object = {}) =>
@@ -57,18 +57,18 @@ const moments = [
   { when: 'while', table: 'exec', mode: 'exclusive', statement: 'insert into exec ' },
 ]
 const title =
-  'a command whose worker freezes $when its row is written, and which is told to be lost, never runs'
+  'never runs a command that was reported as lost because its worker froze $when its row is written'
 
 test.each(moments)(title, async ({ table, mode, statement }) => {
   const [worker] = world.workers
   const told = await locked(`${table} in ${mode} mode`, async (release) => {
     const answers = startAll(table)
-    // Of one account three write at once.
+    // At most three statements of an account run concurrently.
     const most = table === 'exec' ? Math.min(3, answers.length) : answers.length
     await world.eventually(async () => (await waiting(statement)) >= most, 10_000)
     worker!.signal('SIGSTOP')
     try {
-      // What was on its way to PostgreSQL is done, even if who asked is frozen. A lock is not waited for as long as that.
+      // PostgreSQL finishes statements of a frozen client, except those that exceed the lock timeout.
       release()
       return await Promise.all(answers)
     } finally {
@@ -77,7 +77,7 @@ test.each(moments)(title, async ({ table, mode, statement }) => {
     }
   })
   expect(told.map(({ status }) => status)).toEqual(told.map(() => 'lost'))
-  // The API takes it for silent until it has answered again.
+  // The API considers the worker lost until it has answered again.
   await world.eventually(() => sh('true').catch(() => undefined), 10_000)
   expect(await sh('sleep 1; ls')).toMatchObject({ status: 'exited', stdout: '' })
   const { data } = (await alice.call('listExecs', { params })).body
@@ -88,9 +88,9 @@ test.each(moments)(title, async ({ table, mode, statement }) => {
   }, 10_000)
 })
 
-// test/api/worker-health.test.ts has the exact part of it.
+// test/api/worker-health.test.ts has the deterministic part.
 test.runIf(isSoak)(
-  'an API process that was frozen takes no worker for silent that was so too, and what runs goes on',
+  'an API process that was frozen does not consider a worker lost that was frozen too, and commands keep running',
   async () => {
     const [worker] = world.workers
     const [api] = world.apis
@@ -103,7 +103,7 @@ test.runIf(isSoak)(
         return stream
       }),
     )
-    // As a machine does that is suspended: a question to the worker is open when both freeze.
+    // Like a suspended machine: an RPC is open when both freeze.
     worker!.signal('SIGSTOP')
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     api!.signal('SIGSTOP')

@@ -1,22 +1,22 @@
-/** A worker that stands still under commands: its connections stay open, and it says nothing. */
+/** A worker that freezes while it runs commands. Its connections stay open, but it does not answer. */
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { listWorkers } from '../../shared/rpc/directory.ts'
+import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { describeOnBothInSoak } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
-import { expectWithin } from '../support/eventually.ts'
-import { inside } from '../support/inside.ts'
+import { expectDurationBelow } from '../support/eventually.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
-/** Documented. */
+/** Documented limits. */
 const lostWithinMs = 5_000
 
 describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
   const world = shareWorld({ driver })
 
-  test('once it is told that a command is lost, that stands when the worker comes back, and the command is ended', async () => {
+  test('a command that was reported as lost stays lost when the worker resumes, and is killed', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const command = 'echo a; exec sleep 4322'
@@ -38,7 +38,7 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
       expect(all.at(-1)!.data).toMatchObject({ stdout_bytes: 2, truncated: true })
       told.push(result, all.at(-1)!.data, await get(left.id))
     } finally {
-      // Before anybody swept.
+      // Before the reconciler has run.
       frozen.signal('SIGCONT')
     }
     const check = async () => {
@@ -61,7 +61,7 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
     await check()
   })
 
-  test('every open answer ends in lost, another worker ends what it left, and it thaws as one of many', async () => {
+  test('every open response ends as lost, another worker kills the orphans, and the worker resumes as one of many', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const run = (body: object) => alice.call('execCommand', { params, body: body as never })
@@ -86,14 +86,14 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
     try {
       const started = performance.now()
       const [all, answer] = await Promise.all([events.rest(), result, once(terminal, 'close')])
-      expectWithin(performance.now() - started, lostWithinMs)
+      expectDurationBelow(performance.now() - started, lostWithinMs)
       const lost = { status: 'lost', exit_code: null, reason: 'the worker that ran it was lost' }
       expect(all.at(-1)).toMatchObject({ event: 'exit', data: lost })
       expect(answer).toMatchObject({ status: 200, body: lost })
       ids.push(answer.body.id)
       const ofShell = { params: { ...params, exec_id: shell.id } }
       expect((await alice.call('getExec', ofShell)).body).toMatchObject({ status: 'lost' })
-      // Nothing waits for it any more.
+      // No client waits for the command any more.
       expect((await run({ command: ['echo', 'on'] })).body).toMatchObject({
         status: 'exited',
         stdout: 'on\n',
@@ -106,7 +106,7 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
     } finally {
       frozen.signal('SIGCONT')
     }
-    // What clients were told stays true when it comes back and finds its commands killed.
+    // The reported statuses do not change when the worker resumes and finds its commands killed.
     await world.eventually(async () => (await listWorkers(world)).length === 2, 10_000)
     await world.eventually(async () => {
       const ended = frozen.lines.filter(({ msg }) => msg === 'a command ended').map((line) => line.exec_id)

@@ -1,4 +1,4 @@
-/** A worker whose own address is one of IPv6, as in the pods of such a cluster. */
+/** A worker with an IPv6 address, as in an IPv6 cluster. */
 import { networkInterfaces } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { shareSandbox } from '../support/shared.ts'
@@ -8,7 +8,7 @@ const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [
 describe.skipIf(!addresses.some(({ address }) => address === '::1'))('a worker that listens on ::1', () => {
   const { alice, params } = shareSandbox({ env: { INTERNAL_HOST: '::1' } })
 
-  test('takes the calls of the API', async () => {
+  test('accepts RPCs from the API', async () => {
     const { body } = await alice.call('execCommand', { params, body: { command: 'echo there' } })
     expect(body).toMatchObject({ stdout: 'there\n', exit_code: 0 })
   })

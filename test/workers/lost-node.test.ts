@@ -1,17 +1,17 @@
-/** Several pods that go at once and without a word, as with their node. */
+/** Several pods that disappear at the same time without notice, as when their node fails. */
 import { expect, test } from 'vitest'
 import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'
 import { losePod } from '../support/lost-pods.ts'
 import { shareWorld } from '../support/shared.ts'
 
-/** What ARCHITECTURE.md gives the sweep. */
+/** The time that ARCHITECTURE.md allows the reconciler. */
 const sweptMs = 60_000
 
 describeOnBothDriversAtOnce('a lost node', (driver) => {
   const world = shareWorld({ driver, env: { WARM_POOL_SIZE: '1', QUOTA_CONCURRENT_SANDBOXES: '4' } })
 
-  test('takes its sandboxes and warm pods along; the others go on, and new ones are made', async () => {
+  test('ends its sandboxes and warm pods; other sandboxes keep running, and new ones can be created', async () => {
     const alice = await world.account()
     const run = async (id: string) =>
       (await alice.call('execCommand', { params: { id }, body: { command: 'echo on' } })).body
@@ -23,7 +23,7 @@ describeOnBothDriversAtOnce('a lost node', (driver) => {
     await Promise.all(ids.map((id) => run(id)))
     await using of = await openWorldDriverOf()
     const pods = await world.eventually(async () => {
-      // One that has only just been made has no process yet that could be lost.
+      // A sandbox that was just created has no process yet that could be lost.
       if (!(await findWarmPods(world.db)).some(({ ready_at }) => ready_at)) return undefined
       const living = (await of.driver.list()).filter(({ death }) => !death)
       const isWhole = ids.every((id) => living.some((pod) => pod.sandboxId === id)) && living.length === 4

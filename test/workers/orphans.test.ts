@@ -1,4 +1,4 @@
-/** Commands whose worker died: who is told, and who ends what still runs. */
+/** Commands whose worker died: the reported status, and killing the remaining processes. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -6,20 +6,20 @@ import { podName } from '../../shared/data/ids.ts'
 import { moveClockOfRedis } from '../support/clock.ts'
 import { describeOnBothInSoak } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
-import { expectWithin, usualSilence } from '../support/eventually.ts'
+import { defaultLiveness, expectDurationBelow } from '../support/eventually.ts'
 import { startWorld } from '../support/index.ts'
-import { inside } from '../support/inside.ts'
+import { inside } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 
 describeOnBothInSoak('a lost worker', (driver) => {
-  test('has its streams ended within five seconds and its commands by another worker; the sandbox lives on', async () => {
+  test('its streams end within five seconds, another worker kills its commands, and the sandbox keeps running', async () => {
     await using world = await startWorld({ driver })
     const alice = await world.account()
     const { body: params } = await alice.call('createSandbox')
     const { sh, countOf } = inside(alice, params)
     const command = 'echo up; exec sleep 4321'
     const { body: left } = await alice.call('execCommand', { params, body: { command, background: true } })
-    // Nobody follows this one, so nobody but the sweep says that it is lost.
+    // No client follows this command, so only the reconciler reports it as lost.
     const { body: alone } = await alice.call('execCommand', { params, body: { command, background: true } })
     const json = alice.call('execCommand', { params, body: { command } }).then(({ body }) => body)
     const headers = { accept: 'text/event-stream' }
@@ -28,7 +28,7 @@ describeOnBothInSoak('a lost worker', (driver) => {
       readEvents(await alice.open('streamExec', { params: { ...params, exec_id: left.id } })),
     ]
     for (const stream of streams) await stream.until('stdout')
-    // What a command left running on purpose is the sandbox's own, in a group of its own.
+    // Processes that a command detached on purpose belong to the sandbox, in their own process group.
     await sh('setsid sleep 8765 >/dev/null 2>&1 &')
     await world.eventually(async () => (await countOf('sleep 432[1]')) === 4, 10_000)
 
@@ -43,11 +43,11 @@ describeOnBothInSoak('a lost worker', (driver) => {
     }
     for (const end of ends) expect(await end).toMatchObject(lost)
     for (const stream of streams) expect(stream.seen.at(-1)!.data).toMatchObject({ stdout_bytes: 3 })
-    expectWithin(performance.now() - killed, 5_000)
+    expectDurationBelow(performance.now() - killed, 5_000)
 
-    // The list forgets who died; who lives tells of itself again within a second.
-    await moveClockOfRedis(world.redis, world.settings.silence.stale)
-    await world.startWorker(usualSilence)
+    // The registry forgets the dead worker; live workers register again within a second.
+    await moveClockOfRedis(world.redis, world.settings.livenessTimeouts.stale)
+    await world.startWorker(defaultLiveness)
     await world.eventually(async () => (await countOf('sleep 432[1]')) === 0, 30_000)
     expect(await countOf('sleep 876[5]')).toBe(1)
     const get = async (exec_id: string) =>
@@ -62,11 +62,11 @@ describeOnBothInSoak('a lost worker', (driver) => {
   })
 })
 
-describe.concurrent('commands of a worker that nobody has seen', () => {
+describe.concurrent('commands of a worker that was never registered', () => {
   const world = shareWorld({ workers: 0 })
-  beforeAll(() => world.startWorker(usualSilence))
+  beforeAll(() => world.startWorker(defaultLiveness))
 
-  test('more lost commands than a pass looks at, in a pod out of reach, keep nobody else’s from being ended', async () => {
+  test('a full page of orphans in an unreachable pod does not prevent others from being killed', async () => {
     const alice = await world.account()
     const [far, near] = [(await alice.call('createSandbox')).body, (await alice.call('createSandbox')).body]
     const { countOf } = inside(alice, near)
@@ -90,7 +90,7 @@ describe.concurrent('commands of a worker that nobody has seen', () => {
     }
   })
 
-  test('a command is killed, not lost, when its sandbox is destroyed while it is being ended', async () => {
+  test('a command is killed, not lost, when its sandbox is destroyed while its processes are being killed', async () => {
     const alice = await world.account()
     const { body: params } = await alice.call('createSandbox')
     const body = { command: 'exec sleep 4325', background: true }
@@ -102,9 +102,9 @@ describe.concurrent('commands of a worker that nobody has seen', () => {
         [params.id],
       )
       await world.db.query(`update exec set worker_id = 'wrk_gone' where id = ?`, [id])
-      // The sweep has read the sandbox as one that lives, and has only the end to write.
+      // The reconciler has read the sandbox as running, and only has to write the exit status.
       await world.eventually(async () => {
-        // One that is idle for long is ended.
+        // Idle transactions are terminated after a while.
         await tx.query('select 1')
         return (await countOf('sleep 432[5]')) === 0
       }, 40_000)

@@ -1,4 +1,4 @@
-/** The log of a running command's output: what readers get of it, and what is kept without one. */
+/** The log of a running command's output, with readers and without. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -9,11 +9,11 @@ import { memoryKept } from '../support/memory.ts'
 
 const names = ['stdout', 'stderr'] as const
 
-/** Reads until nothing more comes without waiting. */
-async function readAll(reader: Reader, mostBytes?: number): Promise<Item[]> {
+/** Reads until no item is ready. */
+async function readAll(reader: Reader, maxBytes?: number): Promise<Item[]> {
   const items: Item[] = []
   for (;;) {
-    const item = await reader.next(mostBytes)
+    const item = await reader.next(maxBytes)
     if (!item) return items
     items.push(item)
     if (item.kind === 'end') return items
@@ -25,13 +25,13 @@ const textOf = (items: Item[], stream: StreamName) =>
     items.flatMap((item) => (item.kind === 'output' && item.stream === stream ? [item.bytes] : [])),
   )
 
-test('no character is cut in two, wherever writes and reads are split', async () => {
+test('characters are not split, for any boundaries of writes and reads', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }),
       fc.array(fc.nat(), { maxLength: 10 }),
       fc.integer({ min: 8, max: 40 }),
-      async (text, cuts, mostBytes) => {
+      async (text, cuts, maxBytes) => {
         const log = new OutputLog()
         const bytes = Buffer.from(text)
         const offsets = [
@@ -45,7 +45,7 @@ test('no character is cut in two, wherever writes and reads are split', async ()
         }
         log.end()
         const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-        for (const item of await readAll(log.read(), mostBytes)) {
+        for (const item of await readAll(log.read(), maxBytes)) {
           if (item.kind === 'output') decoder.decode(item.bytes)
         }
       },
@@ -53,7 +53,7 @@ test('no character is cut in two, wherever writes and reads are split', async ()
   )
 })
 
-test('without a reader the newest bytes are kept, and one that comes late is told what it missed', async () => {
+test('keeps the newest bytes without a reader, and reports the gap to a late reader', async () => {
   const log = new OutputLog()
   const chunk = Buffer.alloc(50_000, 'x')
   const rounds = Math.ceil((2 * limits.keptBytes) / chunk.length)
@@ -68,7 +68,7 @@ test('without a reader the newest bytes are kept, and one that comes late is tol
   expect(missed.stderr + textOf(rest, 'stderr').length).toBe(log.total.stderr)
 })
 
-test('a command waits while a reader has much unread, and goes on when it reads or leaves', async () => {
+test('a command blocks while a reader has much unread output, until it reads or leaves', async () => {
   const log = new OutputLog()
   const reader = log.read()
   const chunk = Buffer.alloc(1024 * 1024)
@@ -94,7 +94,7 @@ test('many small writes cost little more than their bytes', async () => {
   expect(items).toBeLessThan(10)
 })
 
-/** Also as long as what is kept in one piece, and a little more and less. */
+/** Includes lengths around that of a block. */
 const lengths = fc.oneof(
   { weight: 8, arbitrary: fc.integer({ min: 1, max: 40 }) },
   { weight: 1, arbitrary: fc.integer({ min: 65_520, max: 65_550 }) },
@@ -102,7 +102,7 @@ const lengths = fc.oneof(
 )
 const plainWrites = fc.array(fc.tuple(fc.constantFrom(...names), lengths), { minLength: 1, maxLength: 60 })
 
-/** What was printed, a byte at a time: its stream by the case of its letter. */
+/** The printed bytes, one at a time. The case of the letter is its stream. */
 function printed(all: [StreamName, number][]): string {
   let seed = 1
   return all
@@ -121,7 +121,7 @@ const countsOf = (text: string): OutputOffset => {
   return { stdout, stderr: text.length - stdout }
 }
 
-test('from any byte on, a reader gets what a plain list of all bytes says: order, streams and offsets', async () => {
+test('a reader from any offset receives the same order, streams and offsets as from a plain list of bytes', async () => {
   await fc.assert(
     fc.asyncProperty(plainWrites, fc.nat(), fc.integer({ min: 8, max: 100_000 }), async (all, pick, bite) => {
       const log = new OutputLog()
@@ -165,7 +165,7 @@ test('from any byte on, a reader gets what a plain list of all bytes says: order
   )
 })
 
-test('a reader at an offset that never was skips as many bytes, and counts right from there', async () => {
+test('a reader with an invalid offset skips as many bytes, and continues with correct offsets', async () => {
   const log = new OutputLog()
   for (let round = 0; round < 100; round++)
     await log.append(round % 2 ? 'stdout' : 'stderr', Buffer.from('ab'))
@@ -182,7 +182,7 @@ test('a reader at an offset that never was skips as many bytes, and counts right
   expect(await readAll(log.read({ stdout: 9e15, stderr: 0 }))).toEqual([{ kind: 'end', after: log.total }])
 })
 
-test('no character is cut where one piece of what is kept ends', async () => {
+test('characters are not split at the end of a block', async () => {
   const log = new OutputLog()
   const text = `${'x'.repeat(65_535)}€${'y'.repeat(65_530)}€€€`
   await log.append('stdout', Buffer.from(text))
@@ -193,12 +193,12 @@ test('no character is cut where one piece of what is kept ends', async () => {
 })
 
 test.each([
-  ['from both streams by turns', (round: number) => names[round % 2]!],
+  ['alternating between both streams', (round: number) => names[round % 2]!],
   ['from one', () => 'stdout' as const],
-])('bytes that come singly %s take no more memory than what is said to be kept', async (_, streamOf) => {
+])('bytes that arrive singly %s take no more memory than `keptBytes` reports', async (_, streamOf) => {
   const command = makeCommand()
   const before = memoryKept()
-  // Each as it comes off a socket: a little piece of a large chunk.
+  // Small slices of large chunks, like those received from a socket.
   for (let round = 0; round < 100_000; round++) {
     await command.take(streamOf(round), Buffer.allocUnsafeSlow(1024).fill('x').subarray(0, 1))
   }
@@ -206,7 +206,7 @@ test.each([
   expect(command.log.total.stdout + command.log.total.stderr).toBe(100_000)
 })
 
-test('what comes by turns waits for its reader, and is dropped for nobody, by what it costs', async () => {
+test('alternating output blocks on its reader and is dropped by its memory cost', async () => {
   const log = new OutputLog()
   const most = 128 * 1024
   log.limitUnread(most)
@@ -224,7 +224,7 @@ test('what comes by turns waits for its reader, and is dropped for nobody, by wh
   expect(items.length).toBe(written + 1)
 })
 
-test('what a download has yet to take stays as it was when newer output takes its place', async () => {
+test('a download receives its bytes unchanged although newer output has replaced them', async () => {
   const log = new OutputLog()
   const before = 'a'.repeat(200_000)
   await log.append('stdout', Buffer.from(before))
@@ -234,7 +234,7 @@ test('what a download has yet to take stays as it was when newer output takes it
   expect(pieces.map(({ copy }) => copy().toString()).join('') === before).toBe(true)
 })
 
-test('one byte of much output holds the block that it lies in, and no other', async () => {
+test('one unread byte keeps only its own block in memory', async () => {
   const log = new OutputLog()
   await log.append('stdout', Buffer.alloc(4_000_000, 'a'))
   const pieces = log.pin('stdout', 2_000_000, 2_000_001)

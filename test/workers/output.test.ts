@@ -1,29 +1,29 @@
-/** The mark behind a command's output on the stream of its slot. */
+/** The sentinel after a command's output on the stream of its slot. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { MarkFinder } from '../../workers/shell/mark.ts'
 import { BoundedOutput } from '../../workers/shell/output.ts'
-import { markStart } from '../../workers/shell/script.ts'
+import { sentinelPrefix } from '../../workers/shell/script.ts'
+import { SentinelScanner } from '../../workers/shell/sentinel.ts'
 import { collectGarbage } from '../support/memory.ts'
 
 const mark = 'c0ffee'.repeat(5)
 
-/** Cuts bytes into chunks at the places given, as a stream might. */
+/** Splits bytes into chunks at the given offsets. */
 function cut(bytes: Buffer, places: number[]): Buffer[] {
   const at = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
   return [0, ...at].map((from, index) => bytes.subarray(from, at[index] ?? bytes.length))
 }
 
-test('the mark is found and the output before it is whole, wherever the stream is cut', () => {
+test('finds the sentinel and the complete output before it, for any chunk boundaries', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 300 }),
       fc.array(fc.nat(), { maxLength: 12 }),
       fc.nat(255),
       (before, places, status) => {
-        const output = Buffer.concat([Buffer.from(before), Buffer.from(markStart + mark.slice(0, 9))])
-        const stream = Buffer.concat([output, Buffer.from(`${markStart}${mark} ${status}\nlate output`)])
-        const finder = new MarkFinder(mark, 'status')
+        const output = Buffer.concat([Buffer.from(before), Buffer.from(sentinelPrefix + mark.slice(0, 9))])
+        const stream = Buffer.concat([output, Buffer.from(`${sentinelPrefix}${mark} ${status}\nlate output`)])
+        const finder = new SentinelScanner(mark, 'status')
         const seen: Buffer[] = []
         for (const chunk of cut(stream, places)) {
           const found = finder.push(chunk)
@@ -39,15 +39,18 @@ test('the mark is found and the output before it is whole, wherever the stream i
   )
 })
 
-test('a stream that ends without a mark loses no byte', () => {
+test('a stream that ends without a sentinel loses no byte', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 200 }),
       fc.array(fc.nat(), { maxLength: 8 }),
       fc.nat(mark.length),
       (bytes, places, part) => {
-        const stream = Buffer.concat([Buffer.from(bytes), Buffer.from((markStart + mark).slice(0, part))])
-        const finder = new MarkFinder(mark)
+        const stream = Buffer.concat([
+          Buffer.from(bytes),
+          Buffer.from((sentinelPrefix + mark).slice(0, part)),
+        ])
+        const finder = new SentinelScanner(mark)
         const seen = cut(stream, places).map((chunk) => finder.push(chunk).output)
         expect(Buffer.concat([...seen, finder.rest()]).equals(stream)).toBe(true)
       },
@@ -55,17 +58,20 @@ test('a stream that ends without a mark loses no byte', () => {
   )
 })
 
-test('a mark with anything else behind it than its line is output, and the one that follows is found', () => {
-  const junk = fc.string({ unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', markStart, mark), maxLength: 12 })
+test('treats a sentinel that is followed by other bytes as output, and finds the next one', () => {
+  const junk = fc.string({
+    unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', sentinelPrefix, mark),
+    maxLength: 12,
+  })
   fc.assert(
     fc.property(fc.array(junk, { maxLength: 6 }), fc.array(fc.nat(), { maxLength: 12 }), (junks, places) => {
       const lines = junks.filter((text) => !/^ \d{1,3}\n/.test(text))
-      const output = lines.map((text) => `${markStart}${mark}${text}`).join('')
-      // Where one is a start of a line, what follows it might make a whole one of it.
+      const output = lines.map((text) => `${sentinelPrefix}${mark}${text}`).join('')
+      // A start of a line, which the following bytes could complete.
       fc.pre(!new RegExp(`${mark} \\d{1,3}\\n`).test(output))
-      const finder = new MarkFinder(mark, 'status')
+      const finder = new SentinelScanner(mark, 'status')
       let seen = ''
-      for (const chunk of cut(Buffer.from(`${output}${markStart}${mark} 77\n`), places)) {
+      for (const chunk of cut(Buffer.from(`${output}${sentinelPrefix}${mark} 77\n`), places)) {
         const found = finder.push(chunk)
         seen += found.output.toString('latin1')
         if (found.line === undefined) continue
@@ -77,10 +83,10 @@ test('a mark with anything else behind it than its line is output, and the one t
   )
 })
 
-test('behind a mark without its line nothing piles up: no more than a line is held, whatever comes', () => {
-  const finder = new MarkFinder(mark, 'status')
-  let shown = finder.push(Buffer.from(`${markStart}${mark}`)).output.length
-  const chunk = Buffer.alloc(16 * 1024, markStart)
+test('buffers at most one line after a sentinel without a line end', () => {
+  const finder = new SentinelScanner(mark, 'status')
+  let shown = finder.push(Buffer.from(`${sentinelPrefix}${mark}`)).output.length
+  const chunk = Buffer.alloc(16 * 1024, sentinelPrefix)
   for (let turn = 0; turn < 1_000; turn++) {
     shown += finder.push(chunk).output.length
     expect(finder.rest().length).toBeLessThan(64)
@@ -88,7 +94,7 @@ test('behind a mark without its line nothing piles up: no more than a line is he
   expect(shown + finder.rest().length).toBe(1 + mark.length + 1_000 * chunk.length)
 })
 
-test('output within the limit is kept to the byte, and beyond it head and tail are kept and all is counted', () => {
+test('keeps output within the limit exactly; above it, keeps head and tail and counts all bytes', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 40 }), { maxLength: 60 }), (chunks) => {
       const limit = 200

@@ -1,6 +1,7 @@
 /**
- * Whatever reads what a sandbox can print: cut anywhere, it reads the same, and the worst content takes no more
- * than its bytes. Marks and output are in output.test.ts and output-log.test.ts, secrets in redactor.test.ts.
+ * Parsers of sandbox output give the same result for any chunk boundaries, and need memory proportional to their input
+ * for the worst content. See output.test.ts and output-log.test.ts for sentinels and output, redactor.test.ts for
+ * secrets.
  */
 import type { IncomingMessage } from 'node:http'
 import { PassThrough, type Readable } from 'node:stream'
@@ -15,7 +16,7 @@ import { memoryKept } from '../support/memory.ts'
 
 const cuts = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 })
 
-/** In pieces of these lengths, over and over. */
+/** Splits into pieces of these lengths, repeatedly. */
 function* cut(bytes: Buffer, lengths: number[]) {
   for (let at = 0, turn = 0; at < bytes.length; turn++) {
     const length = lengths[turn % lengths.length]!
@@ -30,7 +31,7 @@ async function bytesOf(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-test('a line is read wherever it is cut, what follows is left, and what has no end is given up', async () => {
+test('reads a line across any chunk boundaries, leaves the following bytes, and rejects an endless line', async () => {
   const text = fc.string({ unit: fc.constantFrom('1', '\n', '\x1e', 'x', '\0', ' '), maxLength: 600 })
   await fc.assert(
     fc.asyncProperty(text, cuts, async (text, lengths) => {
@@ -57,7 +58,7 @@ test('a line is read wherever it is cut, what follows is left, and what has no e
   )
 })
 
-test('what waits for its reader comes whole and in order, whatever its pieces, and stops the connection', async () => {
+test('delivers pending bytes completely and in order for any piece size, and pauses the connection', async () => {
   const pieces = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 300 }), fc.boolean()), {
     maxLength: 80,
   })
@@ -94,7 +95,7 @@ test('what waits for its reader comes whole and in order, whatever its pieces, a
   )
 })
 
-test('bytes that wait singly for their reader take little more than themselves', () => {
+test('single pending bytes take little more memory than their size', () => {
   const make = outputsOf({ pause() {}, resume() {} }, 256 * 1024)
   const measure = () => {
     const output = make()
@@ -104,12 +105,12 @@ test('bytes that wait singly for their reader take little more than themselves',
     output.stream.destroy()
     return kept
   }
-  // Code that is compiled meanwhile, and what another test left, only add to it.
+  // Code compiled during the test and garbage of another test only increase the value.
   const kept = Array.from({ length: 5 }, measure)
   expect(Math.min(...kept.map(Math.abs))).toBeLessThan(2 * 1024 * 1024)
 })
 
-/** A stream of events as `EventSource` reads it. */
+/** A stream of events as `EventSource` parses it. */
 function readEvents(text: string): { id?: string; event?: string; data?: string }[] {
   return text
     .split('\n\n')
@@ -148,7 +149,7 @@ const hostile = fc.oneof(
     .map((text) => Buffer.from(text)),
 )
 
-test('whatever a command prints becomes events, and these come through the API as they were, wherever they are cut', async () => {
+test('any output becomes events that pass through the API unchanged, for any chunk boundaries', async () => {
   const writes = fc.array(fc.tuple(fc.constantFrom('stdout' as const, 'stderr' as const), hostile), {
     maxLength: 20,
   })
@@ -170,7 +171,7 @@ test('whatever a command prints becomes events, and these come through the API a
       const passed = await bytesOf(
         passEvents(source as unknown as IncomingMessage, {
           signal: new AbortController().signal,
-          endWithoutWorker: () => Promise.reject(new Error('it had its last word')),
+          exitStatusWithoutWorker: () => Promise.reject(new Error('it had its last word')),
         }),
       )
       const events = readEvents(String(passed))

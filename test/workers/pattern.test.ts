@@ -1,4 +1,4 @@
-/** Patterns of paths: what they match, and how long that may take. */
+/** Glob patterns: matching and its maximum time. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { makeMatcher } from '../../workers/files/matcher.ts'
@@ -24,7 +24,7 @@ test.each([
   ['a**c', ['ac', 'abc'], ['a/c']],
   ['.*/x', ['.git/x'], ['git/x']],
   ['./a//b', ['a/b'], ['b']],
-] as const)('%j matches what it should and nothing else', (pattern, yes, no) => {
+] as const)('%j matches the expected paths and no others', (pattern, yes, no) => {
   for (const path of yes) expect(matches(pattern, path), path).toBe(true)
   for (const path of no) expect(matches(pattern, path), path).toBe(false)
 })
@@ -34,11 +34,11 @@ test('with `dots`, hidden names match too', () => {
   expect(matches('**/*.ts', '.git/a.ts', true)).toBe(true)
 })
 
-test.each(['/etc/*', '../x', 'a/../b', '.', '{a,b}'.repeat(8)])('%j is refused', (pattern) => {
+test.each(['/etc/*', '../x', 'a/../b', '.', '{a,b}'.repeat(8)])('rejects %j', (pattern) => {
   expect(() => readPattern(pattern)).toThrow(expect.objectContaining({ code: 'invalid_request' }))
 })
 
-test('a pattern that would take most regular expressions for ever is quick', () => {
+test('matches quickly for a pattern that makes most regular expressions backtrack forever', () => {
   const matching = () => {
     expect(matches('*a'.repeat(500), `${'a'.repeat(250)}b`)).toBe(false)
     expect(matches(`${'**/a/'.repeat(200)}b`, 'a/'.repeat(2_000).slice(0, -1))).toBe(false)
@@ -47,7 +47,7 @@ test('a pattern that would take most regular expressions for ever is quick', () 
   expect(processorMs(matching)).toBeLessThan(1_000)
 })
 
-test('find starts as deep and goes as deep as the pattern allows', () => {
+test('find starts at and descends to the depth that the pattern allows', () => {
   const pattern = readPattern('src/{lib,bin}/x?/[ab].ts')
   expect(literalStart(pattern)).toEqual(['src'])
   expect(deepest(pattern)).toBe(4)
@@ -56,7 +56,7 @@ test('find starts as deep and goes as deep as the pattern allows', () => {
   expect(deepest(readPattern('a/**'))).toBeUndefined()
 })
 
-test('whatever the pattern, it matches what it would if it were tried in every way', () => {
+test('matches like an exhaustive matcher for any pattern', () => {
   const words = [
     'a',
     'b',
@@ -79,7 +79,7 @@ test('whatever the pattern, it matches what it would if it were tried in every w
     '\\',
   ]
   const pattern = fc.string({ unit: fc.constantFrom(...words), minLength: 1, maxLength: 12 })
-  // Many alternatives: their states are more than a word has bits.
+  // Many alternatives, whose states exceed the bits of a word.
   const patterns = fc.oneof(
     pattern,
     fc.array(pattern, { minLength: 5, maxLength: 12 }).map((all) => `{${all}}`),
@@ -109,7 +109,7 @@ function readOrNot(text: string) {
   }
 }
 
-test('every pattern is read quickly, and one of many alternatives matches quickly', () => {
+test('parses every pattern quickly, and matches quickly with many alternatives', () => {
   const braces = '{'.repeat(1024)
   const brackets = `${'{a,b}'.repeat(3)}${'['.repeat(120)}\\]`
   const reading = () => [braces, brackets].map((text) => matches(text, 'a'))
@@ -121,6 +121,6 @@ test('every pattern is read quickly, and one of many alternatives matches quickl
   const matching = () => {
     for (let index = 0; index < 10_000; index++) match(`${'a'.repeat(240)}${index}`)
   }
-  // In slices, so that it need not be faster: twice as many stopped a worker for 5 s.
+  // Matching is cooperative, so it need not be faster. Twice as many alternatives blocked a worker for 5 s.
   expect(processorMs(matching)).toBeLessThan(2_000)
 })

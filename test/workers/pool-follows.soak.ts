@@ -1,4 +1,4 @@
-/** What the warm pool goes by: demand, clients who wait for pods of their own, and who holds a pod. */
+/** The size of the warm pool by demand, its refill next to cold creates, and its slot owners. */
 
 import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
@@ -6,7 +6,7 @@ import { readClock } from '../../shared/data/clock.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
-import { inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
+import { inOrderFor, listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { demandLimits } from '../../workers/pool/demand.ts'
 import { poolLimits } from '../../workers/pool/plan.ts'
 import type { Account } from '../support/account.ts'
@@ -15,13 +15,13 @@ import { hasCluster } from '../support/cluster.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { sumUp } from '../support/metrics.ts'
 
-/** For what the workers do in the background, cold pods of Kubernetes included. */
+/** For background work of the workers, including cold pods on Kubernetes. */
 const soonMs = 60_000
-/** They wait more than they work, so they wait beside each other. */
+/** They run concurrently, because they mostly wait. */
 const aside = { concurrent: true }
 
 test(
-  'a pool grows with the busiest rush to its high mark, and shrinks 15 minutes after it',
+  'a pool grows with the largest burst up to its maximum, and shrinks 15 minutes later',
   aside,
   async () => {
     await using world = await startWorld({
@@ -37,9 +37,9 @@ test(
     await awaitPods(world, low)
     await awaitWanted(world, low)
 
-    // The clock stands meanwhile: a rush is of one moment, however busy this machine is.
+    // The clock is stopped, so that the burst happens at one moment on any machine.
     const rush = Date.now() + 60_000
-    await setClock(world.db, new Date(rush - demandLimits.rushMs))
+    await setClock(world.db, new Date(rush - demandLimits.burstMs))
     await create(alice, 'free')
     await setClock(world.db, new Date(rush))
     await Promise.all(['free', 'free', 'free', 'capped', 'capped'].map((image) => create(alice, image)))
@@ -47,18 +47,18 @@ test(
     await awaitPods(world, grown)
     await awaitWanted(world, grown)
 
-    // Longer ahead than the pool takes to look at the demand again, so that shrinking too early would show.
+    // Longer than the interval of the pool's decisions, so that the test would notice early shrinking.
     await setClock(world.db, new Date(rush + demandLimits.memoryMs - 6_000), { running: true })
     await world.startWorker()
     await awaitPods(world, low)
     expect((await readClock(world.db)).getTime()).toBeGreaterThan(rush + demandLimits.memoryMs)
-    // Of two workers only the one that decides tells it.
+    // Only the deciding worker exports the metric.
     await awaitWanted(world, low)
   },
 )
 
 test(
-  'the refill waits for a cold create, after 10 s it goes on beside it, one pod at a time',
+  'the refill waits up to 10 s for a cold create, then continues concurrently, one pod at a time',
   aside,
   async () => {
     const size = 2
@@ -68,14 +68,14 @@ test(
         SANDBOX_IMAGES: 'pooled,cold',
         WARM_POOL_SIZE: String(size),
         QUOTA_CONCURRENT_SANDBOXES: '10',
-        // It would start what the queue does not.
-        SWEEP_SECONDS: '3600',
+        // It would start pods without the queue.
+        RECONCILE_INTERVAL_SECONDS: '3600',
       },
     })
     const alice = await world.account()
     await awaitPods(world, { pooled: size })
     const queue = new Queue(queueName, { connection: world.redis, prefix: queuePrefix })
-    // The create's job is not taken, as if every worker had its hands full.
+    // No worker takes the job of the create, as if all were busy.
     await queue.pause()
     const { body: waiting } = await alice.call('createSandbox', {
       body: { image: 'cold' },
@@ -100,7 +100,7 @@ test(
 const onCluster = { ...aside, skip: !hasCluster }
 
 test(
-  'the first command of a sandbox that claimed finds a slot, at the one of three workers that holds it',
+  'the first command in a claimed pod finds a slot, at the one worker of three that owns it',
   onCluster,
   async () => {
     const size = 6
@@ -115,7 +115,7 @@ test(
       const entries = await listWorkers(world)
       return names.filter((name) => inOrderFor(name, entries)[0]!.url === worker.callsUrl).length
     }
-    // A slot of a worker that took itself for the owner, before it knew of the others, is closed after a minute.
+    // A slot of a worker that considered itself the owner before it knew the others is closed after a minute.
     await world.eventually(async () => {
       const names = (await awaitPods(world, { [image]: size })).map(({ name }) => name)
       for (const worker of world.workers) {
@@ -144,7 +144,7 @@ test(
 const create = async (account: Account, image: string) =>
   (await account.call('createSandbox', { body: { image } })).body
 
-/** The warm pods, oldest first, once there are so many of each image and all can be claimed. */
+/** The warm pods, oldest first, once each image has the expected number and all can be claimed. */
 const awaitPods = (world: World, sizes: Record<string, number>): Promise<WarmPod[]> =>
   world.eventually(async () => {
     const rows = await findWarmPods(world.db)
@@ -153,7 +153,7 @@ const awaitPods = (world: World, sizes: Record<string, number>): Promise<WarmPod
     return isRight ? rows : undefined
   }, soonMs)
 
-/** Resolves when the metrics of all workers together say that pools of these sizes are wanted. */
+/** Resolves when the sum of the metrics of all workers has these pool sizes. */
 const awaitWanted = (world: World, sizes: Record<string, number>): Promise<true> =>
   world.eventually(async () => {
     expect(await sumUp(urlsOf(world.workers), 'sandlot_pool_pods', 'image', 'state="wanted"')).toEqual(sizes)

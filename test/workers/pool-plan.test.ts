@@ -1,4 +1,4 @@
-/** What the pool decides to make and to end, from what there is. */
+/** The decisions of the pool: which pods to create and to delete. */
 
 import { expect, test } from 'vitest'
 import type { WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
@@ -28,33 +28,33 @@ const planned = (rows: WarmPod[], size: number, changes: Partial<Situation> = {}
 }
 const nothing = { remove: [], resume: [], add: [] }
 
-test('a pool of the right size stays, and a smaller one is filled, a few starts at a time', () => {
+test('keeps a pool of the right size, and fills a smaller one with a few starts at a time', () => {
   expect(planned([pod('1'), pod('2')], 2)).toEqual(nothing)
   expect(planned([pod('1'), starting('2', 1)], 3)).toEqual({ ...nothing, add: ['a'] })
   expect(planned([pod('1'), starting('2', 1)], 9).add).toHaveLength(2)
   expect(planned([], 9, { starts: 0 })).toEqual(nothing)
 })
 
-test('a refused image is not tried for a while', () => {
+test('does not retry a rejected image for a while', () => {
   expect(planned([], 2, {}, true)).toEqual(nothing)
 })
 
-test('just after a claim the pool rests, unless half of it is gone', () => {
+test('does not refill right after a claim, unless half of the pool is gone', () => {
   expect(planned([pod('1'), pod('2')], 3, { quietMs: 500 })).toEqual(nothing)
   expect(planned([pod('1')], 3, { quietMs: 500 }).add).toHaveLength(2)
 })
 
-test('a smaller setting takes the oldest, and one that is gone takes all', () => {
+test('a smaller setting deletes the oldest pods, and a removed image deletes all', () => {
   expect(planned([pod('1'), pod('2'), starting('3', 1)], 1)).toEqual({ ...nothing, remove: ['1'] })
   expect(planned([pod('1'), starting('2', 1)], 1, { wanted: new Map() }).remove).toEqual(['1', '2'])
 })
 
-test('a pod that other settings made is replaced', () => {
+test('replaces pods that were created with other settings', () => {
   const done = planned([pod('1', { fingerprint: 'another' }), pod('2')], 2)
   expect(done).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test('a pod that ages goes when another is ready in its place, and at an hour in any case', () => {
+test('deletes an aging pod when its replacement is ready, and after an hour in any case', () => {
   const aging = pod('1', { born_at: minutesAgo(56) })
   expect(planned([aging], 1)).toEqual({ ...nothing, add: ['a'] })
   expect(planned([aging, starting('2', 1)], 1)).toEqual(nothing)
@@ -63,12 +63,12 @@ test('a pod that ages goes when another is ready in its place, and at an hour in
   expect(planned([old], 1)).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test('a start that nobody may be at is taken up, and one that takes too long is given up', () => {
+test('resumes a start that no worker may be handling, and abandons one that takes too long', () => {
   expect(planned([starting('1', 6)], 1)).toEqual({ ...nothing, resume: ['1'] })
   expect(planned([starting('1', 60)], 1)).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test('the refill waits for clients’ pods, but not for ever', () => {
+test("the refill waits for clients' pods, but not forever", () => {
   expect(allowedStarts(4, 0, 0)).toBe(2)
   expect(allowedStarts(40, 0, 0)).toBe(10)
   expect(allowedStarts(400, 0, 0)).toBe(16)
@@ -76,7 +76,7 @@ test('the refill waits for clients’ pods, but not for ever', () => {
   expect(allowedStarts(40, 1, 10_000)).toBe(1)
 })
 
-test('between its marks a pool holds a quarter more than the busiest rush', () => {
+test('keeps a quarter more pods than the largest burst, between minimum and maximum', () => {
   const size = (busiest: number) => sizeFor({ min: 2, max: 10 }, busiest)
   expect([0, 1, 2, 4, 7, 8, 1_000].map(size)).toEqual([2, 2, 3, 5, 9, 10, 10])
 })
@@ -90,12 +90,12 @@ test.each([
   ['WARM_POOLS', { WARM_POOLS: 'c=1' }],
   ['WARM_POOLS', { WARM_POOLS: 'b=1,b=2' }],
   ['WARM_POOLS', { WARM_POOLS: 'a=1', WARM_POOL_SIZE: '1' }],
-])('a wrong %s is named at the start: %o', (name, changes) => {
+])('rejects an invalid %s at the start: %o', (name, changes) => {
   expect(() => readSettings({ ...environment, ...changes })).toThrow(SettingsError)
   expect(() => readSettings({ ...environment, ...changes })).toThrow(`  ${name}: `)
 })
 
-test('the pools of several images', () => {
+test('plans the pools of several images', () => {
   const pools = (changes: Record<string, string>) => [...readSettings({ ...environment, ...changes }).pools]
   expect(pools({})).toEqual([])
   expect(pools({ WARM_POOL_SIZE: '3', WARM_POOLS: 'b=0..4, registry/d:1@sha256:0f=2' })).toEqual([

@@ -1,6 +1,6 @@
-/** The pool of warm pods: filled, claimed, replaced, and whose settings count. The gate has three of its tests. */
+/** The warm pool: filling, claims, replacement, and the effective settings. The gate runs three of the tests. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { endSandbox } from '../../shared/data/sandbox-writes.ts'
+import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
@@ -11,14 +11,14 @@ import { describeOnBothInSoakAtOnce, openWorldDriver } from '../support/drivers.
 import { isSoak } from '../support/eventually.ts'
 import type { Process, World } from '../support/index.ts'
 import { startWorld } from '../support/index.ts'
-import { keepListed } from '../support/listed.ts'
+import { keepListed } from '../support/keep-listed.ts'
 import { sumUp } from '../support/metrics.ts'
 
 const size = 2
 const capSeconds = 600
-/** For what the workers do in the background, a cold pod of Kubernetes included. */
+/** For background work of the workers, including a cold pod on Kubernetes. */
 const soonMs = 60_000
-/** They wait for pods and for chance more than they decide. */
+/** They take long for pods or need many random attempts. */
 const inSoak = test.runIf(isSoak)
 
 describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
@@ -44,7 +44,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     await world?.[Symbol.asyncDispose]()
   })
 
-  /** Names of the pods that can be claimed, when there are as many as there should be and no other. */
+  /** The names of the pods that can be claimed, once their number is as expected and no others exist. */
   const full = (count = size): Promise<string[]> =>
     world.eventually(async () => {
       const rows = await findWarmPods(world.db)
@@ -60,9 +60,9 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     await alice.call('destroySandbox', { params: { id } })
     await world.eventually(async () => (await rowOf(id)).reaped_at, soonMs)
   }
-  /** Nobody but the API does anything meanwhile. */
+  /** Only the API changes state during this. */
   async function whileWorkersAreFrozen<T>(work: () => Promise<T>): Promise<T> {
-    // A create asks whether a worker is there.
+    // A create requires a live worker.
     using _ = await keepListed(world)
     worker.signal('SIGSTOP')
     try {
@@ -72,7 +72,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     }
   }
 
-  test('is filled with pods that are no sandboxes', async () => {
+  test('is filled with pods that are not sandboxes', async () => {
     alice = await world.account()
     await full()
     expect((await driver.list()).map(({ sandboxId }) => sandboxId)).toEqual([undefined, undefined])
@@ -80,7 +80,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     expect([body.usage.milliseconds, body.concurrent.active]).toEqual([0, 0])
   })
 
-  test('gives a create a pod while every worker is frozen; its command finds what the request said', async () => {
+  test('gives a create a pod while every worker is frozen; its command gets the environment of the request', async () => {
     const before = await full()
     const secret = 'a canary that no pod may show'
     await alice.call('createSecret', { body: { name: 'CANARY', value: secret } })
@@ -90,7 +90,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
       return { ...created, withoutWorkersSeconds: await lifeOf(world, pod_name!) }
     })
     expect(status).toBe(201)
-    // The bound that docs/reliability.md states for a claimed pod whose deadline no worker could set.
+    // The limit in docs/reliability.md for a claimed pod whose deadline no worker could set.
     expect(withoutWorkersSeconds).toBe(capSeconds + 3_600)
     expect(body.timings).toMatchObject({ pod: 'claimed', claimed_ms: expect.any(Number) })
     const row = await rowOf(body.id)
@@ -102,9 +102,9 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     await world.eventually(async () => (await rowOf(body.id)).timings.assigned_ms, soonMs)
     const pod = (await driver.list()).find(({ uid }) => uid === row.pod_uid)
     expect(pod).toMatchObject({ name: row.pod_name, sandboxId: body.id })
-    if (world.cluster) await expectWalls(world, row.pod_name!, secret)
+    if (world.cluster) await expectIsolated(world, row.pod_name!, secret)
 
-    // The claimed one is replaced, and never comes back.
+    // The claimed pod is replaced and never claimed again.
     const after = await full()
     expect(after).not.toContain(row.pod_name)
     await destroy(body.id)
@@ -114,27 +114,27 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     expect(usage.milliseconds).toBe(ended.destroyed_at!.getTime() - ended.ready_at!.getTime())
   })
 
-  inSoak('tells a pod when it has to end before the first command runs in it', async () => {
+  inSoak('sets the deadline of a pod before its first command', async () => {
     await full()
     const { body } = await alice.call('createSandbox')
     expect(body.timings.pod).toBe('claimed')
     await exec(body.id, 'true')
-    // Long before the job for it comes. From here on the pod holds its cap alone.
+    // Long before its job is due. From now on, only the pod's deadline enforces the TTL.
     const { pod_uid, timings } = await rowOf(body.id)
     expect(timings.assigned_ms).toEqual(expect.any(Number))
     expect((await driver.list()).find(({ uid }) => uid === pod_uid)).toMatchObject({ sandboxId: body.id })
     await destroy(body.id)
   })
 
-  inSoak('six creates at once share its pods, and those that go without get one of their own', async () => {
+  inSoak('six concurrent creates share its pods, and the rest get cold pods', async () => {
     const warm = await full()
     const { claimed, sandboxes, podNames } = await createAtOnce(world, 6)
     expect(claimed).toBeGreaterThanOrEqual(size)
     expect(podNames).toEqual(expect.arrayContaining(warm))
-    await Promise.all(sandboxes.map(({ id }) => endSandbox(world.db, id, 'requested')))
+    await Promise.all(sandboxes.map(({ id }) => markDestroyed(world.db, id, 'requested')))
   })
 
-  test('quietly replaces a pod that was dead before the first command, which runs in the new one', async () => {
+  test('replaces a pod that died before the first command, which then runs in the new pod', async () => {
     await full()
     const { body, dead } = await whileWorkersAreFrozen(async () => {
       for (const pod of await findWarmPods(world.db)) await driver.delete({ name: pod.name })
@@ -153,7 +153,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     await destroy(body.id)
   })
 
-  inSoak('a pod that dies with a client’s files in it ends its sandbox', async () => {
+  inSoak('ends the sandbox of a pod that dies with files of a client', async () => {
     await full()
     const { body } = await alice.call('createSandbox')
     expect(body.timings.pod).toBe('claimed')
@@ -163,7 +163,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     expect(await rowOf(body.id)).toMatchObject({ claim: 'used', destroy_reason: 'pod_failed' })
   })
 
-  inSoak('replaces a pod that died unclaimed, also when Redis was emptied', async () => {
+  inSoak('replaces a pod that died unclaimed, even after Redis was emptied', async () => {
     const [dead] = await full()
     await world.redis.flushall()
     await driver.delete({ name: dead! })
@@ -174,7 +174,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     expect(await full()).not.toContain(dead)
   })
 
-  inSoak('does not give away a pod of an hour ago, and replaces it', async () => {
+  inSoak('replaces a pod after an hour, and does not let it be claimed', async () => {
     const old = await full()
     const { body } = await whileWorkersAreFrozen(async () => {
       await setClock(world.db, new Date(Date.now() + 60 * 60_000), { running: true })
@@ -189,7 +189,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
   })
 
   inSoak(
-    'goes by the newest worker’s settings: other limits replace its pods, a smaller size ends some',
+    "follows the newest worker's settings: other limits replace its pods, a smaller size deletes some",
     async () => {
       const before = await full()
       worker = await world.startWorker({ SANDBOX_MEMORY: '384Mi' })
@@ -215,12 +215,12 @@ async function lifeOf({ cluster, settings }: World, name: string): Promise<numbe
     return (pod!.deadline - pod!.born) / 1000
   }
   const { spec } = await cluster.api.readNamespacedPod({ name, namespace: cluster.namespace })
-  // Kubernetes counts from a start that is rounded down, so the driver adds a second.
+  // Kubernetes rounds the start time down, so the driver adds a second.
   return spec!.activeDeadlineSeconds! - 1
 }
 
-/** What the policies select is as it was made, and no part of the request stands in the pod. */
-async function expectWalls({ cluster }: World, name: string, secret: string): Promise<void> {
+/** The labels that the policies select are unchanged, and the pod contains no part of the request. */
+async function expectIsolated({ cluster }: World, name: string, secret: string): Promise<void> {
   const { api, namespace, env } = cluster!
   const pod = await api.readNamespacedPod({ name, namespace })
   expect(pod.spec!.activeDeadlineSeconds).toBeLessThan(capSeconds + 120)
@@ -237,7 +237,7 @@ async function expectWalls({ cluster }: World, name: string, secret: string): Pr
   expect(items.length).toBeGreaterThan(0)
 }
 
-/** Accounts take turns; each create goes to another API process than the one before. */
+/** Clients alternate between accounts, and each create uses another API process than the previous one. */
 async function createAtOnce(world: World, creates: number) {
   const accounts = await Promise.all(Array.from({ length: 6 }, () => world.account()))
   const answers = await Promise.all(
@@ -255,7 +255,7 @@ async function createAtOnce(world: World, creates: number) {
 }
 
 inSoak(
-  '30 creates at once on a pool of 10: every pod has exactly one owner, and nobody goes without',
+  '30 concurrent creates on a pool of 10: every pod has exactly one owner, and every create succeeds',
   async () => {
     const pods = 10
     await using world = await startWorld({
@@ -269,7 +269,7 @@ inSoak(
       return isFull ? rows.map(({ name }) => name) : undefined
     }, soonMs)
     const { claimed, podNames } = await createAtOnce(world, 30)
-    // Some may have claimed what the refill had made meanwhile.
+    // Some creates may have claimed pods of the refill.
     expect(claimed).toBeGreaterThanOrEqual(pods)
     expect(podNames).toEqual(expect.arrayContaining(warm))
     const urls = world.apis.map(({ internalUrl }) => internalUrl)
@@ -278,10 +278,10 @@ inSoak(
 )
 
 inSoak(
-  'of workers with different settings only the newest makes pods, from its first second on',
+  'only the newest of several workers with different settings creates pods, from its first second on',
   async () => {
     await using world = await startWorld({ env: { WARM_POOL_SIZE: '3' } })
-    // A pod's row is gone when another takes its place: kept here, in the order in which they were made.
+    // The row of a pod is deleted when it is replaced. Kept here in the order of creation.
     await world.db.query('create table made (at bigserial, fingerprint text)')
     await world.db.query(
       `create rule keep as on insert to warm_pod do also insert into made (fingerprint) values (new.fingerprint)`,

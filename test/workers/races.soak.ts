@@ -1,9 +1,9 @@
-/** A create and a destroy of one sandbox, raced until chance has had its say. */
+/** Races creates against destroys of the same sandbox, with random delays. */
 import { test } from 'vitest'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { raceCreatesAndDestroys } from './race.ts'
 
-/** Each takes real time on the cluster; what is raced is the same code. */
+/** Few rounds on the cluster, where each takes long and tests the same code. */
 const rounds = { local: 1_000, kubernetes: 100 }
 
 describeOnBothDrivers('a create and a destroy of one sandbox', (driver) => {

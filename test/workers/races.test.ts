@@ -1,6 +1,6 @@
-/** A few races of a create and a destroy of one sandbox, at every stage. races.soak.ts has many, on each driver. */
+/** A few races of a create against a destroy, at every stage. races.soak.ts has many, with each driver. */
 import { test } from 'vitest'
 import { raceCreatesAndDestroys } from './race.ts'
 
-test('a create and a destroy of one sandbox are raced 48 times: no pod and no unfinished row is left', () =>
+test('48 races of a create against a destroy leave no pod and no unfinished row', () =>
   raceCreatesAndDestroys('local', 48))

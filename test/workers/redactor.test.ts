@@ -1,4 +1,4 @@
-/** What a secret in output becomes, and that no cut of the stream changes it. */
+/** Redacts secrets in output, independently of the chunk boundaries. */
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts'
 import { processorMs } from '../support/measure.ts'
 import { collectGarbage } from '../support/memory.ts'
 
-/** In chunks of these lengths, over and over. */
+/** Splits into chunks of these lengths, repeatedly. */
 async function redact(
   secrets: Record<string, string>,
   text: string | Buffer,
@@ -36,7 +36,7 @@ test.each([
   ['the longer of two', { A: 'abcdefgh', B: 'abcdefghij' }, 'abcdefghij abcdefghx', '[secret B] [secret A]x'],
   ['one inside another', { A: 'cdefghij', B: 'abcdefghijkl' }, 'abcdefghijkl', '[secret B]'],
   [
-    'one inside another that is not finished',
+    'a value inside another that is incomplete',
     { A: 'cdefghij', B: 'abcdefghijkl' },
     'abcdefghijk',
     'ab[secret A]k',
@@ -44,19 +44,19 @@ test.each([
   ['two that overlap', { A: 'abcdefgh', B: 'efghijkl' }, '-abcdefghijkl-', '-[secret A][secret B]-'],
   ['one that overlaps itself', { A: 'abababab' }, 'xabababababab', 'x[secret A]'],
   [
-    'a value of two lines, also as a terminal shows it',
+    'a value of two lines, also as printed by a terminal',
     { A: 'line 1\nline 2' },
     'line 1\r\nline 2|line 1\nline 2',
     '[secret A]|[secret A]',
   ],
   [
-    'a value that ends a line, and without that end',
+    'a value that ends with a newline, and without that newline',
     { A: 'p4ssw0rd!\n' },
     'p4ssw0rd!.p4ssw0rd!\n',
     '[secret A].[secret A]',
   ],
   [
-    'a value of whole lines, without the last end',
+    'a value of complete lines, without the last newline',
     { A: 'line 1\nline 2\n' },
     'line 1\r\nline 2|line 1\nline 2.',
     '[secret A]|[secret A].',
@@ -68,7 +68,7 @@ test.each([
   for (const length of [1, 2, 3, 5, 7, 8, 9]) expect(await redact(defined, text, [length])).toBe(expected)
 })
 
-/** The same by other means: every occurrence of every value covers its bytes. */
+/** A reference implementation: every occurrence of every value covers its bytes. */
 function plain(secrets: Record<string, string>, text: string): string {
   const covered = new Array<boolean>(text.length).fill(false)
   for (const value of Object.values(secrets)) {
@@ -81,16 +81,16 @@ function plain(secrets: Record<string, string>, text: string): string {
 
 const withoutMarkers = (text: string) => text.replaceAll(/(\[secret [A-Z]\])+/g, '\0')
 
-describe('for random values and text of few letters, where all of them overlap', () => {
+describe('for random values and text from a small alphabet, where they often overlap', () => {
   const letters = fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 6, maxLength: 14 })
   const values = fc.array(letters, { minLength: 1, maxLength: 6 })
   const secrets = values.map((values) =>
     Object.fromEntries(values.map((value, at) => [String.fromCharCode(65 + at), value])),
   )
-  // Some are written out, so that most texts hold one.
+  // Some values are inserted, so that most texts contain one.
   const texts = fc.array(fc.oneof(letters, fc.constantFrom('c', 'ab', 'bbbb')), { maxLength: 30 })
 
-  test('every byte of a value is covered, and no other', async () => {
+  test('covers every byte of a value, and no other', async () => {
     await fc.assert(
       fc.asyncProperty(
         secrets,
@@ -107,7 +107,7 @@ describe('for random values and text of few letters, where all of them overlap',
     )
   })
 
-  test('no cut of the stream changes the result', async () => {
+  test('the result does not depend on the chunk boundaries', async () => {
     const cuts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 10 })
     await fc.assert(
       fc.asyncProperty(secrets, texts, cuts, async (secrets, parts, cuts) => {
@@ -119,7 +119,7 @@ describe('for random values and text of few letters, where all of them overlap',
   })
 })
 
-test('nothing is held back but what may begin a value', async () => {
+test('holds back only bytes that may begin a value', async () => {
   const redactor = new Redactor(await buildPatterns({ A: 'xyzxyzxyz', B: 'longer than the other one' }))
   for (const text of ['hello\n', 'longer than the other two', 'zyx.', '$ ']) {
     expect(redactor.push(Buffer.from(text)).toString()).toBe(text)
@@ -132,14 +132,14 @@ test('nothing is held back but what may begin a value', async () => {
   expect(redactor.push(Buffer.from('xyzxyz')).toString()).toBe('')
 })
 
-test('output without a secret is passed on as it is, without a copy', async () => {
+test('returns output without a secret unchanged, without a copy', async () => {
   const redactor = new Redactor(await buildPatterns({ A: 'p4ssw0rd!' }))
   const chunk = Buffer.alloc(65_536, 'nothing to see here\n')
   expect(redactor.push(chunk)).toBe(chunk)
 })
 
-test('values made to be slow to look for are not', async () => {
-  // Without an automaton each byte of it would be compared with 32 KiB.
+test('finds values quickly that are chosen to be slow to find', async () => {
+  // Without an automaton, each byte would be compared with 32 KiB.
   const secrets = Object.fromEntries(
     Array.from({ length: 15 }, (_, at) => [`S${at}`, `${'a'.repeat(32_000)}${String.fromCharCode(98 + at)}`]),
   )
@@ -149,19 +149,19 @@ test('values made to be slow to look for are not', async () => {
   const pushing = () => {
     for (let turn = 0; turn < 8; turn++) redactor.push(chunk)
   }
-  // 8 MiB take about 0.1 s; quadratic they would take minutes.
+  // 8 MiB take about 0.1 s, or minutes if the time were quadratic.
   expect(processorMs(pushing)).toBeLessThan(5_000)
 })
 
-test('values made to be slow to hold back are not: a byte at a time costs as much as all at once', async () => {
-  // All of it may yet be the long one, and in it the short ones are found again and again, by turns.
+test('holds values back efficiently that are chosen to be slow: single bytes cost as much as one chunk', async () => {
+  // All of it may become the long value, and within it the short ones are found again and again.
   const secrets = { A: 'abababab', B: 'babababa', C: `${'ab'.repeat(16_000)}x` }
   const redactor = new Redactor(await buildPatterns(secrets))
   const byte = { a: Buffer.from('a'), b: Buffer.from('b') }
   const pushing = () => {
     for (let turn = 0; turn < 100_000; turn++) redactor.push(turn % 2 ? byte.b : byte.a)
   }
-  // About 0.1 s; 13 s where what is held is copied for each.
+  // About 0.1 s, or 13 s if the held bytes were copied for each value.
   expect(processorMs(pushing)).toBeLessThan(4_000)
 })
 
@@ -169,7 +169,7 @@ const kinds: [string, (at: number) => string][] = [
   ['of one byte', () => 'a'.repeat(32 * 1024)],
   ['that begin alike', (at) => `${'a'.repeat(32 * 1024 - 1)}${String.fromCharCode(65 + at)}`],
   [
-    'that look like each other throughout',
+    'that resemble each other completely',
     (at) => `${'ab'.repeat(at + 1)}c`.repeat(32 * 1024).slice(0, 32 * 1024),
   ],
   ['of line ends', (at) => `${'\n'.repeat(32 * 1024 - 1)}${String.fromCharCode(65 + at)}`],
@@ -177,7 +177,7 @@ const kinds: [string, (at: number) => string][] = [
   ['at random', () => randomBytes(24 * 1024).toString('base64')],
 ]
 test.each(kinds)(
-  '64 KiB of secrets %s are looked for without a long stop, in little memory',
+  'finds 64 KiB of secrets %s without long stops and in little memory',
   async (_, makeValue) => {
     const secrets = Object.fromEntries(Array.from({ length: 2 }, (_, at) => [`S${at}`, makeValue(at)]))
     await buildPatterns(secrets, { byLine: true })
@@ -191,7 +191,7 @@ test.each(kinds)(
       collectGarbage()
       return process.memoryUsage().arrayBuffers - before
     }
-    // Buffers come from a pool of Node's.
+    // Small buffers are taken from Node's pool.
     await eventually(() => grown() <= sought!.automaton.bytes + 64 * 1024, 5_000)
     expect(grown()).toBeLessThan(6 * 1024 * 1024)
     const shown = new Redactor(sought).push(Buffer.from(`x${secrets.S1}\0`)).toString('latin1')
@@ -199,7 +199,7 @@ test.each(kinds)(
   },
 )
 
-/** @returns how long nobody else had a turn at most, in milliseconds of processor time */
+/** @returns the maximum processor time between two event-loop iterations, in milliseconds */
 function followStops() {
   let most = 0
   let last = process.cpuUsage()

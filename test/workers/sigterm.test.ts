@@ -1,17 +1,19 @@
-/** Workers that are told to end: what they finish, and who takes over. At once: each mostly waits. */
+/**
+ * Workers that receive SIGTERM: they finish their commands, and others take over. Concurrent, because most tests wait.
+ */
 import { expect, test } from 'vitest'
-import { silenceOf, usualSeconds } from '../../shared/platform/silence.ts'
-import { listWorkers } from '../../shared/rpc/directory.ts'
+import { defaultSeconds, livenessTimeoutsOf } from '../../shared/platform/liveness-timeouts.ts'
+import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { bytesOf, readEvents } from '../support/events.ts'
-import { usualSilence } from '../support/eventually.ts'
+import { defaultLiveness } from '../support/eventually.ts'
 import { type Process, startWorld } from '../support/index.ts'
 import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
-/** The commands end when the test says so, and not when a worker that ends has no more time for them. */
+/** The commands end when the test decides, and not when the drain of a worker times out. */
 const env = { DRAIN_SECONDS: '120' }
 const untilGo = 'echo begun; until test -e go; do sleep 0.1; done; echo finished'
 
-test.concurrent('a worker that is told to end finishes its command, and takes no other', async () => {
+test.concurrent('a worker that receives SIGTERM finishes its command and accepts no other', async () => {
   await using world = await startWorld({ workers: 2, env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')
@@ -39,7 +41,7 @@ test.concurrent('a worker that is told to end finishes its command, and takes no
   expect((await run('true')).exit_code).toBe(0)
 })
 
-test.concurrent('what runs in a worker that ends is there to the last, for lists, readers and the sweep of others', async () => {
+test.concurrent('commands of a draining worker stay visible to lists, readers and the reconciler of other workers', async () => {
   await using world = await startWorld({ env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')
@@ -52,12 +54,12 @@ test.concurrent('what runs in a worker that ends is there to the last, for lists
   const one = { ...params, exec_id: background.id }
   const get = async () => (await alice.call('getExec', { params: one })).body
   await world.eventually(async () => (await get()).stdout === 'begun\n', 10_000)
-  const second = await world.startWorker(usualSilence)
+  const second = await world.startWorker(defaultLiveness)
   await world.eventually(async () => (await listWorkers(world)).length === 2, 10_000)
 
   const stopped = world.workers[0]!.stop()
-  // Longer than a worker may be missing before its commands are ended.
-  const end = performance.now() + silenceOf(usualSeconds).missing + 4_000
+  // Longer than a worker may be missing before its commands are killed.
+  const end = performance.now() + livenessTimeoutsOf(defaultSeconds).missing + 4_000
   await world.eventually(async () => (await listWorkers(world)).some((worker) => worker.isDraining), 10_000)
   const follower = readEvents(await alice.open('streamExec', { params: one }))
   while (performance.now() < end) {
@@ -76,7 +78,7 @@ test.concurrent('what runs in a worker that ends is there to the last, for lists
   expect((await listWorkers(world)).map(({ url }) => url)).toEqual([second.callsUrl])
 })
 
-test.concurrent('a worker that ends still gives a command to a reader that comes back, and to a terminal', async () => {
+test.concurrent('a draining worker still serves its command to a returning reader and to a terminal', async () => {
   await using world = await startWorld({ env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')
@@ -116,7 +118,7 @@ test.concurrent('a worker that ends still gives a command to a reader that comes
   await stopped
 })
 
-test.concurrent('a worker that is told to end while Redis is away ends without it', async () => {
+test.concurrent('a worker that receives SIGTERM while Redis is unavailable exits', async () => {
   await using world = await startWorld({ env })
   await world.plugs.redis.stop()
   await world.workers[0]!.stop()
@@ -124,7 +126,7 @@ test.concurrent('a worker that is told to end while Redis is away ends without i
   await world.plugs.redis.start()
 })
 
-test.concurrent('creates go on while workers come and go', async () => {
+test.concurrent('creates succeed while workers start and stop', async () => {
   await using world = await startWorld({ workers: 1, env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
   const alice = await world.account()
   const creates: Promise<{ status: number }>[] = []

@@ -1,8 +1,8 @@
-/** Slots that are opened ahead of time (workers/shell/slot-pool.ts), in real pods. */
+/** Slots that are opened in advance (workers/shell/slot-pool.ts), in real pods. */
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openMetrics } from '../../shared/platform/metrics.ts'
-import { inOrderFor, type WorkerEntry } from '../../shared/rpc/directory.ts'
+import { inOrderFor, type WorkerEntry } from '../../shared/rpc/worker-registry.ts'
 import {
   type Driver,
   DriverUnavailable,
@@ -11,7 +11,7 @@ import {
   PodGone,
 } from '../../workers/drivers/driver.ts'
 import type { ShellCommand } from '../../workers/shell/script.ts'
-import { openSlot, type Slot, whySilent } from '../../workers/shell/slot.ts'
+import { diagnoseShell, openSlot, type Slot } from '../../workers/shell/slot.ts'
 import { SlotPool, type SlotPoolOptions } from '../../workers/shell/slot-pool.ts'
 import { run, shell } from '../drivers/processes.ts'
 import { eventually } from '../support/eventually.ts'
@@ -19,7 +19,7 @@ import { changed, describeInSandboxes, type Sandboxes } from '../support/sandbox
 
 const log = pino({ level: 'silent' })
 
-/** A driver that counts how many processes it was asked for. */
+/** A driver that counts the processes that it opens. */
 function counting(driver: Driver) {
   const counter = { starts: 0 }
   const start: Driver['start'] = (...args) => {
@@ -43,7 +43,7 @@ describeInSandboxes('slots', (open) => {
   let pod: Pod
   let pool: SlotPool | undefined
 
-  /** With the metrics that it writes. */
+  /** Returns a pool together with its metrics. */
   const makePool = (more: Partial<SlotPoolOptions> = {}) => {
     const metrics = openMetrics('test')
     pool = new SlotPool({ driver: sandboxes.driver, log, metrics, ...more })
@@ -53,7 +53,7 @@ describeInSandboxes('slots', (open) => {
     }
     return { pool, count }
   }
-  /** Shells that wait in the pod, without the one that looks. */
+  /** The number of waiting shells in the pod, without the one that counts them. */
   const waiting = async () => {
     const look = "grep -l 'IFS= read' /proc/[0-9]*/cmdline 2>/dev/null | wc -l"
     return Number((await run(sandboxes.driver, pod, shell(look.replace('IFS=', '[I]FS=')))).stdout)
@@ -69,7 +69,7 @@ describeInSandboxes('slots', (open) => {
     await eventually(async () => (await waiting()) === 0, 10_000)
   })
 
-  test('a command runs in what is taken, whether it was ready or not', async () => {
+  test('runs a command in a taken slot, whether it was ready or not', async () => {
     const { pool } = makePool()
     for (let round = 0; round < 3; round++) {
       const { slot } = await pool.take('sbx_a', pod)
@@ -77,23 +77,23 @@ describeInSandboxes('slots', (open) => {
     }
   })
 
-  test('of the slots of one sandbox no more than three are kept, however many come at last', async () => {
+  test('keeps at most three slots per sandbox', async () => {
     const { pool } = makePool()
     for (let count = 0; count < 5; count++) pool.adopt('sbx_a', pod, await openSlot(sandboxes.driver, pod))
     await eventually(async () => (await waiting()) === 3, 10_000)
   })
 
-  // Which pod kills runc's process and not a shell is chance: the soak `sandbox-exhausted` meets it.
+  // Whether a pod kills runc's process instead of a shell is random. The soak `sandbox-exhausted` covers it.
   test.each([
     ['exec failed: unable to start container process: read init-p: connection reset by peer', PodExhausted],
     ['read tcp: connection reset by peer', DriverUnavailable],
-  ])('a pod with room for a shell in which none began: %s', async (why, Told) => {
+  ])('classifies why no shell starts in a pod that now has room for one: %s', async (why, ExpectedError) => {
     const ended = Promise.resolve({ kind: 'lost', why } as const)
-    const told = await whySilent(sandboxes.driver, pod, { ended })
-    expect(told.constructor).toBe(Told)
+    const told = await diagnoseShell(sandboxes.driver, pod, { ended })
+    expect(told.constructor).toBe(ExpectedError)
   })
 
-  test('a command reaches its slot as it is, as a short line or as many bytes', async () => {
+  test('a command reaches its slot unchanged, as a short line or as many bytes', async () => {
     const words = [
       'plain',
       "it's $HOME; `x` \\",
@@ -113,13 +113,13 @@ describeInSandboxes('slots', (open) => {
     }
   })
 
-  test('a command without stdin finds its end at once, and its slot is closed after it', async () => {
+  test('a command without stdin reads EOF immediately, and its slot is closed afterwards', async () => {
     const slot = await openSlot(sandboxes.driver, pod)
     expect(await stdoutOf(slot, { argv: ['cat'], noStdin: true })).toBe('')
     await slot.closed
   })
 
-  test('a reader that stands still for seconds gets every byte of stderr, also behind the end of stdout', async () => {
+  test('a reader that pauses for seconds receives every byte of stderr, even after the end of stdout', async () => {
     const slot = await openSlot(sandboxes.driver, pod)
     const taken = { stdout: 0, stderr: 0 }
     const script = 'head -c 60000 /dev/zero >&2; echo done'
@@ -141,7 +141,7 @@ describeInSandboxes('slots', (open) => {
     })
   })
 
-  test('where starting is quick, nothing is opened ahead of time and nothing kept', async () => {
+  test('opens and keeps no slots in advance where starting is fast', async () => {
     const { driver, counter } = counting(sandboxes.driver)
     const { pool, count } = makePool({ driver: changed(driver, { startsSlowly: false }) })
     pool.prepare('sbx_a', pod)
@@ -158,7 +158,7 @@ describeInSandboxes('slots', (open) => {
   describe('where starting is slow', () => {
     const slowly = (more: Partial<Driver> = {}) => changed(sandboxes.driver, { startsSlowly: true, ...more })
 
-    test('a command gets the prepared slot, and the next ones are opened at once', async () => {
+    test('a command gets the prepared slot, and the next ones are opened immediately', async () => {
       const { pool, count } = makePool({ driver: slowly() })
       pool.prepare('sbx_a', pod)
       await eventually(() => pool.ready('sbx_a') === 1, 10_000)
@@ -171,7 +171,7 @@ describeInSandboxes('slots', (open) => {
       expect([await count('warm'), await count('cold')]).toEqual([2, 0])
     })
 
-    test('after a single command the next slots are opened only a moment later', async () => {
+    test('after a single command, the next slots are opened after a delay', async () => {
       const { driver, counter } = counting(slowly())
       const { pool } = makePool({ driver })
       pool.prepare('sbx_a', pod)
@@ -182,7 +182,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(() => counter.starts > 1, 10_000)
     })
 
-    test('a command that soon follows another has the next slots opened at once', async () => {
+    test('a command soon after another opens the next slots immediately', async () => {
       const { driver, counter } = counting(slowly())
       const { pool } = makePool({ driver })
       for (let count = 0; count < 2; count++) pool.adopt('sbx_a', pod, await openSlot(sandboxes.driver, pod))
@@ -193,7 +193,7 @@ describeInSandboxes('slots', (open) => {
       second.slot.close()
     })
 
-    test('a slot that was opened to see whether the pod is ready serves the first command', async () => {
+    test('the slot that verified the readiness of the pod serves the first command', async () => {
       const { pool } = makePool({ driver: slowly() })
       const probe = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', pod, probe)
@@ -202,7 +202,7 @@ describeInSandboxes('slots', (open) => {
       slot.close()
     })
 
-    test('a command waits for a slot that is just being opened, and opens none beside it', async () => {
+    test('a command waits for a slot that is being opened, and does not open another', async () => {
       const { driver, counter } = counting(slowly())
       const { pool, count } = makePool({ driver })
       pool.prepare('sbx_a', pod)
@@ -227,12 +227,12 @@ describeInSandboxes('slots', (open) => {
       await runTrue(slot)
     })
 
-    test('a command whose slot says nothing has another one opened, and the late one is kept', async () => {
+    test('when a slot does not answer, another one is opened, and the late one is kept', async () => {
       const { driver } = sandboxes
-      const { promise: later, resolve: goOn } = Promise.withResolvers<void>()
+      const { promise: later, resolve: proceed } = Promise.withResolvers<void>()
       const answers = [later, Promise.resolve()]
       const silent = slowly({
-        // Those opened ahead of time say nothing either.
+        // The slots that are opened in advance do not answer either.
         async start(...args) {
           await (answers.shift() ?? new Promise(() => {}))
           return await driver.start(...args)
@@ -242,11 +242,11 @@ describeInSandboxes('slots', (open) => {
       const { slot } = await pool.take('sbx_a', pod)
       await runTrue(slot)
       await eventually(async () => (await waiting()) === 0, 10_000)
-      goOn()
+      proceed()
       await eventually(async () => (await waiting()) === 1, 10_000)
     })
 
-    test('a command gives up on a slot after two tries that said nothing', async () => {
+    test('a command fails after two slots that did not answer', async () => {
       let starts = 0
       const mute = slowly({
         async start() {
@@ -260,7 +260,7 @@ describeInSandboxes('slots', (open) => {
       expect(starts).toBe(2)
     })
 
-    test('ten commands at once each get a slot of their own, and three are kept for the next', async () => {
+    test('ten concurrent commands get a slot each, and three are kept for the next ones', async () => {
       const { pool } = makePool({ driver: slowly() })
       const taken = await Promise.all(Array.from({ length: 10 }, () => pool.take('sbx_a', pod)))
       expect(new Set(taken.map(({ slot }) => slot.pid)).size).toBe(10)
@@ -268,7 +268,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(async () => (await waiting()) === 3, 10_000)
     })
 
-    test('a slot whose shell a tenant has ended is given to no command', async () => {
+    test('a slot whose shell a tenant has killed is not used for a command', async () => {
       const { pool } = makePool({ driver: slowly() })
       const doomed = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', pod, doomed)
@@ -279,7 +279,7 @@ describeInSandboxes('slots', (open) => {
       await runTrue(slot)
     })
 
-    test('the slots of a sandbox that has ended are closed, also the one that is being opened', async () => {
+    test('closes the slots of a destroyed sandbox, including the one that is being opened', async () => {
       const { pool } = makePool({ driver: slowly() })
       pool.prepare('sbx_a', pod)
       pool.drop('sbx_a')
@@ -289,7 +289,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(async () => (await waiting()) === 0, 10_000)
     })
 
-    test('the slots of a sandbox that nobody uses are closed', async () => {
+    test('closes the slots of an idle sandbox', async () => {
       const { pool } = makePool({ driver: slowly(), idleMs: 300 })
       const slot = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', pod, slot)
@@ -297,7 +297,7 @@ describeInSandboxes('slots', (open) => {
       expect(pool.has('sbx_a')).toBe(false)
     })
 
-    test('the oldest slots make room when there are too many', async () => {
+    test('closes the oldest slots when there are too many', async () => {
       const { pool } = makePool({ driver: slowly(), max: 2 })
       const slots: Slot[] = []
       for (const id of ['sbx_a', 'sbx_b', 'sbx_c']) {
@@ -311,7 +311,7 @@ describeInSandboxes('slots', (open) => {
       for (const slot of slots) slot.close()
     })
 
-    test('at most four are opened ahead of time at once, and a command goes before them', async () => {
+    test('opens at most four slots in advance concurrently, and commands have priority', async () => {
       let now = 0
       let most = 0
       const driver = slowly({
@@ -331,7 +331,7 @@ describeInSandboxes('slots', (open) => {
       expect(most).toBe(5)
     })
 
-    test('a failure to open ahead of time is not repeated until the next use', async () => {
+    test('does not retry a failed opening in advance until the next use', async () => {
       let tries = 0
       const driver = slowly({
         start: async () => {
@@ -346,7 +346,7 @@ describeInSandboxes('slots', (open) => {
       await expect(pool.take('sbx_a', pod)).rejects.toThrow('away')
     })
 
-    test('a take from a pod that is gone says so, and nothing of the pod is kept', async () => {
+    test('taking a slot in a deleted pod fails, and nothing of the pod is kept', async () => {
       const { pool } = makePool({ driver: slowly() })
       const doomed = await sandboxes.make()
       const slot = await openSlot(sandboxes.driver, doomed)
@@ -357,7 +357,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(() => !pool.has('sbx_a'), 5_000)
     })
 
-    test('a sandbox that has another pod now gets no slot of the old one', async () => {
+    test('a sandbox with a new pod gets no slot of the old one', async () => {
       const { pool } = makePool({ driver: slowly() })
       const old = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', { name: pod.name, uid: 'the one before' }, old)
@@ -369,7 +369,7 @@ describeInSandboxes('slots', (open) => {
   })
 })
 
-test('who holds a sandbox is agreed on without asking, and a worker that leaves moves only its own', () => {
+test('workers agree on the owner of a sandbox without communication, and a leaving worker moves only its own sandboxes', () => {
   const workers = Array.from({ length: 8 }, (_, index): WorkerEntry => {
     return { id: `worker_${index}`, url: '', driverProblem: null }
   })
@@ -382,7 +382,7 @@ test('who holds a sandbox is agreed on without asking, and a worker that leaves 
   for (const { id } of workers) expect(before.filter((holder) => holder === id).length).toBeGreaterThan(50)
 })
 
-test('a worker that cannot reach the cluster holds nothing while another can', () => {
+test('a worker that cannot reach the cluster owns no sandbox while another one can reach it', () => {
   const workers = [
     { id: 'worker_a', url: '', driverProblem: 'away' },
     { id: 'worker_b', url: '', driverProblem: null },

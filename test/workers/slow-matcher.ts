@@ -1,4 +1,4 @@
-/** What a pattern means, said as plainly as possible, however long it takes. */
+/** A reference implementation of glob patterns, as simple as possible and without regard to time. */
 import type { Part, Pattern, Token } from '../../workers/files/pattern.ts'
 
 export const matchesSlowly = ({ alternatives }: Pattern, path: string, dots: boolean): boolean =>

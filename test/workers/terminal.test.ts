@@ -1,4 +1,4 @@
-/** A command with a terminal, as workers/shell/terminal.ts opens it, in real sandboxes. */
+/** A command with a terminal (workers/shell/terminal.ts), in real sandboxes. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, type Pod } from '../../workers/drivers/driver.ts'
@@ -51,7 +51,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await screen.all).toBe(`/tmp\r\n${shown.replaceAll('\n', '\r\n')}`)
   })
 
-  test('a command that is too long for an argv of the cluster runs', async () => {
+  test("runs a command that exceeds the cluster's limit for argv", async () => {
     const text = 'x'.repeat(100_000)
     const { terminal, screen } = await start({
       argv: ['/bin/sh', '-c', 'printf "%s%s" "$1" "$LONG" | wc -c', 'sh', text],
@@ -61,7 +61,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await screen.all).toBe('200000\r\n')
   })
 
-  test('reports the exit code of the command, also of a missing one', async () => {
+  test('reports the exit code of the command, and of a missing command', async () => {
     for (const [argv, code] of [
       [['/bin/sh', '-c', 'exit 77'], 77],
       [['no-such-command'], 127],

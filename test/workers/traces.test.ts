@@ -1,4 +1,4 @@
-/** What commands leave behind on a cluster. */
+/** Traces of commands on a cluster. */
 import { describe, expect, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
 import { shareSandbox } from '../support/shared.ts'
@@ -6,7 +6,7 @@ import { shareSandbox } from '../support/shared.ts'
 describe.skipIf(!hasCluster)('on a cluster', () => {
   const { world, alice, params } = shareSandbox({ driver: 'kubernetes' })
 
-  test('nothing that a client sends is in a pod or in a log', async () => {
+  test('no pod and no log contains data of a client', async () => {
     const canary = (part: string) => `canary-${part}-7d2e`
     const { body } = await alice.call('execCommand', {
       params,

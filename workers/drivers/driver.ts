@@ -1,11 +1,11 @@
 /**
- * The driver runs pods for the rest of the workers. `kubernetes/` and `local/` each implement it, and no code outside
- * those two folders depends on which one runs. The tests in test/drivers/contract/ hold both to this contract.
+ * The interface through which workers run pods. `kubernetes/` and `local/` implement it, and no code outside those two
+ * folders depends on which one is used. The tests in test/drivers/contract/ verify both against this contract.
  */
 import type { Duplex, Readable, Writable } from 'node:stream'
+import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
-import type { Silence } from '../../shared/platform/silence.ts'
 import type { Resource } from './exhausted.ts'
 
 export interface DriverOptions {
@@ -17,10 +17,10 @@ export interface DriverOptions {
 
 export interface Driver {
   readonly kind: 'kubernetes' | 'local'
-  /** Whether processes start so slowly that shells are opened before there is a command. */
+  /** Whether processes start so slowly that shells are opened ahead of commands. */
   readonly startsSlowly: boolean
   /** Liveness timeouts of the cluster, and of shells in pods. */
-  readonly silence: Silence
+  readonly livenessTimeouts: LivenessTimeouts
 
   /**
    * Resolves when pods can be created and reached, and are isolated.
@@ -29,10 +29,9 @@ export interface Driver {
   ping(): Promise<void>
 
   /**
-   * Creates a pod and resolves once it is accepted, not yet running. A pod that exists already is returned, so the call
-   * may be repeated.
+   * Creates a pod and resolves once it has been accepted, before it runs. Idempotent: an existing pod is returned.
    * @throws {PodRefused} the cluster will never accept this pod (quota, admission, bad image name)
-   * @throws {NotSetUp} the cluster does not isolate pods
+   * @throws {ClusterMisconfigured} the cluster does not isolate pods
    * @throws {DriverUnavailable} the cluster is unreachable; try again
    */
   create(request: PodRequest): Promise<Pod>
@@ -41,8 +40,7 @@ export interface Driver {
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
 
   /**
-   * Assigns a warm pod to a sandbox, and lowers its deadline. Labels that the network policy selects stay. May be
-   * repeated.
+   * Assigns a warm pod to a sandbox, and lowers its deadline. Idempotent. Keeps the labels that policies select.
    * @param to.deadlineSeconds counts from the pod's start, and is at most the deadline that it was created with
    * @throws {PodGone} the pod does not exist, or no longer runs
    * @throws {DriverUnavailable} the cluster is unreachable; try again
@@ -51,48 +49,44 @@ export interface Driver {
 
   /**
    * Resolves when a command can run in the pod.
-   * @param trial replaces the driver's own trial. It is repeated while it rejects with {@link PodGone} or
+   * @param trial replaces the driver's own readiness check. It is repeated while it rejects with {@link PodGone} or
    *   {@link DriverUnavailable}
    * @throws {PodRefused} the pod will not start, with the cluster's reason
    * @throws {DriverUnavailable} the cluster is unreachable; try again
    */
   ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
 
-  /**
-   * Deletes a pod and resolves when it is gone, also if it was gone before. With a `uid`, another pod of the same name
-   * stays.
-   */
+  /** Deletes a pod and resolves when it no longer exists. Idempotent. With a `uid`, keeps another pod of that name. */
   delete(pod: PodName): Promise<void>
 
-  /** Every pod that carries this installation's id, including dead ones. */
+  /** Lists the pods that carry this installation's id, including dead ones. */
   list(): Promise<PodState[]>
 
-  /** Reports pods that were not deleted and died. It may miss some and report one twice; only `list` is complete. */
+  /** Reports pods that died without being deleted. It may miss some and report one twice; only `list` is complete. */
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void
 
   /**
-   * Starts a process in a pod, as a process group leader, with the pod's environment. The argv may appear in
-   * URLs and logs of the cluster, so it must contain no data of a client. If the local driver's agent dies before it has
-   * answered, the process may be started twice; the first one then finds its stdin closed.
+   * Starts a process in a pod, as a process group leader, with the pod's environment. The argv may appear in URLs and
+   * logs of the cluster, so it must not contain client data. If the local driver's agent dies before it has answered,
+   * the process may be started twice; the first one then finds its stdin closed.
    * @throws {PodGone} the pod does not exist, or no longer runs
-   * @throws {PodExhausted} it has no room for the process
+   * @throws {PodExhausted} the pod lacks a resource for the process
    * @throws {DriverUnavailable} the pod is unreachable, or has no terminals
    */
   start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
 
   /**
-   * Ends all processes in a pod except the driver's own, and keeps its files. It needs no free process, so a fork bomb
-   * cannot stop it. Only the pod could report success, and it is not trusted.
+   * Ends all processes in a pod except the driver's own, and keeps its files. It works when the pod has reached its
+   * process limit, so a fork bomb cannot prevent it. Success is not verified, because the pod is untrusted.
    * @throws {PodGone} the pod does not exist, or no longer runs
    * @throws {DriverUnavailable} the pod is unreachable
    */
   endProcesses(pod: PodName): Promise<void>
 
   /**
-   * Connects to a port of a pod's loopback interface. The stream ends when the listener has ended the connection. It
-   * fails when the connection breaks, and with {@link PortRefused} if a cluster reports only later that no process
-   * listens. Kubernetes cannot end only one direction: there the end of the writable side ends the connection, once the
-   * listener has sent nothing for a while.
+   * Connects to a port of a pod's loopback interface. The stream ends when the listener ends the connection. It fails
+   * when the connection breaks, and with {@link PortRefused} if the cluster reports only later that no process listens.
+   * Kubernetes has no half-close, so the end of the writable side ends the connection once the listener is idle.
    * @throws {PortRefused} no process listens
    * @throws {PodGone} the pod does not exist, or no longer runs
    * @throws {DriverUnavailable} the pod is unreachable
@@ -115,16 +109,16 @@ export interface TerminalSize {
 }
 
 export interface PodRequest {
-  /** Never used before for another sandbox. */
+  /** Must never have been used for another sandbox. */
   name: string
   /** Absent for a warm pod. */
   sandboxId?: string | undefined
   image: string
-  /** Seconds from its start until the pod ends, even if no worker runs. */
+  /** Seconds from the pod's start until it ends, even if no worker runs. */
   deadlineSeconds: number
 }
 
-/** `uid` distinguishes pods that had the same name one after the other. */
+/** `uid` distinguishes pods that used the same name at different times. */
 export interface PodName {
   name: string
   uid?: string | undefined
@@ -144,37 +138,37 @@ export interface PodState extends Pod {
 /** The values of `destroy_reason` and `destroy_detail` for a pod that was not deleted. */
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
-  /** One word where Kubernetes has one (`OOMKilled`, `Evicted`, `NodeLost`), else a sentence. */
+  /** The reason of Kubernetes if it has one (`OOMKilled`, `Evicted`, `NodeLost`), else a sentence. */
   detail: string
 }
 
 /**
- * A reader that pauses makes the process wait (backpressure). On a terminal all output arrives on stdout, stderr is
- * empty, and the input has no EOF: byte 4 marks it.
+ * A paused reader blocks the process (backpressure). On a terminal, all output arrives on stdout, stderr is empty, and
+ * the input has no EOF; byte 4 represents it.
  */
 export interface Process {
   /**
-   * Input, or EOF, that arrives as the process ends may break a cluster's connection before the exit code has
-   * arrived: the process is then `lost`. So a process that must report its exit code has to read its input to the end. EOF
-   * that no byte precedes may never arrive: write a byte first where a process waits for EOF.
+   * On a cluster, input or EOF that arrives as the process exits may break the connection before the exit code has
+   * arrived, and the process is then `lost`. A process that must report its exit code therefore has to read its input
+   * to the end. EOF without a preceding byte may never arrive, so write a byte first if a process waits for EOF.
    */
   stdin: Writable
   stdout: Readable
   stderr: Readable
   /**
-   * Never rejects. Output that was not read before can still be read. A cluster may not report the end of a process that
-   * left input unread: then close it once its end is known from another source. A cluster that takes a broken connection
-   * for exit code 0 may report that code as `lost`, except on a terminal: a process that must prove its success has to
-   * end with another one, or print a word.
+   * Never rejects. Unread output can still be read afterwards. A cluster may not report the exit of a process that left
+   * input unread; close the process once its exit is known from another source. A cluster that reports a broken
+   * connection as exit code 0 may cause that code to be reported as `lost`, except on a terminal. A process that must
+   * prove its success has to exit with another code, or print a word.
    */
-  ended: Promise<ProcessEnd>
+  ended: Promise<ProcessExit>
   /** Present on a terminal. Does nothing once the process has ended. */
   resize?: (size: TerminalSize) => Promise<void>
   /** Closes the connection. It does not end the process. */
   close(): void
 }
 
-export type ProcessEnd =
+export type ProcessExit =
   | { kind: 'exited'; code: number }
   /** The connection ended before a trustworthy status arrived, so the exit status is unknown. */
   | { kind: 'lost'; why: string }
@@ -183,7 +177,7 @@ export class DriverUnavailable extends Error {
   override name = 'DriverUnavailable'
 }
 
-/** The pod runs, and has no room for one more process. Nothing was started. */
+/** The pod runs, but lacks a resource for one more process. Nothing was started. */
 export class PodExhausted extends DriverUnavailable {
   override name = 'PodExhausted'
   readonly resource: Resource
@@ -194,9 +188,9 @@ export class PodExhausted extends DriverUnavailable {
   }
 }
 
-/** The cluster is not set up as needed: only an operator can help. */
-export class NotSetUp extends DriverUnavailable {
-  override name = 'NotSetUp'
+/** The cluster is not set up as required. Only an operator can fix that. */
+export class ClusterMisconfigured extends DriverUnavailable {
+  override name = 'ClusterMisconfigured'
 }
 
 export class PodRefused extends Error {

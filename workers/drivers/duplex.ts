@@ -1,18 +1,18 @@
-/** A connection to a port, carried by the streams that carry a process. */
+/** Presents the streams of a process, which carry a connection to a port, as one duplex stream. */
 import { Duplex } from 'node:stream'
 import type { Process } from './driver.ts'
 
-/** @param failure what the stream fails with when the connection did not end by itself, from the reason for that */
+/** @param failure maps the reason of a broken connection to the error of the stream */
 export function duplexOf(process: Process, failure: (why: string) => Error): Duplex {
   const { stdin, stdout, ended } = process
   const duplex = new Duplex({
     read: () => void stdout.resume(),
     write(chunk, _encoding, done) {
-      // A listener that has closed takes no more. The end of the stream tells that, after what is yet to be read.
+      // Write errors are ignored. If the listener has closed, the readable side ends after its remaining bytes.
       stdin.write(chunk, () => done())
     },
     final(done) {
-      // The end of a stream that is destroyed is never told.
+      // `end` on a destroyed stream never calls back.
       if (stdin.destroyed) done()
       else stdin.end(() => done())
     },
@@ -21,7 +21,7 @@ export function duplexOf(process: Process, failure: (why: string) => Error): Dup
       done(error)
     },
   })
-  // It may fail before its reader listens.
+  // The stream may fail before its user listens for errors.
   duplex.on('error', () => {})
   stdout.on('data', (chunk) => {
     if (!duplex.push(chunk)) stdout.pause()
@@ -29,7 +29,7 @@ export function duplexOf(process: Process, failure: (why: string) => Error): Dup
   stdout.on('end', async () => {
     const end = await ended
     if (end.kind === 'exited' && end.code === 0) duplex.push(null)
-    else duplex.destroy(failure(end.kind === 'lost' ? end.why : 'the listener broke it off'))
+    else duplex.destroy(failure(end.kind === 'lost' ? end.why : 'the listener reset the connection'))
   })
   return duplex
 }

@@ -1,4 +1,4 @@
-/** The only file that knows which drivers there are. Each is loaded only where it is used. */
+/** Opens the driver that the settings name. Each driver is loaded only where it is used. */
 import type { Driver, DriverOptions } from './driver.ts'
 
 export async function openDriver(options: DriverOptions): Promise<Driver> {

@@ -1,15 +1,15 @@
-/** The output of a process, from the one connection that carries all of it. */
+/** Splits one connection into the output streams of a process, with backpressure. */
 import { Readable } from 'node:stream'
 import { PendingBytes } from '../../shared/lib/pending-bytes.ts'
 
 interface SharedConnection {
   connection: { pause(): void; resume(): void }
   maxBytes: number
-  /** Its outputs that have so many bytes waiting. */
+  /** The outputs that have reached `maxBytes`. */
   full: Set<ProcessOutput>
 }
 
-/** Makes streams of a connection, which is paused while one of them has this many bytes waiting for its reader. */
+/** Returns a factory for streams of a connection, which is paused while one of them buffers `maxBytes` or more. */
 export function outputsOf(connection: SharedConnection['connection'], maxBytes: number): () => ProcessOutput {
   const shared = { connection, maxBytes, full: new Set<ProcessOutput>() }
   return () => new ProcessOutput(shared)
@@ -25,14 +25,14 @@ export class ProcessOutput {
   constructor(shared: SharedConnection) {
     this.shared = shared
     this.stream = new Readable({
-      // One piece at a time; the others wait here.
+      // Passes on one chunk at a time. The others are counted in `waiting`.
       highWaterMark: 1,
       read: () => {
         this.isWanted = true
         this.give()
       },
       destroy: (error, done) => {
-        // Its output is dropped, so that the other stream continues.
+        // Drops the buffered output, so that the other stream can continue.
         this.waiting = new PendingBytes()
         this.resume()
         done(error)

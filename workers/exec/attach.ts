@@ -1,6 +1,6 @@
 /**
- * A WebSocket to a command. Binary frames to it are stdin, text frames are JSON: `resize`, `eof`, `signal`. Binary
- * frames from it begin with a byte for the stream, and a text frame reports the exit status.
+ * Attaches a WebSocket to a command. Clients send stdin as binary frames, and `resize`, `eof` and `signal` as JSON text
+ * frames. They receive output as binary frames whose first byte names the stream, and the exit status as a text frame.
  */
 import type { WebSocket } from 'ws'
 import * as z from 'zod'
@@ -9,13 +9,13 @@ import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'
 import { PendingBytes } from '../../shared/lib/pending-bytes.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Opened } from '../rpc/call.ts'
 import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
-import { mustHaveRoom } from './followers.ts'
 import type { Item } from './output-log.ts'
+import { assertReaderLimit } from './reader-limit.ts'
 import { finished } from './stdin-feed.ts'
 
 const Message = z.discriminatedUnion('type', [
@@ -28,24 +28,24 @@ const Message = z.discriminatedUnion('type', [
 export async function attach(worker: ExecContext, args: OneExec): Promise<Opened> {
   const command = worker.commands.get(args)
   if (!command.isRunning) throw finished('it has ended')
-  mustHaveRoom(command)
-  const stream = worker.ledger.openStream(args.accountId, 'streams', limits.streams)
+  assertReaderLimit(command)
+  const stream = worker.memoryBudget.openStream(args.accountId, 'streams', limits.streams)
   return {
     serve(socket) {
       socket.on('close', () => stream.free())
-      serve(command, socket, worker.ledger.open(args.accountId, 'stdin'))
+      serve(command, socket, worker.memoryBudget.open(args.accountId, 'stdin'))
     },
     abandon: () => stream.free(),
   }
 }
 
-/** Bytes of one socket's stdin that may wait for its command. Beyond it nothing is read from the socket. */
-const mostWaiting = 8 * 1024 * 1024
-/** Bytes that waiting stdin leaves to the account's other requests, such as one that makes the command read. */
+/** Bytes of pending stdin per socket. Above this limit the socket is paused. */
+const maxWaiting = 8 * 1024 * 1024
+/** Bytes of the memory budget that stays free for other requests, such as one that makes the command read its stdin. */
 const headroom = 256 * 1024
 
-/** @param held counts the stdin that waits. Without room for more, the socket is paused after each message */
-function serve(command: Command, socket: WebSocket, held: Holding) {
+/** @param held counts the pending stdin. When the memory budget is used up, the socket is paused after each message */
+function serve(command: Command, socket: WebSocket, held: Reservation) {
   socket.on('error', () => socket.terminate())
   const stdin = feedStdin(command, socket, held)
   const control = controlQueue()
@@ -59,16 +59,16 @@ function serve(command: Command, socket: WebSocket, held: Holding) {
   void sendOutput(command, socket)
 }
 
-/** Passes stdin on in order, one write at a time. Small messages that wait are joined. */
-function feedStdin(command: Command, socket: WebSocket, held: Holding) {
+/** Forwards stdin in order, one write at a time, and joins small pending messages. */
+function feedStdin(command: Command, socket: WebSocket, held: Reservation) {
   const pending = new PendingBytes()
-  // Including the bytes that are being written.
+  // Includes the bytes of the current write.
   let waiting = 0
   let counted = 0
   let isWriting = false
   let isEnding = false
   const freeAtEnd = () => {
-    // Stdin may wait for longer than its socket is open.
+    // Stdin can still be pending after its socket has closed.
     if (!isWriting && socket.readyState === socket.CLOSED) held.free()
   }
   socket.on('close', freeAtEnd)
@@ -80,7 +80,7 @@ function feedStdin(command: Command, socket: WebSocket, held: Holding) {
       const given = Math.max(0, counted - waiting)
       counted -= given
       held.give(given)
-      if (waiting <= mostWaiting && socket.isPaused) socket.resume()
+      if (waiting <= maxWaiting && socket.isPaused) socket.resume()
     }
     if (isEnding) await command.stdin.takeBytes(Buffer.alloc(0), undefined, true).catch(() => {})
     isWriting = false
@@ -96,7 +96,7 @@ function feedStdin(command: Command, socket: WebSocket, held: Holding) {
       }
       waiting += bytes.length
       pending.push(bytes)
-      if (!isCounted || waiting > mostWaiting) socket.pause()
+      if (!isCounted || waiting > maxWaiting) socket.pause()
       if (!isWriting) void writeAll()
     },
     end() {
@@ -107,7 +107,7 @@ function feedStdin(command: Command, socket: WebSocket, held: Holding) {
   }
 }
 
-/** Runs control messages one at a time, without waiting for stdin. Of those of a kind that wait, only the last counts. */
+/** Runs control messages one at a time, independently of stdin. Only the latest pending message of each kind is run. */
 function controlQueue() {
   const limit = limitByKey()
   const waiting = new Map<string, () => Promise<void>>()
@@ -133,7 +133,7 @@ function parse(data: Buffer): z.infer<typeof Message> | undefined {
   }
 }
 
-/** RFC 6455's registry of close codes. */
+/** From IANA's registry of WebSocket close codes. */
 const tryAgainLater = 1013
 
 async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
@@ -143,11 +143,11 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     const item = await reader.next()
     if (!item || reader.isAbsent) return
     if (item.kind === 'end') break
-    // A broken connection reads no further. The command waits for its client until the grace is over.
+    // After a broken connection, the command waits for this reader until the grace is over.
     if (!(await send(socket, frameOf(item)))) return
   }
-  // Closed as if it had broken: a client that attaches again gets the exit status once it is known.
-  if (!(await command.mayBeTold())) return socket.close(tryAgainLater)
+  // This close code makes clients attach again. They receive the exit status once it has been committed.
+  if (!(await command.waitForRecordedExit())) return socket.close(tryAgainLater)
   await send(socket, JSON.stringify({ type: 'exit', ...command.summary() }))
   socket.close(1000)
 }
@@ -159,7 +159,7 @@ function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
 }
 
 /**
- * Resolves when the bytes have left this process, so that a slow reader slows the command.
+ * Resolves when the bytes have been passed to the kernel, so that a slow reader slows the command.
  * @returns false when the connection is broken
  */
 const send = (socket: WebSocket, data: string | Buffer): Promise<boolean> =>

@@ -1,4 +1,3 @@
-/** The calls about commands that answer JSON. */
 import { untilAborted } from '../../shared/lib/timeout.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import type { CallHandler } from '../rpc/call.ts'
@@ -8,7 +7,7 @@ import { startCommand } from './start.ts'
 
 export const exec: CallHandler<'exec', ExecContext> = async (args, worker, { signal, ...wire }) => {
   const command = await startCommand(worker, args, wire)
-  if (args.mode === 'background') lookIn(command)
+  if (args.mode === 'background') startGrace(command)
   else await waitFor(command, signal)
   return command.result()
 }
@@ -26,26 +25,27 @@ export const stopExec: CallHandler<'stopExec', ExecContext> = async (args, worke
 }
 
 /**
- * Resolves when the command has ended, or when no client waits any more; a foreground command is then ended.
+ * Resolves when the command has ended, or when the client has disconnected; a foreground command is then stopped after
+ * its grace.
  * @throws {Problem} `unavailable` when the exit status could not be written
  */
 async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   command.clients.arrive()
-  // A client that has left, maybe while the command was being started, needs no answer.
-  const isKnown = await untilAborted(signal, command.mayBeTold()).catch(() => true)
+  // A client that has disconnected, possibly while the command was starting, needs no answer.
+  const isRecorded = await untilAborted(signal, command.waitForRecordedExit()).catch(() => true)
   command.clients.leave()
-  if (!isKnown) {
+  if (!isRecorded) {
     throw unavailable(
-      'The command has ended, but the database that keeps its exit status is unavailable. Get the command later by ' +
-        'exec_id, or repeat the request if it had an Idempotency-Key.',
+      'The command has ended, but its exit status could not be stored because the database is unavailable. Get the ' +
+        'command later by exec_id, or repeat the request if it had an Idempotency-Key.',
       undefined,
       { exec_id: command.facts.id },
     )
   }
 }
 
-/** Starts the command's grace: the client that asked for it may never follow it. */
-function lookIn(command: Command): void {
+/** Starts the grace of a background command immediately, because its client may never follow it. */
+function startGrace(command: Command): void {
   command.clients.arrive()
   command.clients.leave()
 }

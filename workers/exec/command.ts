@@ -1,25 +1,28 @@
 /**
- * One command: its output for any number of readers, its stdin and its signals. Its clients are in presence.ts, and
- * workers/shell/ runs it in the pod.
+ * The state of one command: output for any number of readers, stdin and signals. attached-clients.ts tracks its
+ * clients, and workers/shell/ runs it in the pod.
  */
 import type { Writable } from 'node:stream'
-import type { ExecEnd, ExecResult } from '../../shared/contract/exec.ts'
-import { clientLeft } from '../../shared/contract/exec-events.ts'
+import type { ExecOutcome, ExecResult } from '../../shared/contract/exec.ts'
+import { clientDisconnected } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
 import { Redactor } from '../secrets/redactor.ts'
 import { BoundedOutput } from '../shell/output.ts'
+import { AttachedClients } from './attached-clients.ts'
 import { OutputLog, type StreamName } from './output-log.ts'
-import { Presence } from './presence.ts'
 import { finished, StdinFeed } from './stdin-feed.ts'
 
-export type Ending = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason'>
+export type ExitStatus = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** Milliseconds that clients wait for an unavailable PostgreSQL to take the exit status. */
-const untoldMs = 10_000
+/** Milliseconds that clients wait for the exit status to be committed. */
+const commitWaitMs = 10_000
 
-export const unknownEnd = (status: 'timed_out' | 'killed' | 'lost', reason: string | null): Ending => ({
+export const withoutExitCode = (
+  status: 'timed_out' | 'killed' | 'lost',
+  reason: string | null,
+): ExitStatus => ({
   status,
   exit_code: null,
   signal: null,
@@ -28,19 +31,19 @@ export const unknownEnd = (status: 'timed_out' | 'killed' | 'lost', reason: stri
 
 export interface Body {
   signal(name: string): Promise<void>
-  /** Asks the command to end, then kills it. Resolves when it has ended or nothing more can be done. */
+  /** Sends TERM, then KILL. Resolves when the command has ended or nothing more can be done. */
   end(): Promise<void>
   resize?(size: { rows: number; columns: number }): Promise<void>
 }
 
-/** As long as its sandbox lives these are kept, so nothing of its request that may be large is among them. */
+/** Kept in memory until the sandbox is destroyed, so it holds no part of the request that may be large. */
 export interface CommandFacts {
   id: string
   sandboxId: string
   accountId: string
-  /** Milliseconds that it outlives a client that left, where it needs one. */
+  /** Milliseconds that it keeps running without a client, if `needsClient`. */
   graceMs: number
-  /** Whether it is ended when no client waits for it or follows it any more, and none comes back within its grace. */
+  /** Whether it is stopped when all clients have disconnected and none returns within the grace. */
   needsClient: boolean
   startedAt: Date
 }
@@ -49,8 +52,8 @@ export class Command {
   readonly facts: CommandFacts
   readonly log = new OutputLog()
   readonly stdin = new StdinFeed()
-  readonly clients: Presence
-  /** Resolves once the exit status is in the row, so that it may be reported. */
+  readonly clients: AttachedClients
+  /** Resolves once the exit status has been committed. Only then may it be reported. */
   readonly ended: Promise<void>
   private readonly inline: Record<StreamName, BoundedOutput> = {
     stdout: new BoundedOutput(limits.outputBytes),
@@ -59,33 +62,36 @@ export class Command {
   private readonly started = performance.now()
   private readonly settle = Promise.withResolvers<void>()
   private readonly begun = Promise.withResolvers<void>()
-  private readonly untold = Promise.withResolvers<void>()
-  private readonly record: (command: Command, end: ExecEnd) => Promise<Ending | undefined>
-  private readonly taken = Promise.withResolvers<void>()
-  private isTaken = false
+  private readonly commitTimeout = Promise.withResolvers<void>()
+  private readonly record: (command: Command, end: ExecOutcome) => Promise<ExitStatus | undefined>
+  private readonly delivered = Promise.withResolvers<void>()
+  private isDelivered = false
   private endedAt = 0
-  private ending: Ending | undefined
+  private ending: ExitStatus | undefined
   /** The exit status in the row. */
-  private told: Ending | undefined
+  private recorded: ExitStatus | undefined
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
   private isCut = false
   private body: Body | undefined
-  /** Why this worker ends it. Once set, the status that its shell reports does not count. */
-  private cause: Ending | undefined
+  /** Set when this worker stops the command. It overrides the status that the shell reports. */
+  private cause: ExitStatus | undefined
 
   /**
-   * @param record writes the exit status into the row, before it is reported. Resolves with another one that is
-   *   already there, because clients may have received that.
+   * @param record writes the exit status into the row. Resolves with the status that is already there, if any, because
+   *   clients may have received that one
    */
-  constructor(facts: CommandFacts, record: (command: Command, end: ExecEnd) => Promise<Ending | undefined>) {
+  constructor(
+    facts: CommandFacts,
+    record: (command: Command, end: ExecOutcome) => Promise<ExitStatus | undefined>,
+  ) {
     this.facts = facts
     this.record = record
     this.ended = this.settle.promise
     const onOver = () => {
-      if (facts.needsClient) void this.stop(unknownEnd('killed', clientLeft))
+      if (facts.needsClient) void this.stop(withoutExitCode('killed', clientDisconnected))
     }
-    this.clients = new Presence(this, { ms: facts.graceMs, onOver })
+    this.clients = new AttachedClients(this, { ms: facts.graceMs, onOver })
   }
 
   get id(): string {
@@ -100,22 +106,23 @@ export class Command {
     return this.log.keptBytes + this.inline.stdout.keptBytes + this.inline.stderr.keptBytes
   }
 
-  /** Whether it runs, or ended less than `untakenMs` ago and no client has received the exit status. */
-  isHeld(untakenMs: number): boolean {
-    return this.told === undefined || (!this.isTaken && performance.now() - this.endedAt < untakenMs)
+  /** Whether it runs, or ended less than `maxMs` ago and no client has received the exit status. */
+  isPending(maxMs: number): boolean {
+    return this.recorded === undefined || (!this.isDelivered && performance.now() - this.endedAt < maxMs)
   }
 
-  async left(untakenMs: number): Promise<void> {
+  /** Resolves when a client has received the exit status, or `maxMs` after the end of the command. */
+  async waitForDelivery(maxMs: number): Promise<void> {
     await this.ended
-    const ms = untakenMs - (performance.now() - this.endedAt)
-    if (ms > 0) await withTimeout(ms, this.taken.promise)
+    const ms = maxMs - (performance.now() - this.endedAt)
+    if (ms > 0) await withTimeout(ms, this.delivered.promise)
   }
 
   begin(body: Body, stdin: Writable): void {
     this.body = body
     this.stdin.open(stdin)
     this.begun.resolve()
-    // It may have been stopped while it was being started.
+    // The command may have been stopped while it was starting.
     if (this.cause) void body.end()
   }
 
@@ -128,14 +135,14 @@ export class Command {
     await this.keep(stream, this.redactors ? this.redactors[stream].push(chunk) : chunk)
   }
 
-  private async keep(stream: StreamName, shown: Buffer): Promise<void> {
-    if (shown.length === 0) return
-    this.inline[stream].push(shown)
-    await this.log.append(stream, shown)
+  private async keep(stream: StreamName, redacted: Buffer): Promise<void> {
+    if (redacted.length === 0) return
+    this.inline[stream].push(redacted)
+    await this.log.append(stream, redacted)
   }
 
   /** @param isCut an unknown part of its output was lost */
-  finish(ending: Ending, isCut = false): void {
+  finish(ending: ExitStatus, isCut = false): void {
     if (this.ending) return
     this.isCut = isCut
     this.ending = this.cause ?? ending
@@ -143,36 +150,33 @@ export class Command {
     this.durationMs = Math.round((this.endedAt - this.started) * 1000) / 1000
     this.log.release()
     for (const stream of ['stdout', 'stderr'] as const) {
-      // The bytes that the redactor held back are no secret. No reader blocks the command any more.
+      // At the end of the output, the bytes that the redactor held back cannot become a secret any more.
       if (this.redactors) void this.keep(stream, this.redactors[stream].flush())
     }
     this.log.end()
-    // The command is remembered as long as its sandbox lives; what ran it is not.
+    // The command object lives until its sandbox is destroyed, so everything that was only needed to run it is dropped.
     this.redactors = undefined
     this.body = undefined
     this.stdin.close()
     void this.write(this.ending)
   }
 
-  private async write(ending: Ending): Promise<void> {
-    const late = setTimeout(this.untold.resolve, untoldMs)
-    late.unref()
-    this.told = (await this.record(this, { ...this.summary(), ...ending })) ?? ending
-    clearTimeout(late)
+  private async write(ending: ExitStatus): Promise<void> {
+    const timer = setTimeout(this.commitTimeout.resolve, commitWaitMs)
+    timer.unref()
+    this.recorded = (await this.record(this, { ...this.summary(), ...ending })) ?? ending
+    clearTimeout(timer)
     this.settle.resolve()
   }
 
-  /**
-   * Resolves once the exit status may be reported.
-   * @returns false when it could not be written: then it is not reported
-   */
-  async mayBeTold(): Promise<boolean> {
-    await Promise.race([this.ended, this.untold.promise])
-    return this.told !== undefined
+  /** @returns true once the exit status has been committed; false if PostgreSQL was unavailable for too long */
+  async waitForRecordedExit(): Promise<boolean> {
+    await Promise.race([this.ended, this.commitTimeout.promise])
+    return this.recorded !== undefined
   }
 
-  /** Ends it, for a reason other than its own. */
-  async stop(cause: Ending): Promise<void> {
+  /** Stops the command, which then ends with `cause` as its exit status. */
+  async stop(cause: ExitStatus): Promise<void> {
     if (!this.isRunning || this.cause) return
     this.cause = cause
     this.log.release()
@@ -181,10 +185,10 @@ export class Command {
 
   /** @throws {Problem} `exec_finished` */
   async signal(name: string): Promise<void> {
-    // A command that is being started is signalled as soon as it runs.
+    // A signal to a command that is still starting is sent as soon as it runs.
     await Promise.race([this.begun.promise, this.ended])
     if (!this.isRunning || !this.body) throw finished('it has ended')
-    // TERM is followed by KILL. The exit status is then the command's own.
+    // Unlike `stop`, a TERM followed by KILL leaves the exit status to the command.
     if (name === 'TERM' || name === 'KILL') this.log.release()
     if (name === 'TERM') return await this.body.end()
     await this.body.signal(name)
@@ -205,14 +209,14 @@ export class Command {
     }
   }
 
-  summary(): ExecEnd {
-    if (this.told) {
-      this.isTaken = true
-      this.taken.resolve()
+  summary(): ExecOutcome {
+    if (this.recorded) {
+      this.isDelivered = true
+      this.delivered.resolve()
     }
     return {
       id: this.id,
-      ...(this.told ?? { status: 'running', exit_code: null, signal: null, reason: null }),
+      ...(this.recorded ?? { status: 'running', exit_code: null, signal: null, reason: null }),
       stdout_bytes: this.inline.stdout.bytes,
       stderr_bytes: this.inline.stderr.bytes,
       truncated: this.isCut || this.inline.stdout.truncated || this.inline.stderr.truncated,
@@ -221,7 +225,7 @@ export class Command {
     }
   }
 
-  /** Drops at least so many bytes of output that no client has asked for in time, and none that a reader has yet to get. */
+  /** Drops at least `bytes` of the oldest output, if there is so much that no attached reader still needs. */
   dropOutput(bytes: number): void {
     this.log.dropRead(bytes)
     if (this.isRunning || this.log.keptBytes > 0) return

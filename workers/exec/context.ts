@@ -2,18 +2,20 @@ import type { Context } from '../../shared/platform/context.ts'
 import type { CrashPoint } from '../faults/crash-points.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
-import type { Ends } from './ends.ts'
+import type { ExitStatusWriter } from './exit-status-writer.ts'
 import type { OutputRate } from './output-rate.ts'
+import type { RefusedExecs } from './refused-execs.ts'
 import type { Commands } from './registry.ts'
-import type { TakenBack } from './taken-back.ts'
 
-export interface ExecContext extends SandboxContext, Pick<Context, 'ledger' | 'lines' | 'notifications'> {
-  /** The worker's. */
+export interface ExecContext
+  extends SandboxContext,
+    Pick<Context, 'memoryBudget' | 'lines' | 'notifications'> {
+  /** The ID of this worker. */
   id: string
   slots: Pick<SlotPool, 'adopt' | 'take' | 'drop'>
   commands: Commands
-  ends: Ends
-  takenBack: TakenBack
+  exitStatuses: ExitStatusWriter
+  refusedExecs: RefusedExecs
   outputRate: OutputRate
   reach(point: CrashPoint): void
 }

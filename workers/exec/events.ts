@@ -1,4 +1,4 @@
-/** A command's output as server-sent events, exactly as the client gets them. */
+/** Streams a command's output as server-sent events, which the API forwards unchanged. */
 import type { Writable } from 'node:stream'
 import { dataOf, eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import { formatEvent } from '../../shared/contract/server-sent-events.ts'
@@ -8,8 +8,8 @@ import type { Item } from './output-log.ts'
 
 const keepAliveMs = 10_000
 const comment = ':\n\n'
-/** Characters of events that are written together: about as much as one item of the log may have. */
-const mostTogether = 32 * 1024
+/** Characters of events per write: about the maximum size of one log item. */
+const maxBatchLength = 32 * 1024
 
 export async function writeEvents(
   command: Command,
@@ -19,22 +19,23 @@ export async function writeEvents(
   const reader = command.clients.attach(from)
   const leave = () => command.clients.detach(reader)
   out.on('close', leave)
-  // The client may have left while the command was being started.
+  // The client may have disconnected while the command was starting.
   if (out.destroyed) leave()
   const keepAlive = setInterval(() => out.write(comment), keepAliveMs)
   try {
-    // A client that reconnects learns immediately that it is connected, even if the command prints nothing.
+    // The comment shows a reconnecting client that it is connected, even if the command prints nothing.
     await write(out, from ? comment : event('start', { id: command.id }, { stdout: 0, stderr: 0 }))
     for (;;) {
       const item = await reader.next()
       if (!item || reader.isAbsent) return
       if (item.kind === 'end') {
-        if (await command.mayBeTold()) await write(out, event('exit', command.summary(), item.after))
+        if (await command.waitForRecordedExit())
+          await write(out, event('exit', command.summary(), item.after))
         return
       }
       let text = asEvent(item)
-      // Adds all events that are ready: otherwise each byte that arrives separately would cost a write.
-      while (text.length < mostTogether) {
+      // Batches the events that are ready, so that output in tiny chunks does not cost one write per chunk.
+      while (text.length < maxBatchLength) {
         const more = reader.ready()
         if (!more || more.kind === 'end') break
         text += asEvent(more)

@@ -1,11 +1,11 @@
 /**
- * Opens the first slot of a sandbox when a notification says that it is ready, and ends the slots and commands of a
- * sandbox that has ended: immediately after a notification, otherwise within a minute.
+ * Opens the first slot of a sandbox when a notification reports that it is ready. Drops the slots and commands of a
+ * destroyed sandbox immediately after a notification, otherwise within a minute.
  */
 import { addAbortListener } from 'node:events'
 import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
-import { unknownEnd } from './command.ts'
+import { withoutExitCode } from './command.ts'
 import type { ExecContext } from './context.ts'
 
 const checkEveryMs = 30_000
@@ -30,9 +30,10 @@ export function followSandboxes(
         return
       }
       slots.drop(sandboxId)
-      if (hasCommands) commands.endSandbox(sandboxId, unknownEnd('killed', sandbox?.destroy_reason ?? null))
+      if (hasCommands)
+        commands.markDestroyed(sandboxId, withoutExitCode('killed', sandbox?.destroy_reason ?? null))
     } catch (error) {
-      log.debug({ err: error, sandbox_id: sandboxId }, 'the row of a sandbox is read again later')
+      log.debug({ err: error, sandbox_id: sandboxId }, 'the row of a sandbox cannot be read; retrying')
     }
   }
   notifications.onSandbox((sandboxId) => void check(sandboxId, true))

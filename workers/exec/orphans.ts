@@ -1,46 +1,46 @@
 /**
- * Orphans: commands that no worker follows any more, which would otherwise run until their sandbox ends. The sweep ends
- * those whose worker is gone, and writes down that they are lost. It also ends those that clients were told are lost,
- * even when their worker is back. A worker that lost the connection to a command of its own ends that command itself.
+ * Kills orphans: commands whose worker is gone, which would otherwise run until their sandbox is destroyed. The
+ * reconciler kills them and records them as lost. It also kills commands that were already reported as lost, even if
+ * their worker is back. A worker that loses the connection to one of its commands kills that command itself.
  *
- * A worker is gone when it is not listed and does not answer. One that is only cut off from Redis goes on.
+ * A worker is gone when it is not registered and does not answer. One that cannot reach Redis keeps its commands.
  */
 import { markEnded, markOrphanLost } from '../../shared/data/exec-writes.ts'
 import { findMissingWorkers, findOrphans, type Orphan } from '../../shared/data/execs.ts'
 import { podOf } from '../../shared/data/sandboxes.ts'
-import { stoodStill } from '../../shared/platform/standstill.ts'
-import { askWhetherAlive } from '../../shared/rpc/alive.ts'
+import { wasStalled } from '../../shared/platform/event-loop-stall.ts'
+import { checkLiveness } from '../../shared/rpc/alive.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
-import { findEntries, listWorkers } from '../../shared/rpc/directory.ts'
+import { findEntries, listWorkers } from '../../shared/rpc/worker-registry.ts'
 import type { Driver } from '../drivers/driver.ts'
-import { endSessions } from '../shell/kill.ts'
+import { killSessions } from '../shell/kill.ts'
 import type { CommandProcesses } from '../shell/slot.ts'
-import { endWaiting } from '../shell/terminal.ts'
+import { killWaitingShells } from '../shell/terminal.ts'
 import type { ExecContext } from './context.ts'
 
-/** Commands that one pass ends at most. */
+/** Maximum number of orphans per pass. */
 const pageRows = 1_000
 
 type OrphansContext = Pick<ExecContext, 'db' | 'driver' | 'id' | 'log' | 'metrics' | 'redis' | 'settings'>
 
-/** @returns what each pass of the sweep calls. It remembers from pass to pass since when a worker is missing */
-export function makeOrphanSweep(worker: OrphansContext): () => Promise<void> {
+/** @returns one pass over all orphans. It remembers between passes how long each worker has been missing */
+export function makeOrphanReconciler(worker: OrphansContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
   const agent = openCallAgent()
   let after = ''
 
-  const { missing: goneMs, missingAnswer: answerMs } = worker.settings.silence
+  const { missing: goneMs, missingAnswer: answerMs } = worker.settings.livenessTimeouts
   const isDue = (id: string, now: number) => now - (missingSince.get(id) ?? now) >= goneMs
 
   async function findAlive(ids: string[]): Promise<string[]> {
     const entries = await findEntries(worker, ids)
-    const answers = await Promise.all(entries.map((entry) => askWhetherAlive(entry, agent, answerMs)))
+    const answers = await Promise.all(entries.map((entry) => checkLiveness(entry, agent, answerMs)))
     return entries.filter((_, at) => answers[at] === 'alive').map(({ id }) => id)
   }
 
   return async () => {
     const live = await listWorkers(worker).catch(() => undefined)
-    // A worker that does not find itself in the list cannot tell who is missing.
+    // If the registry does not list this worker, it may be incomplete, so no worker counts as missing.
     if (!live?.some(({ id }) => id === worker.id)) return
     const now = performance.now()
     const missing = await findMissingWorkers(
@@ -50,52 +50,55 @@ export function makeOrphanSweep(worker: OrphansContext): () => Promise<void> {
     for (const id of missingSince.keys()) if (!missing.includes(id)) missingSince.delete(id)
     for (const id of missing) if (!missingSince.has(id)) missingSince.set(id, now)
     for (const id of await findAlive(missing.filter((id) => isDue(id, now)))) {
-      worker.log.warn({ worker: id }, 'a worker is not listed in Redis, and lives: its commands go on')
+      worker.log.warn(
+        { worker: id },
+        'a worker is not registered in Redis, but answers: its commands keep running',
+      )
       missingSince.set(id, now)
     }
-    // Nor can one that stood still tell for how long, or who did not answer.
-    if (stoodStill(now - goneMs)) missingSince.clear()
+    // After an event-loop stall, a missing answer does not mean that the peer is dead.
+    if (wasStalled(now - goneMs)) missingSince.clear()
     const gone = missing.filter((id) => isDue(id, now))
-    // Page by page, so that commands that cannot be ended yet do not keep others from being ended.
+    // Paginated, so that orphans in unreachable pods do not block the others.
     const page = await findOrphans(worker.db, gone, { after, limit: pageRows })
     after = page.length < pageRows ? '' : page.at(-1)!.id
-    await Promise.all(page.map((orphan) => endOrphan(worker, orphan)))
+    await Promise.all(page.map((orphan) => killOrphan(worker, orphan)))
   }
 }
 
-async function endOrphan({ db, driver, log, metrics }: OrphansContext, orphan: Orphan): Promise<void> {
-  // A pod that cannot be reached is tried again by the next pass. Clients are told `lost` meanwhile.
-  if (orphan.destroy_reason === null && !(await endProcesses(driver, orphan))) return
+async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: Orphan): Promise<void> {
+  // The next pass retries an unreachable pod. Until then the API reports the command as lost.
+  if (orphan.destroy_reason === null && !(await killProcesses(driver, orphan))) return
   if (orphan.is_left) await markEnded(db, orphan.id)
   else await markOrphanLost(db, { id: orphan.id, sandboxId: orphan.sandbox_id })
-  metrics.sweeps.inc({ action: 'end orphan' })
-  log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was ended')
+  metrics.reconcileActions.inc({ action: 'end orphan' })
+  log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was killed')
 }
 
-/** A command without a pid has not started: at most a shell waits on its terminal. @returns false when it may still run */
-async function endProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {
+/** A command without a pid has only the waiting shell of its terminal, if any. @returns false when it may still run */
+async function killProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {
   const pod = podOf(orphan)
-  if (pid === null) return await endWaiting(driver, pod, id)
-  return (await endSessions(driver, { pod, leader: pid })) !== 'unreachable'
+  if (pid === null) return await killWaitingShells(driver, pod, id)
+  return (await killSessions(driver, { pod, leader: pid })) !== 'unreachable'
 }
 
-const reachEveryMs = 2_000
-const reachTimes = 30
+const retryMs = 2_000
+const maxAttempts = 30
 
 /**
- * Ends what may still run of a command whose exit status is lost, as soon as its pod can be reached. The pod may have no
- * room for one more process, or the connection to it is broken.
- * @returns true once all of it has ended; false when the pod is gone, or could not be reached for a minute
+ * Kills the remaining processes of a command whose exit status is lost. Retries for a minute, because the connection to
+ * the pod may be broken, or the pod may be at its process limit.
+ * @returns true once all of them have ended; false when the pod is gone or stayed unreachable
  */
-export async function endLeftovers(
+export async function killOrphans(
   { driver, log }: Pick<ExecContext, 'driver' | 'log'>,
   processes: CommandProcesses,
 ): Promise<boolean> {
-  for (let tried = 0; tried < reachTimes; tried++) {
-    const end = await endSessions(driver, processes)
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const end = await killSessions(driver, processes)
     if (end !== 'unreachable') return end === 'ended'
-    await new Promise((resolve) => setTimeout(resolve, reachEveryMs).unref())
+    await new Promise((resolve) => setTimeout(resolve, retryMs).unref())
   }
-  log.warn({ pod: processes.pod.name }, 'what a command may have left running could not be ended')
+  log.warn({ pod: processes.pod.name }, 'the remaining processes of a lost command could not be killed')
   return false
 }

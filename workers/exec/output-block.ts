@@ -1,26 +1,26 @@
-/** A block of output: the bytes of both streams in the order in which they came, and where one follows the other. */
+/** A block of output: the bytes of both streams in order of arrival, and the positions at which the stream switches. */
 import { firstIndex } from '../../shared/lib/first-index.ts'
 import { wholeLength } from '../shell/output.ts'
 
 export type StreamName = 'stdout' | 'stderr'
 
-/** Bytes: a position in a block fits into the two bytes of a turn. */
+/** Bytes of a block. A position in it fits into the two bytes of a switch. */
 const blockBytes = 64 * 1024
-const turnBytes = 2
+const switchBytes = 2
 
 const other = { stdout: 'stderr', stderr: 'stdout' } as const
 
 export class Block {
-  /** Where it begins. */
+  /** The offsets in both streams at which the block begins. */
   readonly at: Record<StreamName, number>
-  /** Bytes that all blocks before cost beyond their output. */
+  /** The sum of `overhead` of all earlier blocks. */
   readonly overheadBefore: number
   buffer: Buffer = Buffer.allocUnsafeSlow(1024)
   length = 0
   private first: StreamName = 'stdout'
-  /** Where the bytes of the other stream begin, then those of the first again, and so on. */
-  private turns = new Uint16Array(0)
-  private turnCount = 0
+  /** Positions at which the stream switches, beginning with the first switch away from `first`. */
+  private switches = new Uint16Array(0)
+  private switchCount = 0
   private isFull = false
 
   constructor(at: Record<StreamName, number>, overheadBefore: number) {
@@ -33,14 +33,14 @@ export class Block {
   }
 
   get overhead(): number {
-    return this.turnCount * turnBytes
+    return this.switchCount * switchBytes
   }
 
   get cost(): number {
     return this.length + this.overhead
   }
 
-  /** @returns how many of these bytes, from `from` on, it has taken; no character is cut in two */
+  /** @returns how many of these bytes, beginning at `from`, were stored; characters are not split */
   take(stream: StreamName, bytes: Buffer, from: number): number {
     const room = blockBytes - this.length
     const rest = bytes.length - from
@@ -48,19 +48,19 @@ export class Block {
     if (rest >= room) this.isFull = true
     if (length === 0) return 0
     this.makeRoom(length)
-    this.turnTo(stream)
+    this.switchTo(stream)
     bytes.copy(this.buffer, this.length, from, from + length)
     this.length += length
     return length
   }
 
-  /** The bytes at this offset, up to where the other stream follows. Written bytes never change, so they are not copied. */
-  runFrom(offset: number, mostBytes: number): { stream: StreamName; bytes: Buffer } {
-    const turn = this.turnAfter(offset)
-    const end = turn < this.turnCount ? this.turns[turn]! : this.length
-    const bytes = this.buffer.subarray(offset, Math.min(end, offset + mostBytes))
+  /** The bytes at this position, up to the next switch. They are not copied, because written bytes never change. */
+  runFrom(offset: number, maxBytes: number): { stream: StreamName; bytes: Buffer } {
+    const index = this.switchAfter(offset)
+    const end = index < this.switchCount ? this.switches[index]! : this.length
+    const bytes = this.buffer.subarray(offset, Math.min(end, offset + maxBytes))
     const length = offset + bytes.length < end ? wholeLength(bytes) : bytes.length
-    return { stream: this.streamAt(turn), bytes: bytes.subarray(0, length) }
+    return { stream: this.streamAt(index), bytes: bytes.subarray(0, length) }
   }
 
   offsetAt(position: number): Record<StreamName, number> {
@@ -71,7 +71,7 @@ export class Block {
     return offset
   }
 
-  /** A copy of the bytes of one stream, counted from where the block begins. @param end exclusive; may lie behind it */
+  /** A copy of bytes of one stream, counted from the start of the block. @param end exclusive; may exceed the block */
   bytesOf(wanted: StreamName, begin: number, end: number): Buffer {
     const copy = Buffer.allocUnsafe(Math.min(this.length, end) - begin)
     let seen = 0
@@ -80,7 +80,7 @@ export class Block {
       const first = from + Math.max(0, begin - seen)
       const last = Math.min(to, from + end - seen)
       const at = seen - from - begin
-      // For a few bytes the call costs more than the copy.
+      // For a few bytes, the call of `copy` costs more than the loop.
       if (last - first > 32) this.buffer.copy(copy, first + at, first, last)
       else for (let index = first; index < last; index++) copy[index + at] = this.buffer[index]!
       seen += to - from
@@ -90,22 +90,22 @@ export class Block {
 
   private eachRun(take: (stream: StreamName, from: number, to: number) => void): void {
     let from = 0
-    for (let turn = 0; turn <= this.turnCount; turn++) {
-      const to = turn < this.turnCount ? this.turns[turn]! : this.length
-      take(this.streamAt(turn), from, to)
+    for (let index = 0; index <= this.switchCount; index++) {
+      const to = index < this.switchCount ? this.switches[index]! : this.length
+      take(this.streamAt(index), from, to)
       from = to
     }
   }
 
-  private turnTo(stream: StreamName): void {
+  private switchTo(stream: StreamName): void {
     if (this.length === 0) this.first = stream
-    if (this.streamAt(this.turnCount) === stream) return
-    if (this.turnCount === this.turns.length) {
-      const larger = new Uint16Array(Math.max(16, 2 * this.turns.length))
-      larger.set(this.turns)
-      this.turns = larger
+    if (this.streamAt(this.switchCount) === stream) return
+    if (this.switchCount === this.switches.length) {
+      const larger = new Uint16Array(Math.max(16, 2 * this.switches.length))
+      larger.set(this.switches)
+      this.switches = larger
     }
-    this.turns[this.turnCount++] = this.length
+    this.switches[this.switchCount++] = this.length
   }
 
   private makeRoom(length: number): void {
@@ -116,12 +116,12 @@ export class Block {
     this.buffer = larger
   }
 
-  private streamAt(turn: number): StreamName {
-    return turn % 2 === 0 ? this.first : other[this.first]
+  private streamAt(index: number): StreamName {
+    return index % 2 === 0 ? this.first : other[this.first]
   }
 
-  /** How many turns are at or before this offset. */
-  private turnAfter(offset: number): number {
-    return firstIndex(this.turnCount, (turn) => this.turns[turn]! > offset)
+  /** How many switches are at or before this position. */
+  private switchAfter(offset: number): number {
+    return firstIndex(this.switchCount, (index) => this.switches[index]! > offset)
   }
 }

@@ -1,7 +1,8 @@
 /**
- * The output of a command: both streams in the order in which they came, for any number of readers, each at its own
- * offset. An offset counts the bytes of both streams, so a reader that lost its connection goes on at the byte. The log
- * is bounded: it drops the oldest output, and tells a reader that comes too late how much that was.
+ * The output of a command: both streams in order of arrival, for any number of readers, each at its own offset. An
+ * offset counts the bytes of each stream, so a reader that reconnects continues at the exact byte. The log has a
+ * maximum size: it drops the oldest output, and a reader that has not read that output receives a `gap` with the missed
+ * bytes.
  */
 
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -14,17 +15,17 @@ export type { StreamName } from './output-block.ts'
 
 export type Item =
   | { kind: 'output'; stream: StreamName; bytes: Buffer; after: OutputOffset }
-  /** These bytes were dropped before the reader got them. */
+  /** These bytes were dropped before the reader received them. */
   | { kind: 'gap'; missed: OutputOffset; after: OutputOffset }
   | { kind: 'end'; after: OutputOffset }
 
 const sum = ({ stdout, stderr }: OutputOffset): number => stdout + stderr
 
 export class OutputLog {
-  /** All output so far, whether it is still kept or not. */
+  /** Bytes of all output so far, including dropped output. */
   total: OutputOffset = { stdout: 0, stderr: 0 }
   private blocks: Block[] = []
-  /** Bytes that blocks cost beyond their output, including dropped ones. */
+  /** The sum of `overhead` of all blocks, including dropped ones. */
   private overhead = 0
   private readonly readers = new Set<Reader>()
   private readonly wakers = new Set<() => void>()
@@ -34,12 +35,12 @@ export class OutputLog {
   }
   private ended = false
   private waits = true
-  /** Bytes that may be unread until the command waits: fewer where many commands of a sandbox are read at once. */
-  private mostUnread = limits.unreadBytes
+  /** The command blocks when a reader has more unread bytes. Lower while many commands of the sandbox have readers. */
+  private maxUnread = limits.unreadBytes
 
   /**
-   * Takes output. Resolves when the command may go on: while a reader has much unread, the command waits. A character
-   * that the chunk cuts in two is held until its rest comes.
+   * Appends output. Resolves when the slowest reader is near enough for the command to continue. A character that the
+   * chunk splits is held until the rest of it arrives.
    */
   async append(stream: StreamName, chunk: Buffer): Promise<void> {
     const before = this.unfinished[stream]
@@ -47,7 +48,7 @@ export class OutputLog {
     const whole = wholeLength(bytes)
     this.unfinished[stream] = Buffer.from(bytes.subarray(whole))
     this.store(stream, bytes.subarray(0, whole))
-    while (this.waits && this.unread() >= this.mostUnread) await this.change()
+    while (this.waits && this.unread() >= this.maxUnread) await this.change()
   }
 
   end(): void {
@@ -59,37 +60,36 @@ export class OutputLog {
     this.release()
   }
 
-  /** From here on the command waits for no reader: it is being ended, and its last output must come. */
+  /** Stops blocking on readers, because the command is being stopped and its last output must arrive. */
   release(): void {
     this.waits = false
     this.wake()
   }
 
   /**
-   * The memory that kept output takes: its bytes, and where one stream follows the other. Output that alternates
-   * between the streams byte by byte costs three times as much as other output, and less of it is kept.
+   * Bytes of memory for the kept output and its switches between the streams. Output that alternates byte by byte costs
+   * three times as much as other output, so less of it is kept.
    */
   get keptBytes(): number {
     const first = this.blocks[0]
     return first ? sum(this.total) - sum(first.at) + this.overhead - first.overheadBefore : 0
   }
 
-  /** @param from the offset to begin at; the start of the output by default */
+  /** @param from the start of the output by default */
   read(from: OutputOffset = { stdout: 0, stderr: 0 }): Reader {
     const reader = new Reader(this, this.offsetNear(from))
     this.readers.add(reader)
     return reader
   }
 
-  /** From where to where bytes of one stream are kept. */
   keptOf(stream: StreamName): { start: number; end: number } {
     return { start: this.blocks[0]?.at[stream] ?? this.total[stream], end: this.total[stream] }
   }
 
   /**
-   * Bytes of one stream that are kept now, in pieces of at most 64 KiB. What has yet to be taken stays in memory, also
-   * when newer output replaces it.
-   * @returns for each piece how many bytes of memory it holds, and what copies it
+   * Bytes of one stream that are kept now, in pieces of at most 64 KiB. Each piece stays in memory while it is
+   * referenced, even after the log has dropped it.
+   * @returns for each piece, the bytes of memory that it holds, and a function that copies it
    */
   pin(stream: StreamName, from: number, to: number): { cost: number; copy(): Buffer }[] {
     const after = (index: number) => this.blocks[index + 1]?.at[stream] ?? this.total[stream]
@@ -100,15 +100,15 @@ export class OutputLog {
     }))
   }
 
-  /** Drops the oldest output that no reader has yet to get: at least `bytes` of it, if there is so much. */
+  /** Drops the oldest output that all readers have received: at least `bytes` of it, if there is so much. */
   dropRead(bytes: number): void {
     this.dropOldest(bytes, this.keptBytes - this.unread())
   }
 
-  private dropOldest(bytes: number, most = Number.POSITIVE_INFINITY): void {
+  private dropOldest(bytes: number, max = Number.POSITIVE_INFINITY): void {
     for (let dropped = 0; dropped < bytes; ) {
       const oldest = this.blocks[0]
-      if (!oldest || dropped + oldest.cost > most) break
+      if (!oldest || dropped + oldest.cost > max) break
       this.blocks.shift()
       dropped += oldest.cost
     }
@@ -129,7 +129,7 @@ export class OutputLog {
     this.wake()
   }
 
-  /** The last block, while it has room: many small writes must not cost an object each. */
+  /** Reuses the last block while it has room, so that small writes do not cost an object each. */
   private roomyBlock(): Block {
     const last = this.blocks.at(-1)
     if (last?.hasRoom) return last
@@ -142,7 +142,6 @@ export class OutputLog {
     return this.readers.size > 0
   }
 
-  /** Readers that are there: one that may come back is sent nothing. */
   get readerCount(): number {
     let count = 0
     for (const { isAbsent } of this.readers) if (!isAbsent) count++
@@ -150,22 +149,22 @@ export class OutputLog {
   }
 
   limitUnread(bytes: number): void {
-    this.mostUnread = bytes
+    this.maxUnread = bytes
   }
 
-  /** Bytes that the slowest reader has yet to get. */
+  /** Bytes that the slowest reader has not received. */
   private unread(): number {
-    let most = 0
+    let max = 0
     for (const { offset } of this.readers) {
       const bytes = sum(this.total) - sum(offset)
       if (bytes === 0) continue
       const from = this.blocks[this.indexOf(sum(offset))]
-      most = Math.max(most, bytes + this.overhead - (from?.overheadBefore ?? this.overhead))
+      max = Math.max(max, bytes + this.overhead - (from?.overheadBefore ?? this.overhead))
     }
-    return most
+    return max
   }
 
-  /** Resolves at the next output, end, read or departure. */
+  /** Resolves at the next output, read or disconnect, and at the end. */
   change(): Promise<void> {
     return new Promise((resolve) => this.wakers.add(resolve))
   }
@@ -181,8 +180,8 @@ export class OutputLog {
     this.wake()
   }
 
-  /** What a reader at this offset gets next; undefined when it has to wait. */
-  itemAt(offset: OutputOffset, mostBytes: number): Item | undefined {
+  /** The next item for a reader at this offset; undefined when there is none yet. */
+  itemAt(offset: OutputOffset, maxBytes: number): Item | undefined {
     const first = this.blocks[0]?.at ?? this.total
     if (sum(offset) < sum(first)) {
       const missed = {
@@ -193,13 +192,13 @@ export class OutputLog {
     }
     const block = this.blocks[this.indexOf(sum(offset))]
     if (!block) return this.ended ? { kind: 'end', after: { ...this.total } } : undefined
-    const { stream, bytes } = block.runFrom(sum(offset) - sum(block.at), mostBytes)
+    const { stream, bytes } = block.runFrom(sum(offset) - sum(block.at), maxBytes)
     const after = { ...offset }
     after[stream] += bytes.length
     return { kind: 'output', stream, bytes, after }
   }
 
-  /** The true offset at which both streams together have so many bytes. A client that comes back may send any offset. */
+  /** Corrects the offset of a reconnecting client: keeps the sum, and derives both streams from it. */
   private offsetNear(from: OutputOffset): OutputOffset {
     if (sum(from) >= sum(this.total)) return { ...this.total }
     const block = this.blocks[this.indexOf(sum(from))]
@@ -216,9 +215,9 @@ export class OutputLog {
 
 export class Reader {
   offset: OutputOffset
-  /** Its client has left. For a while the command waits for it all the same. */
+  /** Its client has disconnected, but the grace is not over, so the command still blocks on it. */
   isAbsent = false
-  hasLeft = false
+  hasDisconnected = false
   private readonly log: OutputLog
 
   constructor(log: OutputLog, offset: OutputOffset) {
@@ -226,28 +225,27 @@ export class Reader {
     this.offset = offset
   }
 
-  /** Resolves with the next item; with undefined after `end`, and once the reader has left. */
-  async next(mostBytes = 32 * 1024): Promise<Item | undefined> {
-    while (!this.hasLeft) {
-      const item = this.ready(mostBytes)
+  /** Resolves with the next item, or with undefined once the reader has left. */
+  async next(maxBytes = 32 * 1024): Promise<Item | undefined> {
+    while (!this.hasDisconnected) {
+      const item = this.ready(maxBytes)
       if (item) return item
       await this.log.change()
     }
     return undefined
   }
 
-  /** The next item, or undefined when there is none yet. */
-  ready(mostBytes = 32 * 1024): Item | undefined {
-    const item = this.log.itemAt(this.offset, mostBytes)
+  ready(maxBytes = 32 * 1024): Item | undefined {
+    const item = this.log.itemAt(this.offset, maxBytes)
     if (!item) return undefined
     this.offset = { ...item.after }
     this.log.wake()
     return item
   }
 
-  /** From here on the command does not wait for this reader. */
+  /** The command no longer blocks on this reader. */
   leave(): void {
-    this.hasLeft = true
+    this.hasDisconnected = true
     this.log.forget(this)
   }
 }

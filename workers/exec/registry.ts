@@ -1,29 +1,28 @@
-/** The commands that this worker runs or has run, by id, as long as their sandboxes live. */
+/** The commands of this worker by ID, including those that have ended, until their sandboxes are destroyed. */
 import { limits } from '../../shared/contract/limits.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
-import type { Ledger } from '../../shared/platform/ledger.ts'
+import type { MemoryBudget } from '../../shared/platform/memory-budget.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
-import type { Command, Ending } from './command.ts'
-import { notRun, type TakenBack } from './taken-back.ts'
+import type { Command, ExitStatus } from './command.ts'
+import { notRun, type RefusedExecs } from './refused-execs.ts'
 
-/** Milliseconds that the commands of an ended sandbox can still be asked for. */
+/** Milliseconds after which the commands of a destroyed sandbox are forgotten. */
 const rememberMs = 60_000
-/** Milliseconds that a worker that stops waits for a client whose connection broke to come back for a command's end. */
-const untakenMs = 5_000
+/** Milliseconds that a draining worker waits for a disconnected client to return for the exit status. */
+const deliveryMs = 5_000
 
 export class Commands {
   private readonly byId = new Map<string, Command>()
   private readonly bySandbox = new Map<string, Set<Command>>()
-  private readonly takenBack: Pick<TakenBack, 'has'>
-
-  private readonly ledger: Ledger
-  /** Bytes of output that are kept for later readers, by sandbox. */
+  private readonly refusedExecs: Pick<RefusedExecs, 'has'>
+  private readonly memoryBudget: MemoryBudget
+  /** Bytes of kept output by sandbox. */
   private readonly kept = new Map<string, { accountId: string; bytes: number }>()
 
-  constructor(takenBack: Pick<TakenBack, 'has'>, ledger: Ledger) {
-    this.takenBack = takenBack
-    this.ledger = ledger
+  constructor(refusedExecs: Pick<RefusedExecs, 'has'>, memoryBudget: MemoryBudget) {
+    this.refusedExecs = refusedExecs
+    this.memoryBudget = memoryBudget
   }
 
   add(command: Command): void {
@@ -43,35 +42,32 @@ export class Commands {
     return command?.facts.accountId === accountId ? command : undefined
   }
 
-  /**
-   * @throws {Problem} `exec_not_found` when this worker does not know the command, or no longer; `unavailable` when it
-   *   was not run, even if its row says otherwise
-   */
+  /** @throws {Problem} `exec_not_found`; `unavailable` when the command was refused, even if its row exists */
   get({ execId, accountId }: OneExec): Command {
     const command = this.find(execId, accountId)
-    if (!command && this.takenBack.has(execId)) throw notRun()
-    if (!command) throw new Problem('exec_not_found', 'There is no such command.')
+    if (!command && this.refusedExecs.has(execId)) throw notRun()
+    if (!command) throw new Problem('exec_not_found', 'This command does not exist, or it is no longer kept.')
     return command
   }
 
   of = (sandboxId: string): Command[] => [...(this.bySandbox.get(sandboxId) ?? [])]
   sandboxIds = (): string[] => [...this.bySandbox.keys()]
 
-  /** Called when output was taken. Keeps the output of a sandbox, and of all, within limits; the oldest is dropped first. */
+  /** Enforces the limits on kept output, of one sandbox and of all. The oldest output is dropped first. */
   trim(sandboxId: string): void {
     const all = this.of(sandboxId)
     shareUnread(all)
     this.keepWithin(limits.keptBytesOfSandbox, sandboxId, all)
-    const { sums, bounds } = this.ledger
-    if (sums.output <= bounds.ofAll) return
+    const { sums, limits: memoryLimits } = this.memoryBudget
+    if (sums.output <= memoryLimits.ofAll) return
     for (const other of this.bySize()) {
-      if (sums.output <= bounds.ofAll) return
+      if (sums.output <= memoryLimits.ofAll) return
       const others = this.of(other)
-      this.keepWithin(sum(others) - (sums.output - bounds.ofAll), other, others)
+      this.keepWithin(sum(others) - (sums.output - memoryLimits.ofAll), other, others)
     }
   }
 
-  /** Sandboxes in the order in which output is dropped: the account that has most first, its largest sandbox first. */
+  /** Sandboxes in the order in which output is dropped: by the account's kept output, then their own, descending. */
   private bySize(): string[] {
     const ofAccount = new Map<string, number>()
     for (const { accountId, bytes } of this.kept.values())
@@ -82,7 +78,7 @@ export class Commands {
       .map(([sandboxId]) => sandboxId)
   }
 
-  /** Drops output of a sandbox beyond a limit, except bytes that a reader has yet to get. */
+  /** Drops output of a sandbox above a limit, except bytes that a reader has not received. */
   private keepWithin(max: number, sandboxId: string, all: readonly Command[]): void {
     let kept = sum(all)
     for (const command of all) {
@@ -96,27 +92,28 @@ export class Commands {
   }
 
   private countKept(sandboxId: string, kept?: { accountId: string; bytes: number }): void {
-    this.ledger.sums.output += (kept?.bytes ?? 0) - (this.kept.get(sandboxId)?.bytes ?? 0)
+    this.memoryBudget.sums.output += (kept?.bytes ?? 0) - (this.kept.get(sandboxId)?.bytes ?? 0)
     if (kept) this.kept.set(sandboxId, kept)
     else this.kept.delete(sandboxId)
   }
 
-  endSandbox(sandboxId: string, ending: Ending): void {
+  markDestroyed(sandboxId: string, ending: ExitStatus): void {
     for (const command of this.of(sandboxId)) command.finish(ending)
     setTimeout(() => this.forgetSandbox(sandboxId), rememberMs).unref()
   }
 
-  /** Whether one runs, or has just ended and no client has received the exit status. */
-  get areHeld(): boolean {
-    return this.held().length > 0
+  /** Whether a command runs, or has just ended and no client has received the exit status. */
+  get hasPending(): boolean {
+    return this.pending().length > 0
   }
 
-  /** Resolves when none is held any more, at the latest after `ms`. */
+  /** Resolves when no command is pending any more, at the latest after `ms`. */
   async drain(ms: number): Promise<void> {
-    await withTimeout(ms, Promise.all(this.held().map((command) => command.left(untakenMs))))
+    await withTimeout(ms, Promise.all(this.pending().map((command) => command.waitForDelivery(deliveryMs))))
   }
 
-  private held = (): Command[] => [...this.byId.values()].filter((command) => command.isHeld(untakenMs))
+  private pending = (): Command[] =>
+    [...this.byId.values()].filter((command) => command.isPending(deliveryMs))
 
   private forgetSandbox(sandboxId: string): void {
     for (const command of this.of(sandboxId)) this.byId.delete(command.id)
@@ -127,13 +124,13 @@ export class Commands {
 
 const sum = (all: readonly Command[]): number => all.reduce((bytes, { keptBytes }) => bytes + keptBytes, 0)
 
-/** Bytes that each command may have unread at least, however many are read. */
-const leastUnread = 256 * 1024
+/** Unread bytes that each command may have, regardless of how many commands have readers. */
+const minUnread = 256 * 1024
 
-/** Output that readers have yet to get is not dropped, so the commands that are read share the sandbox's limit. */
+/** Divides the sandbox's limit between the commands that have readers, because unread output is not dropped. */
 function shareUnread(all: Command[]): void {
   let readers = 0
   for (const { log } of all) if (log.isRead) readers++
-  const share = Math.max(leastUnread, Math.min(limits.unreadBytes, limits.keptBytesOfSandbox / readers))
+  const share = Math.max(minUnread, Math.min(limits.unreadBytes, limits.keptBytesOfSandbox / readers))
   for (const { log } of all) log.limitUnread(share)
 }

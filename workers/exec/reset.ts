@@ -1,4 +1,4 @@
-/** The call that ends all processes of a sandbox. */
+/** Resets a sandbox by killing all its processes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { podOf } from '../../shared/data/sandboxes.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
@@ -6,30 +6,30 @@ import type { CallHandler } from '../rpc/call.ts'
 import { type EnteredSandbox, enter, reachPod, runInside } from '../sandbox/enter.ts'
 import type { ExecContext } from './context.ts'
 
-/** Milliseconds between two tries: processes that were killed go a little later. */
-const againMs = 100
-/** Milliseconds of trying. A fork bomb keeps the node busy, so our own shell has to wait. */
-const patienceMs = 15_000
+/** Milliseconds between attempts, because killed processes take some time to exit. */
+const retryMs = 100
+/** A fork bomb keeps the node busy, so the check command may start late. */
+const retryBudgetMs = 15_000
 
-/** Ends all processes, and runs a command of its own: what the sandbox says of itself is not enough. */
+/** Kills all processes, then runs `true` as proof, because the sandbox's own report is not trusted. */
 export const resetSandbox: CallHandler<'resetSandbox', ExecContext> = async (args, worker, { signal }) => {
   const { sandbox } = await enter(worker, args)
-  const until = performance.now() + patienceMs
+  const until = performance.now() + retryBudgetMs
   for (;;) {
     try {
-      // They end with all the others.
+      // The shells of the slots are killed too.
       worker.slots.drop(sandbox.id)
       await reachPod(worker, sandbox, (now) => worker.driver.endProcesses(podOf(now)))
       await runTrue(worker, sandbox, signal)
       return {}
     } catch (error) {
-      if (!mayPass(error) || performance.now() > until || signal.aborted) throw error
+      if (!isTransient(error) || performance.now() > until || signal.aborted) throw error
     }
-    await sleep(againMs)
+    await sleep(retryMs)
   }
 }
 
-const mayPass = (error: unknown) =>
+const isTransient = (error: unknown) =>
   error instanceof Problem && (error.code === 'sandbox_exhausted' || error.code === 'unavailable')
 
 async function runTrue(worker: ExecContext, sandbox: EnteredSandbox['sandbox'], signal: AbortSignal) {
@@ -38,5 +38,6 @@ async function runTrue(worker: ExecContext, sandbox: EnteredSandbox['sandbox'], 
     timeoutMs: 10_000,
     signal,
   })
-  if (end.kind !== 'exited') throw unavailable('No command ran in the sandbox after its reset. Try again.')
+  if (end.kind !== 'exited')
+    throw unavailable('The sandbox did not run a command after its reset. Try again.')
 }

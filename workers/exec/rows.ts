@@ -1,37 +1,47 @@
-/** When a command's row is written, and what its worker learns from that. */
-import type { ExecEnd } from '../../shared/contract/exec.ts'
+/** Inserts a command's row before it starts, and writes the exit status into it. */
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { type DatabaseClock, readOf } from '../../shared/data/clock.ts'
-import { ofRequests, type Queries } from '../../shared/data/database.ts'
-import { insertExec, settleEnd, writeEnd, writeEndAnyhow } from '../../shared/data/exec-writes.ts'
-import { commandSealContext, findEndOfHome, findExecByKey, oneLine } from '../../shared/data/execs.ts'
+import { type Queries, requestTimeouts } from '../../shared/data/database.ts'
+import {
+  confirmExited,
+  insertExec,
+  writeExit,
+  writeExitUnconditionally,
+} from '../../shared/data/exec-writes.ts'
+import {
+  commandSealContext,
+  findDestroyReasonOfExec,
+  findExecByKey,
+  oneLine,
+} from '../../shared/data/execs.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import type { StartExec } from '../../shared/rpc/calls.ts'
-import type { Ending } from './command.ts'
-import { notRun, type TakenBack } from './taken-back.ts'
+import type { ExitStatus } from './command.ts'
+import { notRun, type RefusedExecs } from './refused-execs.ts'
 
-export interface KnownCommand {
+export interface ExistingExec {
   id: string
   workerId: string
   isSameRequest: boolean
 }
 
 /**
- * Inserts the row of a command before it runs. A row whose insert failed is taken back, and an insert that PostgreSQL
- * gets late does nothing: after a refusal nothing is left.
+ * Inserts the row of a command before it runs. If the insert fails, the row is deleted, and an insert that PostgreSQL
+ * receives late does nothing, so a refused command leaves no row.
  * @returns undefined, or the command that already has this Idempotency-Key
- * @throws {Problem} `unavailable` when its client has received `lost`: the row says so already
+ * @throws {Problem} `unavailable` when the command was already reported as lost, or the insert took too long
  */
 export async function recordStart(
-  worker: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string; takenBack: TakenBack },
+  worker: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string; refusedExecs: RefusedExecs },
   { execId, sandboxId, accountId, idempotencyKey, request }: StartExec,
   { pid, clock }: { pid: number | null; clock: DatabaseClock },
-): Promise<KnownCommand | undefined> {
-  const { db, lines, settings, id: workerId, takenBack } = worker
-  const hash = idempotencyKey ? hashOfRequest(request, settings.callsKeys) : null
+): Promise<ExistingExec | undefined> {
+  const { db, lines, settings, id: workerId, refusedExecs } = worker
+  const hash = idempotencyKey ? hashOfRequest(request, settings.rpcKeys) : null
   const isBackground = (request.background || request.tty) ?? false
-  const endsMs = readOf(clock) + ofRequests.statement
+  const endsMs = readOf(clock) + requestTimeouts.statement
   const started = {
     id: execId,
     sandboxId,
@@ -45,31 +55,31 @@ export async function recordStart(
     endsMs,
   }
   const isInserted = await insertExec(db.share(accountId), started).catch((error) => {
-    // PostgreSQL may have it, or still be at it.
-    void takenBack.take(execId, endsMs + ofRequests.statement)
+    // PostgreSQL may have committed the row, or may still be running the insert.
+    void refusedExecs.deleteRow(execId, endsMs + requestTimeouts.statement)
     throw error
   })
   if (isInserted) return undefined
   const known = await findExecByKey(db, { sandboxId, key: idempotencyKey ?? null })
   if (!known)
     throw unavailable(
-      'This command was taken for lost, or its start took too long. It was not run. Try again.',
+      'This command was reported as lost, or took too long to start. It was not run. Try again.',
     )
-  if (takenBack.has(known.id)) throw notRun()
+  if (refusedExecs.has(known.id)) throw notRun()
   return {
     id: known.id,
     workerId: known.worker_id,
-    isSameRequest: isHashOf(known.request_hash, request, settings.callsKeys),
+    isSameRequest: isHashOf(known.request_hash, request, settings.rpcKeys),
   }
 }
 
 /**
- * @returns undefined, or another exit status in the row: an API or worker that took this one for lost wrote it, or the
- *   sandbox was destroyed, which clients may know
+ * @returns undefined, or a different exit status in the row: a process that considered this worker lost wrote it, or
+ *   the sandbox was destroyed, which clients may already know
  */
-export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | undefined> {
-  if (await writeEnd(db, end)) return undefined
-  const sandbox = await findEndOfHome(db, end.id)
+export async function recordExit(db: Queries, end: ExecOutcome): Promise<ExitStatus | undefined> {
+  if (await writeExit(db, end)) return undefined
+  const sandbox = await findDestroyReasonOfExec(db, end.id)
   if (sandbox) {
     const killed = {
       status: 'killed',
@@ -77,8 +87,8 @@ export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | und
       signal: null,
       reason: sandbox.destroy_reason,
     } as const
-    if (await writeEndAnyhow(db, { ...end, ...killed })) return killed
+    if (await writeExitUnconditionally(db, { ...end, ...killed })) return killed
   }
-  // The command has ended, so the sweep need not end it.
-  return await settleEnd(db, end.id, end.status === 'lost')
+  // The command has ended, so the reconciler need not kill it.
+  return await confirmExited(db, end.id, end.status === 'lost')
 }

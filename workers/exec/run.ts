@@ -1,16 +1,16 @@
-/** A command while it runs: its output goes to its readers, and signals reach it. */
+/** Connects a running command to its output log, its stdin and its signals. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { signalGroup } from '../shell/kill.ts'
-import { endGroup } from '../shell/run.ts'
+import { killGroup } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
-import type { CommandEnd, CommandProcesses, Slot } from '../shell/slot.ts'
+import type { CommandExit, CommandProcesses, Slot } from '../shell/slot.ts'
 import type { Body, Command } from './command.ts'
 import type { ExecContext } from './context.ts'
-import type { HeldText } from './held-text.ts'
+import type { RequestStdin } from './request-stdin.ts'
 
 export interface Input {
-  stdin: HeldText | undefined
+  stdin: RequestStdin | undefined
   background?: boolean | undefined
 }
 
@@ -20,13 +20,13 @@ export function runInSlot(
   slot: Slot,
   shellCommand: ShellCommand,
   { stdin, background = false }: Input,
-): { processes: () => CommandProcesses; began: Promise<void>; ended: Promise<CommandEnd> } {
+): { processes: () => CommandProcesses; began: Promise<void>; ended: Promise<CommandExit> } {
   const began = Promise.withResolvers<void>()
-  const ended: Promise<CommandEnd> = slot.run(shellCommand, {
+  const ended: Promise<CommandExit> = slot.run(shellCommand, {
     stdin(writable) {
       began.resolve()
       command.begin(bodyOf(worker, slot.processes, ended, slot), writable)
-      // A background command without stdin in its request may get it from later requests.
+      // A background command without stdin in its request may receive it from later requests.
       if (stdin === undefined && background) return
       feed(command, stdin, !background)
     },
@@ -36,8 +36,8 @@ export function runInSlot(
   return { processes: () => slot.processes, began: began.promise, ended }
 }
 
-/** Writes the stdin of the request. It goes once the command has read it, or has ended. */
-export function feed(command: Command, stdin: HeldText | undefined, eof: boolean): void {
+/** Writes the stdin of the request. Its memory is released once the command has read it or has ended. */
+export function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): void {
   const free = () => stdin?.free()
   // A command may end before it has read all of its stdin.
   command.stdin.takeBytes(stdin?.take() ?? Buffer.alloc(0), 0, eof).then(free, free)
@@ -58,7 +58,7 @@ export async function takeOutput(
   if (waitMs > 0) await sleep(waitMs)
 }
 
-/** Milliseconds that a killed command has to report its exit status and last output. */
+/** Milliseconds within which a killed command must report its exit status and last output. */
 const killedMs = 2_000
 
 export function bodyOf(
@@ -75,7 +75,7 @@ export function bodyOf(
       void withTimeout(killedMs, ended).then(() => closeable.close())
     },
     async end() {
-      await endGroup(worker.driver, processes, ended)
+      await killGroup(worker.driver, processes, ended)
       closeable.close()
     },
   }

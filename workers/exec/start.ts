@@ -1,11 +1,11 @@
-/** Starts a client's command in its sandbox and follows it. */
+/** Starts a client's command in its sandbox. */
 
 import { refuseVariables } from '../../shared/allowlist/decide.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { recordPid } from '../../shared/data/exec-writes.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { StartExec } from '../../shared/rpc/calls.ts'
 import type { Wire } from '../rpc/call.ts'
@@ -15,25 +15,25 @@ import { type Secrets, secretsFor } from '../secrets/index.ts'
 import { buildPatterns, type SecretPatterns } from '../secrets/patterns.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { Slot } from '../shell/slot.ts'
-import { Command, type CommandFacts, unknownEnd } from './command.ts'
+import { Command, type CommandFacts, withoutExitCode } from './command.ts'
 import type { ExecContext } from './context.ts'
-import { describeEnd, tellEnd } from './describe-end.ts'
-import { HeldText } from './held-text.ts'
-import { type KnownCommand, recordStart } from './rows.ts'
+import { describeExit, reportExit } from './describe-exit.ts'
+import { RequestStdin } from './request-stdin.ts'
+import { type ExistingExec, recordStart } from './rows.ts'
 import { type Input, runInSlot } from './run.ts'
 import { runInTerminal } from './terminal.ts'
 
 type CallWire = Pick<Wire, 'isAwaited' | 'held'>
 
 /**
- * Starts a command, or finds the one that runs under the same Idempotency-Key. A command that was reported
- * to a client as lost is not started: the API writes that into the row first, and hangs up.
+ * Starts a command, or finds the one with the same Idempotency-Key. A command that was reported as lost is not started:
+ * the API writes `lost` into the row first, then disconnects.
  * @throws {Problem} when it was not started
- * @throws {ExecElsewhere} when another worker has it
+ * @throws {ExecElsewhere} when another worker runs it
  */
 export async function startCommand(worker: ExecContext, args: StartExec, wire: CallWire): Promise<Command> {
   const inside = await enter(worker, args)
-  const memory = worker.ledger.open(args.accountId, 'requests')
+  const memory = worker.memoryBudget.open(args.accountId, 'requests')
   try {
     const command = await startInside(worker, args, inside, memory, wire)
     void command.ended.then(() => memory.free())
@@ -44,116 +44,124 @@ export async function startCommand(worker: ExecContext, args: StartExec, wire: C
   }
 }
 
-/** @param memory counts what finds the secrets in the output */
+/** @param memory counts the automaton that finds secrets in the output */
 async function startInside(
   worker: ExecContext,
   args: StartExec,
   { sandbox, leftMs, clock }: EnteredSandbox,
-  memory: Holding,
+  memory: Reservation,
   wire: CallWire,
 ): Promise<Command> {
-  // Opened first, because that takes time.
+  // Started early, because it takes time.
   const opening = secretsFor(worker, sandbox)
   opening.catch(() => {})
-  if (args.isListed) mustNotSteer(environmentOf(worker, sandbox), await opening)
+  if (args.isListed) assertVariablesAllowed(environmentOf(worker, sandbox), await opening)
   const slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
-  // Writing the row is the last thing that is waited for, so the command cannot get lost between it and its start.
+  // The row is written last, so that little can fail between the insert and the start of the command.
   const prepare = async () => {
     const values = await opening
-    const blanked = args.request.reveal ? undefined : await buildPatterns(values)
-    if (blanked) memory.add(blanked.automaton.bytes)
-    return { values, blanked, known: await recordStart(worker, args, { pid: slot?.pid ?? null, clock }) }
+    const patterns = args.request.reveal ? undefined : await buildPatterns(values)
+    if (patterns) memory.add(patterns.automaton.bytes)
+    return { values, patterns, existing: await recordStart(worker, args, { pid: slot?.pid ?? null, clock }) }
   }
   const preparing = prepare()
-  const { known, ...secrets } = await (slot?.orClose(preparing) ?? preparing)
-  if (known) {
+  const { existing, ...secrets } = await (slot?.orClose(preparing) ?? preparing)
+  if (existing) {
     slot?.close()
-    return findUnderKey(worker, args, known)
+    return findExisting(worker, args, existing)
   }
   const input = takeInput(args, wire.held)
   const command = makeCommand(worker, factsOf(args), args.requestId)
   worker.commands.add(command)
-  worker.reach('start: the row is there, the command does not run')
-  await run(worker, { args, sandbox, command, taken: slot, ...secrets, input, isAwaited: wire.isAwaited })
-  endInTime(command, args, leftMs)
+  worker.reach('start: the row exists, the command does not run')
+  await run(worker, {
+    args,
+    sandbox,
+    command,
+    recordedSlot: slot,
+    ...secrets,
+    input,
+    isAwaited: wire.isAwaited,
+  })
+  stopAtTimeout(command, args, leftMs)
   return command
 }
 
-/** Its closures live as long as the command, so nothing of the request is in their scope. */
+/** The closure lives as long as the command, so it must not capture the request. */
 const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
   new Command(facts, async (ended, end) => {
-    worker.reach('end: the command has ended, its row does not say so')
-    const other = await tellEnd(worker, requestId, ended, end)
-    worker.reach('end: the row says how it ended, nobody was told')
+    worker.reach('end: the command has ended, its exit status is not recorded')
+    const other = await reportExit(worker, requestId, ended, end)
+    worker.reach('end: the row has the exit status, no client has been notified')
     return other
   })
 
 const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec): CommandFacts => ({
   ...{ id, sandboxId, accountId, startedAt: new Date() },
   graceMs: request.grace_ms ?? limits.graceMs.default,
-  needsClient: mode !== 'background' || isToBeFollowed(request),
+  needsClient: mode !== 'background' || hasGrace(request),
 })
 
-/** Takes stdin out of the request: it goes once it is written, and the rest of the request once the call is answered. */
-function takeInput(args: StartExec, held: Holding): Input {
+/** Removes stdin from the request, so that its memory can be released as soon as it has been written. */
+function takeInput(args: StartExec, held: Reservation): Input {
   const { request } = args
   const { stdin, background } = request
   delete request.stdin
-  return { stdin: stdin?.length ? new HeldText(held, stdin) : undefined, background }
+  return { stdin: stdin?.length ? new RequestStdin(held, stdin) : undefined, background }
 }
 
 interface Start extends Pick<Wire, 'isAwaited'> {
   args: StartExec
   sandbox: SandboxRow
   command: Command
-  /** The slot that it was recorded with; none for a terminal. */
-  taken: Slot | undefined
+  /** The slot whose pid is in the row; undefined for a terminal. */
+  recordedSlot: Slot | undefined
   values: Secrets
-  blanked: SecretPatterns | undefined
+  patterns: SecretPatterns | undefined
   input: Input
 }
 
-/** @throws {Problem} when it did not start: then neither the command is left nor, once PostgreSQL answers, its row */
+/** @throws {Problem} when it did not start. The command is then removed, and its row is deleted */
 async function run(
   worker: ExecContext,
-  { args, sandbox, command, taken, values, blanked, input, isAwaited }: Start,
+  { args, sandbox, command, recordedSlot, values, patterns, input, isAwaited }: Start,
 ): Promise<void> {
-  let slot = taken
+  let slot = recordedSlot
   try {
-    if (!args.request.reveal) command.redactWith(blanked)
+    if (!args.request.reveal) command.redactWith(patterns)
     const shellCommand = shellCommandOf(worker, sandbox, args, {
       secrets: values,
       hasStdin: input.stdin !== undefined,
     })
-    // A slot that ended since it was taken has run nothing, so the command runs in another one.
+    // A slot that has closed since it was taken has not run the command, so another slot may run it.
     if (slot?.isClosed) slot = await replaceSlot(worker, sandbox, command.id)
-    const mustBeAwaited = async () => {
-      if (!(await isAwaited())) throw unavailable('Nobody waits for this command any more. It was not run.')
+    const assertAwaited = async () => {
+      if (!(await isAwaited())) throw unavailable('The client has disconnected. The command was not run.')
     }
-    await mustBeAwaited()
+    await assertAwaited()
     const { processes, ended } = slot
       ? await awaitStart(runInSlot(worker, command, slot, shellCommand, input))
       : await runInTerminal(worker, sandbox, command, shellCommand, {
           ...{ stdin: input.stdin, size: sizeOf(args.request) },
-          mustBeAwaited,
+          assertAwaited,
         })
-    worker.reach('start: the command runs, nobody was told')
+    worker.reach('start: the command runs, no client has been notified')
     void ended.then(async (end) => {
       const isCut = end.kind === 'lost' || end.isCut
-      command.finish(await describeEnd(worker, command, end, processes()), isCut)
+      command.finish(await describeExit(worker, command, end, processes()), isCut)
     })
   } catch (error) {
-    // Nothing has run. A client that has already attached gets `lost`, and may try again.
+    // The command has not run. A client that is already attached receives `lost`, and may retry.
     slot?.close()
     input.stdin?.free()
     worker.commands.remove(command)
-    await worker.takenBack.take(command.id)
-    command.finish(unknownEnd('lost', 'it could not be started'))
+    await worker.refusedExecs.deleteRow(command.id)
+    command.finish(withoutExitCode('lost', 'it could not be started'))
     throw error
   }
 }
 
-/** Resolves when the command runs, or has ended. @throws {Problem} the sandbox had no room for it */
+/** Resolves when the command runs or has ended. @throws {Problem} when a resource of the sandbox is exhausted */
 async function awaitStart<T extends ReturnType<typeof runInSlot>>(running: T): Promise<T> {
   const end = await Promise.race([running.began, running.ended])
   if (end?.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
@@ -162,31 +170,31 @@ async function awaitStart<T extends ReturnType<typeof runInSlot>>(running: T): P
 
 const sizeOf = ({ rows = 24, columns = 80 }: ExecRequest) => ({ rows, columns })
 
-function endInTime(command: Command, { request, mode }: StartExec, leftMs: number): void {
+function stopAtTimeout(command: Command, { request, mode }: StartExec, leftMs: number): void {
   const timeoutMs = request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
-  // At its TTL the sandbox ends, even if the timer of the command fires first.
-  const cause = timeoutMs < leftMs ? unknownEnd('timed_out', null) : unknownEnd('killed', 'expired')
+  // If the timeout is not before the TTL, the command ends because of the TTL.
+  const cause = timeoutMs < leftMs ? withoutExitCode('timed_out', null) : withoutExitCode('killed', 'expired')
   const timer = setTimeout(() => void command.stop(cause), Math.min(timeoutMs, leftMs))
   void command.ended.then(() => clearTimeout(timer))
 }
 
-/** Whether a background command ends with its client: it has a grace, so it is fed while it is followed. */
-const isToBeFollowed = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
+/** A background command with a grace stops without clients, like a foreground command. */
+const hasGrace = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
 
-function findUnderKey(worker: ExecContext, { accountId }: StartExec, known: KnownCommand): Command {
-  if (!known.isSameRequest) {
+function findExisting(worker: ExecContext, { accountId }: StartExec, existing: ExistingExec): Command {
+  if (!existing.isSameRequest) {
     throw new Problem(
       'idempotency_conflict',
       'This Idempotency-Key was used with another command. Use a new key for a new command.',
     )
   }
-  const command = worker.commands.find(known.id, accountId)
-  if (!command) throw new ExecElsewhere(known)
+  const command = worker.commands.find(existing.id, accountId)
+  if (!command) throw new ExecElsewhere(existing)
   return command
 }
 
-/** Refuses variables that were stored before the allowlist was set. Only here are they opened. */
-function mustNotSteer(env: Record<string, string>, secrets: Secrets): void {
+/** Refuses variables that were stored before the allowlist was set. Sealed values can only be checked here. */
+function assertVariablesAllowed(env: Record<string, string>, secrets: Secrets): void {
   const refused = refuseVariables('sandbox', env) ?? refuseVariables('secret', secrets)
   if (!refused) return
   const { reason, variable } = refused

@@ -1,6 +1,6 @@
 /**
- * A command's stdin, fed by requests that each say at which offset their bytes belong. A request that is repeated after
- * a lost connection writes nothing twice, and one that leaves a hole is refused.
+ * A command's stdin, written by requests that each name the offset of their bytes. A request that is repeated after a
+ * broken connection writes no byte twice, and one that would leave a hole is refused.
  */
 import type { Writable } from 'node:stream'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'
@@ -8,31 +8,30 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { write } from '../rpc/bytes.ts'
 
 export class StdinFeed {
-  /** Bytes taken so far. */
+  /** Bytes accepted so far. */
   offset = 0
   eof = false
   private target: Writable | undefined
   private readonly opened = Promise.withResolvers<void>()
-  private readonly inTurn = limitByKey()
+  private readonly serialize = limitByKey()
 
-  /** Called when the command has started: from here on bytes go to it. */
+  /** Called when the command has started, and can receive bytes. */
   open(stdin: Writable): void {
     this.target = stdin
     this.opened.resolve()
   }
 
-  /** Called when the command has ended: no more bytes are taken. */
+  /** Called when the command has ended. Further bytes are refused. */
   close(): void {
     this.target = undefined
     this.opened.resolve()
   }
 
-  /** @param bytes begin at offset `at`; without it, where the last ones ended */
+  /** @param at the offset of the first byte; by default the end of the bytes accepted so far */
   take(bytes: AsyncIterable<Buffer> | Buffer[], at: number | undefined, eof: boolean): Promise<void> {
-    return this.inTurn('', () => this.takeNow(bytes, at ?? this.offset, eof))
+    return this.serialize('', () => this.takeNow(bytes, at ?? this.offset, eof))
   }
 
-  /** The same for bytes that are in memory. */
   takeBytes(bytes: Buffer, at: number | undefined, eof: boolean): Promise<void> {
     return this.take([bytes], at, eof)
   }
@@ -42,12 +41,12 @@ export class StdinFeed {
     await this.opened.promise
     let position = at
     for await (const chunk of bytes) {
-      // Bytes that were taken before are skipped.
+      // Skips bytes that were accepted before.
       const fresh = chunk.subarray(Math.max(0, this.offset - position))
       position += chunk.length
       if (fresh.length === 0) continue
       if (this.eof) throw finished('its stdin is closed')
-      if (this.target?.destroyed || !this.target?.writable) throw finished('it takes no more')
+      if (this.target?.destroyed || !this.target?.writable) throw finished('it has ended or closed its stdin')
       this.offset += fresh.length
       await write(this.target, fresh)
     }
@@ -59,9 +58,9 @@ export class StdinFeed {
 }
 
 export const finished = (why: string) =>
-  new Problem('exec_finished', `The command takes nothing more: ${why}.`)
+  new Problem('exec_finished', `The command accepts no more input: ${why}.`)
 
 const offsetConflict = (offset: number) =>
-  new Problem('stdin_offset_conflict', `The bytes must begin at ${offset} or before.`, {
+  new Problem('stdin_offset_conflict', `Stdin must continue at offset ${offset} or lower.`, {
     members: { offset },
   })

@@ -1,11 +1,9 @@
-/** The calls about commands that stream bytes. */
-
 import { offsetOf } from '../../shared/contract/exec-events.ts'
 import { bytesOfBody, headersOf, rangeOf, write } from '../rpc/bytes.ts'
 import type { StreamHandler } from '../rpc/call.ts'
 import type { ExecContext } from './context.ts'
 import { writeEvents } from './events.ts'
-import { mustHaveRoom } from './followers.ts'
+import { assertReaderLimit } from './reader-limit.ts'
 import { startCommand } from './start.ts'
 
 const eventHeaders = {
@@ -21,15 +19,15 @@ export const execEvents: StreamHandler<'execEvents', ExecContext> = async (
   { response, ...wire },
 ) => {
   const command = await startCommand(worker, args, wire)
-  mustHaveRoom(command)
+  assertReaderLimit(command)
   response.writeHead(200, eventHeaders)
   await writeEvents(command, undefined, response)
 }
 
-/** Streams a command's events, from after the one that the client saw last. */
+/** Streams a command's events that follow `lastEventId`, or all of them. */
 export const followExec: StreamHandler<'followExec', ExecContext> = async (args, worker, { response }) => {
   const command = worker.commands.get(args)
-  mustHaveRoom(command)
+  assertReaderLimit(command)
   const from = args.lastEventId === undefined ? undefined : offsetOf(args.lastEventId)
   response.writeHead(200, eventHeaders)
   await writeEvents(command, from, response)

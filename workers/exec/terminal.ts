@@ -1,73 +1,70 @@
-/** A command with a terminal: one stream of output, and a size. */
-
+/** Runs a command in a terminal, which has one output stream and a size. */
 import { recordPid } from '../../shared/data/exec-writes.ts'
 import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { TerminalSize } from '../drivers/driver.ts'
 import { reachPod, takeSlot } from '../sandbox/enter.ts'
 import type { ShellCommand } from '../shell/script.ts'
-import type { CommandEnd, CommandProcesses } from '../shell/slot.ts'
+import type { CommandExit, CommandProcesses } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
 import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
-import type { HeldText } from './held-text.ts'
+import type { RequestStdin } from './request-stdin.ts'
 import { bodyOf, feed, takeOutput } from './run.ts'
 
 export interface TerminalStart {
   size: TerminalSize
-  stdin: HeldText | undefined
-  /** Throws at the last moment when nobody waits any more. */
-  mustBeAwaited(): Promise<void>
+  stdin: RequestStdin | undefined
+  /** Throws when the client has disconnected. Called immediately before the command starts. */
+  assertAwaited(): Promise<void>
 }
 
-/**
- * Resolves when the terminal is open. `ended` of the result settles when the command has ended.
- */
+/** Resolves when the terminal is open. `ended` of the result settles when the command has ended. */
 export async function runInTerminal(
   worker: ExecContext,
   sandbox: SandboxRow,
   command: Command,
   shellCommand: ShellCommand,
-  { size, stdin, mustBeAwaited }: TerminalStart,
-): Promise<{ processes: () => CommandProcesses; ended: Promise<CommandEnd> }> {
-  const { pod, terminal } = await open(worker, sandbox, shellCommand, { id: command.id, size, mustBeAwaited })
+  { size, stdin, assertAwaited }: TerminalStart,
+): Promise<{ processes: () => CommandProcesses; ended: Promise<CommandExit> }> {
+  const { pod, terminal } = await open(worker, sandbox, shellCommand, { id: command.id, size, assertAwaited })
   const ended = followOutput(worker, command, terminal)
   const processes = { pod, leader: terminal.pid }
   command.begin(
     { ...bodyOf(worker, processes, ended, terminal), resize: (size) => terminal.resize(size) },
     terminal.stdin,
   )
-  // Written as if it were typed.
+  // No EOF follows, because a user types into the same stdin later.
   if (stdin) feed(command, stdin, false)
   return { processes: () => processes, ended }
 }
 
-/** The command, with its environment, is not kept while it runs. */
+/** A separate function, so that the shell command and its environment are not kept in memory while the command runs. */
 const open = (
   worker: ExecContext,
   sandbox: SandboxRow,
   shellCommand: ShellCommand,
-  { id, size, mustBeAwaited }: Omit<TerminalStart, 'stdin'> & { id: string },
+  { id, size, assertAwaited }: Omit<TerminalStart, 'stdin'> & { id: string },
 ) =>
   reachPod(worker, sandbox, async (now) => {
     const pod = podOf(now)
     const beforeStart = async (pid: number) => {
-      worker.reach('start: the terminal waits, the row does not know its pid')
+      worker.reach('start: the terminal waits, its pid is not recorded')
       await recordPid(worker.db, id, pid)
-      await mustBeAwaited()
+      await assertAwaited()
     }
-    const ways = { id, takeSlot: () => takeSlot(worker, now), beforeStart }
-    return { pod, terminal: await openTerminal(worker.driver, pod, shellCommand, size, ways) }
+    const options = { id, takeSlot: () => takeSlot(worker, now), beforeStart }
+    return { pod, terminal: await openTerminal(worker.driver, pod, shellCommand, size, options) }
   })
 
 async function followOutput(
   worker: ExecContext,
   command: Command,
   terminal: Awaited<ReturnType<typeof openTerminal>>,
-): Promise<CommandEnd> {
+): Promise<CommandExit> {
   try {
     for await (const chunk of terminal.stdout) await takeOutput(worker, command, 'stdout', chunk as Buffer)
   } catch {
-    // The connection broke: the end tells why.
+    // The connection broke. `terminal.ended` has the reason.
   }
   return await terminal.ended
 }

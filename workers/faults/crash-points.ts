@@ -1,36 +1,34 @@
 /**
- * Every place where a worker's death leaves something half done. A test kills a worker at each of them, and expects the
- * sweep to finish what was begun.
+ * The places where the death of a worker leaves an operation incomplete. A test kills a worker at each of them, and
+ * expects the other workers to complete the operation.
  */
 
-/** Of creates, destroys and the warm pool. */
 export const podCrashPoints = [
-  'create: before the pod is made',
-  'create: the pod is made, the row does not know it',
-  'create: the row knows the pod, it is not ready',
-  'create: the pod is ready, the row does not say so',
-  'create: the row says ready, nobody was told',
+  'create: before the pod is created',
+  'create: the pod exists, its uid is not recorded',
+  'create: the uid is recorded, the pod is not ready',
+  'create: the pod is ready, the row is not marked ready',
+  'create: the row is ready, no client has been notified',
   'delete: before the pod is deleted',
-  'delete: the pod is deleted, the row does not say so',
+  'delete: the pod is deleted, the row is not marked reaped',
   'expire: before the row is ended',
   'expire: the row is ended, the pod lives',
-  'sweep or watch: the row is ended, the pod lives',
-  'pool: the row is there, its pod is not',
-  'pool: the pod is made, it is not ready',
-  'pool: the pod is ready, its row does not say so',
-  'pool: the row is gone, its pod lives',
-  'claim: the row has the pod, which does not know it',
-  'claim: the pod knows whose it is, its row does not say so',
-  'replace: the row wants another pod, nobody makes it',
+  'reconcile or watch: the row is ended, the pod lives',
+  'pool: the row exists, its pod does not',
+  'pool: the pod exists, it is not ready',
+  'pool: the pod is ready, its row is not marked ready',
+  'pool: the row is deleted, its pod is not',
+  'claim: the row has the pod, the pod is not assigned',
+  'claim: the pod is assigned, its row is not marked assigned',
+  'replace: the row needs another pod, none has been created',
 ] as const
 
-/** Of commands. */
 export const commandCrashPoints = [
-  'start: the row is there, the command does not run',
-  'start: the terminal waits, the row does not know its pid',
-  'start: the command runs, nobody was told',
-  'end: the command has ended, its row does not say so',
-  'end: the row says how it ended, nobody was told',
+  'start: the row exists, the command does not run',
+  'start: the terminal waits, its pid is not recorded',
+  'start: the command runs, no client has been notified',
+  'end: the command has ended, its exit status is not recorded',
+  'end: the row has the exit status, no client has been notified',
 ] as const
 
 export type PodCrashPoint = (typeof podCrashPoints)[number]

@@ -1,21 +1,21 @@
 /**
- * Replaces text in a file: reads the file whole, changes it, and writes it only if it is still what was read. What a
- * command of the client writes between that check and the rename, some milliseconds, is lost.
+ * Replaces text in a file: reads the whole file, changes it, and writes it back only if the file has not changed. A
+ * write by a command of the client between that check and the rename, a few milliseconds, is lost.
  */
 import { createHash } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
 import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Calls } from '../../shared/rpc/calls.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
+import { runCooperatively, type Steps } from './cooperative.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { type Location, locate } from './location.ts'
 import { writeWhole, writing } from './place.ts'
 import { memoryToReplace, type Replacement, replaceExact } from './replace.ts'
-import { inSlices, type Steps } from './slices.ts'
-import { oneOfFew } from './turns.ts'
+import { limitPerSandbox } from './sandbox-concurrency.ts'
 
 const readScript = `${probes}${writing}
 follow "$1"
@@ -24,29 +24,32 @@ must_be_replaceable
 if [ "$(wc -c <"$f")" -gt "$2" ]; then exit ${exits.tooLarge}; fi
 exec head -c "$2" "$f"`
 
-/** A file that is written over in place may have been read half-written, so a refusal for its text checks it again. */
+/** A file that is overwritten in place may be read half-written, so it is checked again before a refusal. */
 const checkScript = `${probes}${writing}
 follow "$1"
-be_unchanged_in_turn "$2"`
+be_unchanged_under_lock "$2"`
 
-/** Serializes edits of one path through this worker, so that few are done in vain. */
-const ofPath = limitByKey()
-/** How often an edit is done when the file changes under it each time. */
-const maxTries = 5
+/** Serializes edits of one path in this worker, so that few of them must be retried. */
+const serializeByPath = limitByKey()
+/** Attempts of an edit whose file is changed concurrently each time. */
+const maxAttempts = 5
 
-export const editFile = oneOfFew<'editFile'>((args, worker, { signal, held }) => {
+export const editFile = limitPerSandbox<'editFile'>((args, worker, { signal, held }) => {
   const location = locate(args)
   const edit = { args, worker, signal, location }
-  return ofPath(`${args.sandboxId} ${location.shown.path}`, () => retryChanged(() => editOnce(edit, held)))
+  return serializeByPath(`${args.sandboxId} ${location.shown.path}`, () =>
+    retryChanged(() => editOnce(edit, held)),
+  )
 })
 
-/** An edit of a file that changed meanwhile is decided again on what the file has become. */
+/** Retries an edit of a file that was changed concurrently. */
 async function retryChanged<T>(work: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
+  for (let attempt = 1; ; attempt++) {
     try {
       return await work()
     } catch (error) {
-      if (!(error instanceof Problem && error.code === 'file_changed') || tries === maxTries) throw error
+      if (!(error instanceof Problem && error.code === 'precondition_failed') || attempt === maxAttempts)
+        throw error
     }
   }
 }
@@ -58,16 +61,16 @@ interface Edit {
   location: Location
 }
 
-async function editOnce(edit: Edit, held: Holding): Promise<Calls['editFile']['result']> {
+async function editOnce(edit: Edit, held: Reservation): Promise<Calls['editFile']['result']> {
   const { args, worker, signal, location } = edit
   const memory = held.move('requests', 0)
   try {
     const before = await readWhole(edit, memory)
-    const sha256Before = await inSlices(args.accountId, sha256Of(before))
+    const sha256Before = await runCooperatively(args.accountId, sha256Of(before))
     const text = { old: args.old, new: args.new, replaceAll: args.replace_all }
     memory.add(memoryToReplace(before, text))
     const { content, replacements } = await refuseOrReplace(edit, before, sha256Before, text)
-    const sha256 = await inSlices(args.accountId, sha256Of(content))
+    const sha256 = await runCooperatively(args.accountId, sha256Of(content))
     const change = { overwrite: true, ifMatch: [sha256Before], content: { bytes: content, sha256 } }
     await writeWhole(worker, args, signal, { location, ...change })
     return { ...location.shown, size: content.length, sha256, replacements }
@@ -76,10 +79,10 @@ async function editOnce(edit: Edit, held: Holding): Promise<Calls['editFile']['r
   }
 }
 
-/** @throws {Problem} `rate_limited` when the account has no memory left for the file */
+/** @throws {Problem} `rate_limited` when the file exceeds the account's memory budget */
 async function readWhole(
   { args, worker, signal, location }: Edit,
-  memory: Pick<Holding, 'add'>,
+  memory: Pick<Reservation, 'add'>,
 ): Promise<Buffer> {
   const content = new GrowingBuffer(limits.editBytes)
   const refused = new AbortController()
@@ -94,7 +97,7 @@ async function readWhole(
   await runFileScript(worker, args, AbortSignal.any([signal, refused.signal]), {
     text: readScript,
     args: [location.word, String(limits.editBytes)],
-    mostBytes: limits.editBytes,
+    maxBytes: limits.editBytes,
     onStdout,
   }).catch((error) => {
     refused.signal.throwIfAborted()
@@ -111,11 +114,15 @@ async function refuseOrReplace(
 ) {
   try {
     if (args.if_match !== undefined && args.if_match !== sha256) {
-      throw new Problem('file_changed', 'The file is not the one that if_match means; nothing was written.', {
-        members: { sha256 },
-      })
+      throw new Problem(
+        'precondition_failed',
+        'The file does not match if_match; nothing was written. Read it again.',
+        {
+          members: { sha256 },
+        },
+      )
     }
-    return await inSlices(args.accountId, replaceExact(content, text))
+    return await runCooperatively(args.accountId, replaceExact(content, text))
   } catch (error) {
     if (error instanceof Problem) {
       await runFileScript(worker, args, signal, { text: checkScript, args: [location.word, sha256] })
@@ -124,13 +131,13 @@ async function refuseOrReplace(
   }
 }
 
-/** Bytes that are hashed in one step: less than a millisecond. */
-const hashedAtOnce = 128 * 1024
+/** Bytes that are hashed in one step, which takes less than a millisecond. */
+const hashStepBytes = 128 * 1024
 
 function* sha256Of(bytes: Buffer): Steps<string> {
   const hash = createHash('sha256')
-  for (let from = 0; from < bytes.length; from += hashedAtOnce) {
-    hash.update(bytes.subarray(from, from + hashedAtOnce))
+  for (let from = 0; from < bytes.length; from += hashStepBytes) {
+    hash.update(bytes.subarray(from, from + hashStepBytes))
     yield
   }
   return hash.digest('hex')

@@ -1,7 +1,7 @@
 /**
- * File operations are small POSIX scripts that run in the sandbox like any command, so every image with a shell will
- * do. Failures come back as exit statuses, or in C-locale messages. Paths go in as bytes, and lists come out between
- * NULs or unguessable marks, so no name can break them.
+ * File operations are small POSIX scripts that run in the sandbox like any command, so they work in every image that
+ * has a shell. Failures are reported as exit statuses or C-locale messages. Paths are passed as bytes, and lists are
+ * separated by NULs or unguessable sentinels, so that file names may contain any byte.
  */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -13,10 +13,10 @@ import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
 
 const timeoutMs = 60_000
-/** Milliseconds for a script whose input or output is streamed: no sandbox lives longer. */
+/** Milliseconds for a script whose input or output is streamed. No sandbox lives longer. */
 export const streamMs = 24 * 60 * 60 * 1000
 /** Bytes of error messages that a script may print. */
-const littleBytes = 64 * 1024
+const messageBytes = 64 * 1024
 
 export const exits = {
   notFound: 40,
@@ -35,8 +35,8 @@ export const exits = {
 } as const
 
 /**
- * Shell functions for the start of a script. They end it with the status of what they find. A command of the client may
- * make or remove the file at any time, so no status follows from two checks that it may have changed between.
+ * Shell functions for the start of a script, which exit with one of the statuses above. Because a command of the client
+ * may create or remove the file at any time, each status is decided by a single check.
  */
 export const probes = `
 missing() {
@@ -44,7 +44,7 @@ missing() {
   exit ${exits.notFound}
 }
 sorted() {
-  # A sort that fails for lack of memory or disk must not look like an empty list.
+  # A sort that runs out of memory or disk must not be taken for an empty list.
   sort -z || kill $$
 }
 must_be_no_device() {
@@ -61,33 +61,36 @@ must_be_file() {
 `
 
 const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
-  [exits.notFound]: ['file_not_found', 'There is no file at this path.'],
+  [exits.notFound]: ['file_not_found', 'No file exists at this path.'],
   [exits.isDirectory]: ['is_directory', 'The path is a directory.'],
-  [exits.permissionDenied]: ['permission_denied', 'The sandbox may not read this path.'],
+  [exits.permissionDenied]: ['permission_denied', "The sandbox's user has no permission to read this path."],
   [exits.notWritable]: [
     'permission_denied',
-    'The sandbox may not write this file. `chmod u+w` lets it, if the file is its own.',
+    "The sandbox's user has no permission to write this file. If it owns the file, run `chmod u+w`.",
   ],
   [exits.notRegular]: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
-  [exits.exists]: ['file_exists', 'The file exists already. Send overwrite: true to replace it.'],
-  [exits.cutShort]: ['unavailable', 'The content did not arrive whole; nothing was written. Try again.'],
-  [exits.changed]: ['file_changed', 'The file has changed since you read it; nothing was written.'],
+  [exits.exists]: ['file_exists', 'The file already exists. Send overwrite: true to replace it.'],
+  [exits.cutShort]: ['unavailable', 'The content arrived incomplete; nothing was written. Try again.'],
+  [exits.changed]: [
+    'precondition_failed',
+    'The file has changed since you read it; nothing was written. Read it again.',
+  ],
   [exits.notNew]: [
-    'file_changed',
-    'The file exists, and the condition was that it does not; nothing was written.',
+    'precondition_failed',
+    'The file already exists, but the request requires that it does not; nothing was written.',
   ],
   [exits.tooLarge]: [
     'invalid_request',
-    `The file has more than the ${limits.editBytes / 2 ** 20} MiB that an edit takes. Read it from files/raw, change it, and write it back there.`,
+    `The file exceeds the limit of ${limits.editBytes / 2 ** 20} MiB for edits. Use files/raw instead.`,
   ],
   [exits.busy]: [
     'unavailable',
-    'Other writes in this sandbox, or a lock on /workspace, took too long; nothing was written. Try again.',
+    'Another write in this sandbox holds the lock on /workspace; nothing was written. Try again.',
   ],
-  [exits.notDirectory]: ['file_not_found', 'The path is no directory.'],
+  [exits.notDirectory]: ['file_not_found', 'The path is not a directory.'],
 }
 
-const problemOfWords: [RegExp, ErrorCode, string][] = [
+const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [
     /Read-only file system/i,
     'read_only',
@@ -96,109 +99,113 @@ const problemOfWords: [RegExp, ErrorCode, string][] = [
   [
     /File name too long/i,
     'invalid_request',
-    'A name in the path has more than 255 bytes, or the whole path more than 4,095.',
+    'A name in the path exceeds 255 bytes, or the path exceeds 4,095 bytes.',
   ],
-  // The folder was found or made just before: it takes no new names. Shells word this in their own ways.
+  // The directory exists, but does not allow new entries. The message depends on the shell.
   [
     /(create|\.sandlot-).*(No such file|nonexistent)|Invalid argument|\/proc\/.*Input\/output error/i,
     'permission_denied',
-    'Nothing can be written here, such as below /proc.',
+    'This directory does not accept new files. Write below /workspace or /tmp.',
   ],
-  // A command of the client made or removed it after the script's check.
+  // A command of the client created or removed the file after the script's check.
   [/Is a directory/i, 'is_directory', 'The path is a directory.'],
-  [/No such file/i, 'file_not_found', 'There is no file at this path.'],
-  // As musl and glibc word it.
+  [/No such file/i, 'file_not_found', 'No file exists at this path.'],
+  // The messages of musl and glibc.
   [
     /I\/O error|Input\/output error/i,
     'permission_denied',
-    'The kernel does not let this file be read, such as /proc/self/mem.',
+    'The kernel does not allow this file to be read, for example /proc/self/mem.',
   ],
-  [/No space left|Disk quota exceeded/i, 'no_space', "The sandbox's disk is full; nothing was written."],
-  [/Text file busy/i, 'permission_denied', 'The file is a program that runs. Try again when it has ended.'],
-  [/Permission denied|Operation not permitted/i, 'permission_denied', 'The sandbox may not do this.'],
+  [/No space left|Disk quota exceeded/i, 'disk_full', "The sandbox's disk is full; nothing was written."],
+  [/Text file busy/i, 'permission_denied', 'The file is a running program. Try again after it has ended.'],
   [
-    /Not a directory|File exists/i,
-    'file_exists',
-    'A part of the path is a file, where a directory is needed.',
+    /Permission denied|Operation not permitted/i,
+    'permission_denied',
+    "The sandbox's user has no permission for this.",
   ],
+  [/Not a directory|File exists/i, 'file_exists', 'A directory in the path is a file.'],
 ]
 
-/** The exit status of a process that a signal ended is this plus the signal's number. */
+/** POSIX shells report a process that was killed by a signal as this value plus the signal's number. */
 const killed = 128
 
 export interface FileScript {
   text: string
   args: (string | Path)[]
   stdin?: CommandIo['stdin']
-  /** Takes the script's output as it arrives, but none after the script has ended. Must not throw. */
+  /** Receives the script's output as it arrives, but not after the script has ended. Must not throw. */
   onStdout?: CommandIo['onStdout']
-  /** Bytes that it may print; a script that prints more is ended. By default nearly none. */
-  mostBytes?: number
-  /** Aborted once enough was printed. That ends the script, and neither this end nor too much output is a failure then. */
+  /** Bytes that the script may print before it is killed. By default 64 KiB, for error messages. */
+  maxBytes?: number
+  /** Aborted once the caller needs no more output. With it, a script that was stopped or timed out is no failure. */
   enough?: AbortSignal
-  /** Milliseconds. With `enough`, a time-out is no failure either. */
   timeoutMs?: number
 }
 
 /**
- * @returns whether it ran to completion, or was cut by `enough`, its time-out or its output's limit
- * @throws {Problem} for every way in which it failed
+ * @returns `whole` when it ran to completion; with `enough`, `cut` when it was stopped or its output exceeded the
+ *   limit, and `timed_out`
+ * @throws {Problem} for every failure
  */
 export async function runFileScript(
   worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
   signal: AbortSignal,
   script: FileScript,
-): Promise<'whole' | 'cut'> {
+): Promise<'whole' | 'cut' | 'timed_out'> {
   const { sandbox, leftMs } = await enter(worker, call)
-  const stderr = new BoundedOutput(littleBytes)
-  const printed = boundPrinted(littleBytes + (script.mostBytes ?? 0))
-  const stops = [signal, printed.tooMuch, ...(script.enough ? [script.enough] : [])]
+  const stderr = new BoundedOutput(messageBytes)
+  const output = limitOutput(messageBytes + (script.maxBytes ?? 0))
+  const stops = [signal, output.tooMuch, ...(script.enough ? [script.enough] : [])]
   const command = {
     argv: ['/bin/sh', '-c', script.text, 'sh', ...script.args],
-    // The workspace may be closed; all paths are absolute.
+    // The user may have no permission to enter the workspace, and all paths are absolute.
     cwd: '/',
-    // Switches off quotes by `stat`, and makes times UTC.
+    // Turns off quoting by `stat`, and makes its times UTC.
     env: { LC_ALL: 'C', QUOTING_STYLE: 'literal', TZ: 'UTC0' },
-    // Its shell then stays until all output was read: Kubernetes drops output that is on its way when a process ends.
+    // Without stdin, the shell stays until all output has been read. Kubernetes drops output in transit when a process
+    // ends.
     noStdin: script.stdin === undefined,
   }
   const io = {
     stdin: script.stdin,
-    onStdout: printed.within(script.onStdout ?? (() => {})),
-    onStderr: printed.within((chunk) => stderr.push(chunk)),
+    onStdout: output.limit(script.onStdout ?? (() => {})),
+    onStderr: output.limit((chunk) => stderr.push(chunk)),
   }
   const end = await runInside(worker, sandbox, command, io, {
     timeoutMs: Math.min(script.timeoutMs ?? timeoutMs, leftMs),
     signal: AbortSignal.any(stops),
   })
-  printed.close()
+  output.close()
   if (script.enough?.aborted) return 'cut'
-  if (printed.tooMuch.aborted) {
+  if (output.tooMuch.aborted) {
     if (script.enough) return 'cut'
-    throw new Problem('invalid_request', 'The tools of this image print more than they were asked for.')
+    throw new Problem('invalid_request', 'The tools of this image printed more output than expected.')
   }
-  if (script.enough && end.kind === 'timed_out') return 'cut'
+  if (script.enough && end.kind === 'timed_out') return 'timed_out'
   if (end.kind === 'exited' && end.code === 0) return 'whole'
   if (end.kind === 'lost') {
-    worker.log.warn({ sandbox_id: call.sandboxId, reason: end.why }, 'work on a file was lost')
+    worker.log.warn(
+      { sandbox_id: call.sandboxId, reason: end.why },
+      'the exit status of a file script was lost',
+    )
   }
   if (end.kind !== 'exited')
-    throw unavailable('The connection to the sandbox was lost. Look at the file before you try again.')
+    throw unavailable('The connection to the sandbox was lost. Check the file before you try again.')
   throw problemOf(end.code, stderr.toString())
 }
 
-/** Counts a script's output, and passes it on up to the limit. */
-function boundPrinted(mostBytes: number) {
+/** Counts a script's output, and forwards it up to the limit. */
+function limitOutput(maxBytes: number) {
   const tooMuch = new AbortController()
-  let left = mostBytes
+  let left = maxBytes
   let isOver = false
   return {
     tooMuch: tooMuch.signal,
     close: () => {
       isOver = true
     },
-    within:
+    limit:
       (take: CommandIo['onStdout']): CommandIo['onStdout'] =>
       (chunk) => {
         left -= chunk.length
@@ -208,20 +215,21 @@ function boundPrinted(mostBytes: number) {
   }
 }
 
-export function problemOf(status: number, words: string): Problem {
+export function problemOf(status: number, stderr: string): Problem {
   if (status === exits.badPattern) {
-    const message = words.trim().replace(/^grep: /, '') || 'is no regular expression'
-    return new Problem('invalid_request', `The pattern is not valid: ${message}.`, {
+    const message = stderr.trim().replace(/^grep: /, '') || 'is not a regular expression'
+    return new Problem('invalid_request', `The pattern is invalid: ${message}.`, {
       members: { errors: [{ path: 'pattern', message }] },
     })
   }
-  const known = problemOfExit[status] ?? problemOfWords.find(([meant]) => meant.test(words))?.slice(1)
-  if (known) return new Problem(...(known as [ErrorCode, string]))
-  const resource = usedUpBy(words)
+  const problem =
+    problemOfExit[status] ?? problemOfMessage.find(([pattern]) => pattern.test(stderr))?.slice(1)
+  if (problem) return new Problem(...(problem as [ErrorCode, string]))
+  const resource = usedUpBy(stderr)
   if (resource) return exhausted(resource)
-  // A command in the sandbox, the end of the sandbox or the OOM killer killed it.
+  // A command in the sandbox, the end of the sandbox or the OOM killer killed the script.
   if (status > killed) {
-    return unavailable('The sandbox ended this before it was done. Look at the file before you try again.')
+    return unavailable('The operation was killed in the sandbox. Check the file before you try again.')
   }
   return new Problem('internal_error', `The file script ended with status ${status}.`)
 }

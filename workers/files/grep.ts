@@ -8,18 +8,18 @@ import { type DisplayPath, locate, oddNames, prefixOf, readName, show } from './
 import { makeMatcher } from './matcher.ts'
 import { findPart, findPatterns, readPattern } from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
-import { oneOfFew } from './turns.ts'
+import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** After this time the answer is what was found so far, and `truncated`. */
+/** After this time, the matches so far are returned with `truncated`. */
 const timeoutMs = 30_000
-/** Bytes of lines and names that may be printed: more than fit an answer, since names that are left out come too. */
-const mostBytes = 64 * 1024 * 1024
-/** Bytes for the line number before a line's text. */
+/** Bytes of output. More than an answer can hold, because the script also prints names that are filtered out. */
+const maxBytes = 64 * 1024 * 1024
+/** Bytes reserved for the line number before a line's text. */
 const numberBytes = 20
 
 /**
- * For some files at once: counts the matches, then prints `F` and the name of each file that matches, and its lines;
- * for a file that holds a NUL, and so is not text, `B` in place of the lines. Each part ends with a NUL.
+ * Searches a batch of files. For each file that matches, prints `F` and its name, then its matching lines, or `B` if it
+ * contains a NUL and is therefore binary. Each part ends with a NUL.
  */
 const someFiles = `
 flags=$1 pattern=$2 most=$3 bytes=$4; shift 4
@@ -42,7 +42,7 @@ for c in $counts; do
 done
 `
 
-/** In the order of the paths' bytes, so that reading can stop when there is enough. */
+/** Sorted by the bytes of the paths, so that the search can stop at the limit. */
 const script = `${probes}
 f=$1 each=$2 flags=$3 pattern=$4 most=$5 bytes=$6; shift 6
 isBad=; words=$(echo | LC_ALL=C.UTF-8 grep -a "-$flags" -e "$pattern" 2>&1 >/dev/null)
@@ -59,10 +59,10 @@ exit 0`
 
 type Match = z.output<typeof files.grepFiles.reply>['matches'][number]
 
-export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) => {
+export const grepFiles = limitPerSandbox<'grepFiles'>(async (args, worker, { signal }) => {
   const { word } = locate(args)
   const include = args.include === undefined ? undefined : readInclude(args.include)
-  const most = limits.listed.matches
+  const maxMatches = limits.listed.matches
   const { enough, add } = limitItems()
   const matches: Match[] = []
   const skipped: DisplayPath[] = []
@@ -72,8 +72,8 @@ export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) 
     const rest = record.subarray(1)
     if (record[0] === letterF) file = isIncluded(include, rest) ? nameOf(rest, prefix) : undefined
     else if (!file || enough.aborted) return
-    else if (record[0] === letterB) add(skipped, file, most)
-    else add(matches, { ...file, ...readLine(record) }, most)
+    else if (record[0] === letterB) add(skipped, file, maxMatches)
+    else add(matches, { ...file, ...readLine(record) }, maxMatches)
   }
   const end = await runFileScript(worker, args, signal, {
     text: script,
@@ -82,11 +82,11 @@ export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) 
       someFiles,
       (args.fixed ? 'F' : 'E') + (args.ignoreCase ? 'i' : ''),
       args.pattern,
-      String(most + 1),
+      String(maxMatches + 1),
       String(limits.grepLineBytes + numberBytes),
       ...(include?.find ?? []),
     ],
-    mostBytes,
+    maxBytes,
     onStdout: readRecords(args.accountId, { delimiter: Buffer.of(0), onRecord }),
     enough,
     timeoutMs,
@@ -96,14 +96,14 @@ export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) 
     matches,
     skipped_binary: skipped.map(({ path }) => path),
     ...(odd && { skipped_binary_base64: odd }),
-    truncated: end === 'cut',
+    truncated: end !== 'whole',
   }
 })
 
 const letterF = 'F'.charCodeAt(0)
 const letterB = 'B'.charCodeAt(0)
 
-/** @param record `line:text`; the text may be cut */
+/** @param record `line:text`, where the text may be truncated */
 function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> {
   const colon = record.indexOf(':')
   const text = record.subarray(colon + 1)
@@ -114,16 +114,13 @@ function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> 
   return { line, text: read, ...(base64 !== undefined && { text_base64: base64 }) }
 }
 
-/** Below a folder, names begin with `./`. A single file is shown by the path that was asked for. */
+/** Names below a directory begin with `./`. A single file is shown with the path of the request. */
 const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
   show(isBelow(found) ? Buffer.concat([prefix, found.subarray(2)]) : prefix.subarray(0, -1))
 
 const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)
 
-/**
- * As in `grep --include`, a pattern without a slash is matched against the name. A file that the request names is
- * always included.
- */
+/** As in `grep --include`, a pattern without a slash matches the base name. A named file is always included. */
 function readInclude(text: string) {
   const pattern = readPattern(text, 'include')
   const byName = !text.includes('/')
@@ -133,7 +130,7 @@ function readInclude(text: string) {
   const matches = makeMatcher(pattern, { dots: true })
   return {
     matches: (path: string) => matches(byName ? basename(path) : path),
-    /** Patterns for `find`, which match at least what is included. */
+    /** Tests for `find` that match all included files, and possibly more. */
     find: ['(', ...tests.slice(1), ')'],
   }
 }

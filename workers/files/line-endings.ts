@@ -1,4 +1,4 @@
-/** Line endings of a file that an edit changes: a newline of the client's text stands for either, and each line keeps its own. */
+/** Keeps the line endings of an edited file: LF in the client's text matches both LF and CR LF. */
 
 const newline = 10
 const carriageReturn = 13
@@ -6,14 +6,14 @@ const carriageReturn = 13
 export const isBareNewline = (text: Buffer, at: number): boolean =>
   text[at] === newline && text[at - 1] !== carriageReturn
 
-/** Tells how the lines of `content` end. Each call must name a place that is not before that of the last call. */
+/** Finds the line endings of `content` for each match. `start` must not decrease from call to call. */
 export function makeEndings(content: Buffer): (start: number, end: number) => () => boolean {
   let following = content.indexOf(newline)
   let last = -1
   return (start, end) => {
     let at = start - 1
     let isCrLf: boolean | undefined
-    /** Whether the next line of what is replaced ends in CR LF; beyond its last line, that line, or the one that it is in. */
+    /** Whether the next replaced line ends in CR LF. After the last one, its ending or a nearby one is used. */
     return () => {
       if (at >= start - 1 && at < end) {
         at = content.indexOf(newline, at + 1)

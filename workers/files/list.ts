@@ -1,21 +1,22 @@
-/** Lists of names: of a directory, and of what matches. */
+/** Lists the entries of a directory, and the paths that match a glob pattern. */
 import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
 import type { FileEntry } from '../../shared/contract/files.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { locate, oddNames, readName } from './location.ts'
 import { makeMatcher } from './matcher.ts'
 import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDots } from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
-import { oneOfFew } from './turns.ts'
+import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** After this time the list is cut, and `truncated`. */
+/** After this time, the list is truncated. */
 const timeoutMs = 30_000
-/** Bytes that a script may print. Beyond it the list is cut. */
-const mostBytes = 64 * 1024 * 1024
+/** Bytes of output. Above this limit, the list is truncated. */
+const maxBytes = 64 * 1024 * 1024
 
-/** Prints the format of `stat` for each entry. No name can hold the marks in it. */
+/** Prints the format of `stat` for each entry. No name can contain the sentinels in it. */
 const listScript = `${probes}
 f=$1 format=$2
 if [ -d "$f" ]; then
@@ -26,29 +27,34 @@ fi
 if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
 stat -c "$format" "$f"`
 
-/** Lists a directory; for anything else, the entry itself. */
-export const listFiles = oneOfFew<'listFiles'>(async (args, worker, { signal }) => {
+/** Lists a directory, or returns the entry of any other file. */
+export const listFiles = limitPerSandbox<'listFiles'>(async (args, worker, { signal }) => {
   const { word, shown } = locate(args)
-  const mark = randomBytes(16).toString('hex')
+  const sentinel = randomBytes(16).toString('hex')
   const entries: FileEntry[] = []
   const { enough, add } = limitItems()
   const onRecord = (record: Buffer) => {
-    const entry = enough.aborted ? undefined : readEntry(record, Buffer.from(mark))
+    const entry = enough.aborted ? undefined : readEntry(record, Buffer.from(sentinel))
     if (entry) add(entries, entry, limits.listed.entries)
   }
   const end = await runFileScript(worker, args, signal, {
     text: listScript,
-    args: [word, `%f %s %Y %y${mark}%n${mark}%N${mark}${mark}`],
-    mostBytes,
+    args: [word, `%f %s %Y %y${sentinel}%n${sentinel}%N${sentinel}${sentinel}`],
+    maxBytes,
     onStdout: readRecords(args.accountId, {
-      delimiter: Buffer.from(`${mark}${mark}\n`),
+      delimiter: Buffer.from(`${sentinel}${sentinel}\n`),
       onRecord,
     }),
     enough,
     timeoutMs,
   })
-  return { ...shown, entries, truncated: end === 'cut' }
+  if (end === 'timed_out' && entries.length === 0) throw tooSlow('List a smaller directory.')
+  return { ...shown, entries, truncated: end !== 'whole' }
 })
+
+/** The scripts sort before they print, so one that times out while it collects names has printed nothing. */
+const tooSlow = (action: string) =>
+  new Problem('invalid_request', `Collecting the names took longer than ${timeoutMs / 1000} s. ${action}`)
 
 const types: Record<number, FileEntry['type']> = {
   1: 'fifo',
@@ -60,20 +66,20 @@ const types: Record<number, FileEntry['type']> = {
   12: 'socket',
 }
 
-/** @param record `mode in hex, size, seconds, date time zone` MARK name MARK name, and where it leads */
-function readEntry(record: Buffer, mark: Buffer): FileEntry | undefined {
-  const nameAt = record.indexOf(mark)
-  const leadsAt = record.indexOf(mark, nameAt + mark.length)
-  if (nameAt === -1 || leadsAt === -1) return undefined
+/** @param record `mode in hex, size, seconds, date time zone` SENTINEL name SENTINEL name -> target of a symlink */
+function readEntry(record: Buffer, sentinel: Buffer): FileEntry | undefined {
+  const nameAt = record.indexOf(sentinel)
+  const targetAt = record.indexOf(sentinel, nameAt + sentinel.length)
+  if (nameAt === -1 || targetAt === -1) return undefined
   const [hex = '', size, seconds, date, time] = record.toString('latin1', 0, nameAt).split(' ')
-  const path = record.subarray(nameAt + mark.length, leadsAt)
+  const path = record.subarray(nameAt + sentinel.length, targetAt)
   const name = Buffer.from(basename(path.toString('latin1')), 'latin1')
   const mode = Number.parseInt(hex, 16)
   const type = types[mode >> 12]
   if (!type || !/^\d+$/.test(size ?? '') || !/^-?\d+$/.test(seconds ?? '')) return undefined
   const { text, base64 } = readName(name)
-  const leads = type === 'symlink' ? targetOf(record.subarray(leadsAt + mark.length), path) : undefined
-  const target = leads && readName(leads)
+  const bytes = type === 'symlink' ? targetOf(record.subarray(targetAt + sentinel.length), path) : undefined
+  const target = bytes && readName(bytes)
   return {
     name: text,
     ...(base64 === undefined ? {} : { name_base64: base64 }),
@@ -86,7 +92,7 @@ function readEntry(record: Buffer, mark: Buffer): FileEntry | undefined {
   }
 }
 
-/** `name -> target`, each between quotes where the image's `stat` is busybox's. */
+/** Reads `name -> target`. The `stat` of busybox quotes both. */
 function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
   const plain = Buffer.concat([path, Buffer.from(' -> ')])
   if (shown.subarray(0, plain.length).equals(plain)) return shown.subarray(plain.length)
@@ -95,25 +101,25 @@ function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
   return undefined
 }
 
-/** The years that four digits can show, in seconds: a file may claim any other. */
+/** The range of ISO 8601's four-digit years, in seconds. The times of a file may be outside it. */
 const years = {
   first: Date.parse('0000-01-01T00:00:00Z') / 1000,
   last: Date.parse('9999-12-31T23:59:59Z') / 1000,
 }
 
-/** With milliseconds where `stat` tells them. */
+/** Includes milliseconds if `stat` printed them. */
 function readTime(seconds: number, dateTime: string): string {
   const [whole = '', fraction = ''] = dateTime.split('.')
   const precise = new Date(`${whole}.${fraction.padEnd(3, '0').slice(0, 3)}Z`)
   const isSame = Math.floor(precise.getTime() / 1000) === seconds
-  const told = Math.min(Math.max(seconds, years.first), years.last)
-  return (isSame && told === seconds ? precise : new Date(told * 1000)).toISOString()
+  const clamped = Math.min(Math.max(seconds, years.first), years.last)
+  return (isSame && clamped === seconds ? precise : new Date(clamped * 1000)).toISOString()
 }
 
-/** Linux takes no longer path, so nobody could use one. */
+/** Linux's PATH_MAX. A longer path could not be opened. */
 const pathBytes = 4096
 
-/** Skips names that vanish, and folders that may not be read. */
+/** Skips names that disappear, and directories without read permission. */
 const globScript = `${probes}
 f=$1; shift
 if [ ! -d "$f" ]; then
@@ -124,7 +130,7 @@ cd "$f" 2>/dev/null && [ -r . ] || exit ${exits.permissionDenied}
 find -H "$@" -print0 2>/dev/null | sorted
 exit 0`
 
-export const globFiles = oneOfFew<'globFiles'>(async (args, worker, { signal }) => {
+export const globFiles = limitPerSandbox<'globFiles'>(async (args, worker, { signal }) => {
   const { word } = locate(args)
   const pattern = readPattern(args.pattern)
   const matches = makeMatcher(pattern, { dots: false })
@@ -138,10 +144,10 @@ export const globFiles = oneOfFew<'globFiles'>(async (args, worker, { signal }) 
   const end = await runFileScript(worker, args, signal, {
     text: globScript,
     args: [word, ...searchFor(pattern, args.pattern.endsWith('/'))],
-    mostBytes,
+    maxBytes,
     onStdout: readRecords(args.accountId, {
       delimiter: Buffer.of(0),
-      mostBytes: prefix.length + pathBytes,
+      maxBytes: prefix.length + pathBytes,
       onRecord: onPath,
       onTooLong: () => {
         isTooLong = true
@@ -150,19 +156,21 @@ export const globFiles = oneOfFew<'globFiles'>(async (args, worker, { signal }) 
     enough,
     timeoutMs,
   })
+  if (end === 'timed_out' && names.length === 0)
+    throw tooSlow('Narrow the pattern, or search a smaller directory.')
   const odd = oddNames(names.map(({ base64 }) => base64))
   return {
     paths: names.map(({ text }) => text),
     ...(odd && { paths_base64: odd }),
-    truncated: isTooLong || end === 'cut',
+    truncated: isTooLong || end !== 'whole',
   }
 })
 
-/** What `find` prints before each path. */
+/** The prefix of each path that `find` prints. */
 const prefix = './'
 
-/** The arguments of a `find` that prints at least what matches, and visits little else. */
-function searchFor(pattern: Pattern, foldersAlone: boolean): string[] {
+/** The arguments of a `find` that prints all matching paths, possibly more, and visits few others. */
+function searchFor(pattern: Pattern, onlyDirectories: boolean): string[] {
   const start = literalStart(pattern)
   const depth = deepest(pattern)
   const paths = findPatterns(pattern).flatMap((path) => ['-o', '-path', path])
@@ -170,7 +178,7 @@ function searchFor(pattern: Pattern, foldersAlone: boolean): string[] {
     ['.', ...start].join('/'),
     ...(depth === undefined ? [] : ['-maxdepth', String(depth - start.length)]),
     ...(wantsDots(pattern) ? [] : ['-name', '.?*', '-prune', '-o']),
-    ...(foldersAlone ? ['-type', 'd'] : []),
+    ...(onlyDirectories ? ['-type', 'd'] : []),
     '(',
     ...paths.slice(1),
     ')',

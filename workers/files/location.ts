@@ -1,4 +1,4 @@
-/** Paths of clients as bytes: JSON cannot carry every name that a sandbox can have. */
+/** Handles paths as bytes, because JSON strings cannot represent every Linux file name. */
 import { posix } from 'node:path'
 import type { FileName } from '../../shared/rpc/calls.ts'
 import { absolute, type Path } from '../shell/script.ts'
@@ -8,14 +8,14 @@ export interface Location {
   shown: DisplayPath
 }
 
-/** A name as text; as base64 too, where its bytes are not UTF-8. */
+/** A path as text, and also as base64 if its bytes are not UTF-8. */
 export interface DisplayPath {
   path: string
   path_base64?: string
 }
 
 export function locate(name: FileName): Location {
-  // Each character is one byte here; the separators of paths are ASCII.
+  // As latin1, each character is one byte, and path separators are ASCII.
   const whole = Buffer.from(absolute(bytesOf(name).toString('latin1')), 'latin1')
   return { word: { path: whole }, shown: show(whole) }
 }
@@ -25,25 +25,24 @@ export function show(bytes: Buffer): DisplayPath {
   return base64 === undefined ? { path: text } : { path: text, path_base64: base64 }
 }
 
-/** A name as text, with U+FFFD where it is not UTF-8; then the bytes as base64 too. */
+/** @returns the name as text, and also as base64 if it is not UTF-8; invalid bytes become U+FFFD in the text */
 export function readName(bytes: Buffer): { text: string; base64?: string } {
   const text = bytes.toString('utf8')
   return Buffer.from(text).equals(bytes) ? { text } : { text, base64: bytes.toString('base64') }
 }
 
-/** The names of a list that are not UTF-8, as base64 by index. */
+/** The names of a list that are not UTF-8, in base64, by index. */
 export function oddNames(list: (string | undefined)[]): Record<string, string> | undefined {
   const odd = list.flatMap((base64, index) => (base64 === undefined ? [] : [[index, base64] as const]))
   return odd.length === 0 ? undefined : Object.fromEntries(odd)
 }
 
-/** The path as the client gave it, to put before names found below it; empty for the workspace itself. */
+/** The path as the client sent it, as a prefix for names found below it; empty for the workspace. */
 export function prefixOf(name: FileName): Buffer {
   const plain = posix.normalize(bytesOf(name).toString('latin1')).replace(/(?<=.)\/$/, '')
   if (plain === '.') return Buffer.alloc(0)
   return Buffer.from(plain === '/' ? plain : `${plain}/`, 'latin1')
 }
 
-/** The path as the client gave it; without one, the workspace. */
 const bytesOf = ({ path = '.', path_base64 }: FileName): Buffer =>
   path_base64 === undefined ? Buffer.from(path) : Buffer.from(path_base64, 'base64')

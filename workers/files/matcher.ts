@@ -1,9 +1,9 @@
-/** Matches paths against a pattern, by a regular expression for each of its alternatives. */
+/** Matches paths against a glob pattern. Each of its alternatives becomes one regular expression. */
 import { type Part, type Pattern, startsWithDot, type Token } from './pattern.ts'
 
 /**
- * @param options.dots lets `*`, `?`, `[…]` and `**` match names that begin with a dot
- * @returns a function that returns whether a path matches. The path is relative, not empty, and without `.` and `..`
+ * @param options.dots whether `*`, `?`, `[…]` and `**` match names that begin with a dot
+ * @returns a predicate for relative paths without `.` and `..`
  */
 export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path: string) => boolean {
   const expressions = pattern.alternatives.map((parts) => expressionOf(parts, options))
@@ -11,13 +11,13 @@ export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path
 }
 
 /**
- * Expressions that backtrack may take exponential time. This one does not: the part between two `*` or two `**` is
- * matched as early as possible, and never tried again. The time is bounded by the product of the lengths of
- * path and pattern, and patterns have limits.
+ * Backtracking can take exponential time. This expression avoids it: the part between two `*` or two `**` is matched as
+ * early as possible, and never again. The time is at most proportional to the product of the lengths of path and
+ * pattern, and the length of patterns is limited.
  */
 function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
   let groups = 0
-  /** JavaScript has no atomic groups, but does not go back into a lookahead. */
+  /** JavaScript has no atomic groups, but it does not backtrack into a lookahead. */
   const atomic = (make: () => string): string => {
     const group = ++groups
     return `(?=(${make()}))\\${group}`

@@ -1,7 +1,6 @@
 /**
- * Glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a literal character, and `**` as a whole part of a
- * path for any number of parts. As in a shell, a name that begins with a dot is matched only by a dot. Patterns are
- * read by hand, and each alternative becomes one regular expression (matcher.ts).
+ * Parses glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a literal character, and `**` as a path
+ * component for any number of components. As in a shell, only a literal dot matches a dot at the start of a name.
  */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -16,12 +15,12 @@ export type Token =
   | { kind: 'character'; character: string }
   | { kind: 'one' }
   | { kind: 'many' }
-  /** Ranges of code points, both ends inclusive. */
+  /** Inclusive ranges of code points. */
   | { kind: 'set'; ranges: [number, number][]; negated: boolean }
 
-const alternativesMost = 100
+const maxAlternatives = 100
 
-/** @throws {Problem} `invalid_request` for a pattern that leaves its folder, or has too many alternatives */
+/** @throws {Problem} `invalid_request` for a pattern that leaves its directory, or has too many alternatives */
 export function readPattern(text: string, field = 'pattern'): Pattern {
   const alternatives = expandBraces(text, (reason) => refusal(field, reason))
   return { alternatives: alternatives.map((one) => readParts(one, field)) }
@@ -46,7 +45,7 @@ export function deepest({ alternatives }: Pattern): number | undefined {
   return Math.max(...alternatives.map((parts) => parts.length))
 }
 
-/** A pattern for `find -path` for each alternative. It matches all that the alternative matches, and maybe more. */
+/** A pattern for `find -path` for each alternative, which matches the same paths and possibly more. */
 export const findPatterns = ({ alternatives }: Pattern): string[] => [
   ...new Set(
     alternatives.map((parts) =>
@@ -60,11 +59,11 @@ export const findPart = (part: Token[]): string =>
     .map((token) => (token.kind === 'character' ? token.character.replace(/[*?[\]\\]/g, '\\$&') : '*'))
     .join('')
 
-/** @throws what `refuse` makes of the reason when there are too many */
+/** @throws the result of `refuse` when the alternatives exceed a limit */
 function expandBraces(text: string, refuse: (reason: string) => Problem): string[] {
   const done = new Set<string>()
   let open = [text]
-  // Each round expands one pair of braces in every alternative that has one left.
+  // Each round expands one pair of braces in every alternative that still has one.
   for (let found = 0; open.length > 0; ) {
     const next = open.flatMap((one) => {
       const alternatives = expandFirst(one)
@@ -73,11 +72,11 @@ function expandBraces(text: string, refuse: (reason: string) => Problem): string
       done.add(one)
       return []
     })
-    if (next.length + found > alternativesMost) throw refuse(`has more than ${alternativesMost} alternatives`)
+    if (next.length + found > maxAlternatives) throw refuse(`has more than ${maxAlternatives} alternatives`)
     const characters = [...next, ...done].reduce((sum, one) => sum + [...one].length, 0)
-    // The text before the braces counts in each alternative, because it takes time in each.
+    // The text around the braces counts once for each alternative, because each is matched separately.
     if (characters > limits.globCharacters) {
-      throw refuse(`has alternatives of more than ${limits.globCharacters} characters in all`)
+      throw refuse(`has alternatives with more than ${limits.globCharacters} characters in total`)
     }
     open = next
   }
@@ -90,7 +89,7 @@ interface Braces {
   end?: number
 }
 
-/** Expands the first braces that hold a comma. @returns undefined when there are none */
+/** Expands the first pair of braces that contains a comma. @returns undefined when there is none */
 function expandFirst(text: string): string[] | undefined {
   const braces = readBraces(text).find(({ commas, end }) => end !== undefined && commas.length > 0)
   if (!braces) return undefined
@@ -101,7 +100,7 @@ function expandFirst(text: string): string[] | undefined {
     .map((cut, index) => text.slice(0, start) + text.slice(cuts[index]! + 1, cut) + text.slice(end + 1))
 }
 
-/** All braces, in the order in which they begin. Those that are never closed have no end. */
+/** All braces, by their start. Unclosed ones have no end. */
 function readBraces(text: string): Braces[] {
   const all: Braces[] = []
   const open: Braces[] = []
@@ -121,10 +120,11 @@ function readBraces(text: string): Braces[] {
 }
 
 function readParts(text: string, field: string): Part[] {
-  if (text.startsWith('/')) throw refusal(field, 'must be relative; `path` says to what')
+  if (text.startsWith('/')) throw refusal(field, 'must be relative to `path`')
   const parts = text.split('/').filter((part) => part !== '' && part !== '.')
-  if (parts.length === 0) throw refusal(field, 'names nothing')
-  if (parts.includes('..')) throw refusal(field, 'must not leave its folder; `path` says where it begins')
+  if (parts.length === 0) throw refusal(field, 'is empty')
+  if (parts.includes('..'))
+    throw refusal(field, 'must not contain `..`; set `path` to search another directory')
   return parts
     .map((part): Part => (part === '**' ? 'any depth' : readTokens([...part])))
     .filter((part, index, all) => part !== 'any depth' || all[index - 1] !== 'any depth')
@@ -150,9 +150,9 @@ function readTokens(characters: string[]): Token[] {
 }
 
 /**
- * @param unclosed offsets at which an earlier bracket was found unclosed. A bracket that gets there is unclosed too, so
- *   many unclosed brackets do not each read to the end
- * @returns undefined when the bracket is never closed, and so is literal
+ * @param unclosed offsets that an earlier unclosed bracket has passed. A bracket that reaches one of them is unclosed
+ *   too, which keeps the time linear for many unclosed brackets
+ * @returns undefined when the bracket is unclosed, and therefore literal
  */
 function readSet(
   characters: string[],
@@ -165,7 +165,7 @@ function readSet(
   const passed: number[] = []
   for (let at = first; at < characters.length && !unclosed.has(at); at++) {
     if (characters[at] === ']' && at > first) return { token: { kind: 'set', ranges, negated }, end: at }
-    // The first character is read differently than the others.
+    // The first character is parsed differently: there, `]` is literal.
     if (at > first) passed.push(at)
     if (characters[at] === '\\' && at + 1 < characters.length) at++
     const from = characters[at]!

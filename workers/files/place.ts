@@ -1,6 +1,6 @@
 /**
- * How a file is put in place: readers see the old file or the new one, never half of one. Only where no other file can
- * take its place, because it has several names or nothing may be added to its folder, it is written over.
+ * Replaces files atomically: readers see the old file or the new one. A file is overwritten in place only if a rename
+ * cannot replace it, because it has several hard links, or because its directory does not allow new entries.
  */
 import type { Writable } from 'node:stream'
 import type { Tags } from '../../shared/contract/conditions.ts'
@@ -8,24 +8,24 @@ import type { SandboxContext } from '../sandbox/enter.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import type { Location } from './location.ts'
 
-/** How often a write asks for its turn, with 50 ms between. */
-const turnTries = 600
+/** Attempts of a write to take the lock, at intervals of 50 ms. */
+const maxLockAttempts = 600
 
 /**
- * Shell functions. A link is followed, so its target is replaced. The content is written beside the target, checked
- * against its sha256, then renamed or linked into place. A file that is written over is copied before, so that it can
- * be restored on a full disk. The attempt to make a folder tells a read-only file system from a mode.
+ * Shell functions. Symlinks are followed, so their target is replaced. The content is written next to the target,
+ * verified with its sha256, then renamed or linked into place. Before a file is overwritten in place, it is copied, so
+ * that it can be restored when the disk is full. `mkdir` distinguishes a read-only file system from missing
+ * permissions.
  *
- * The last look at the target and its replacement are one step for all writes of a sandbox, which take turns by a lock
- * in it. So several names of one file do not matter, nor several workers. A file that is written over may be read half-
- * written, so a write that would be refused for what it read looks again in its turn. The lock is the kernel's, on the
- * workspace, and ends with its shell. Where the image has no `flock`, it is a link to the shell's command line in
- * /proc, which shows whether that shell still runs. Old tools know no wait with a limit, so a shell asks again and
- * again.
+ * The final check of the target and its replacement run under one per-sandbox lock, which also covers hard links and
+ * writes by several workers. A file that is overwritten in place may be read half-written, so a write that would be
+ * refused for its content checks it again under the lock. The lock is a `flock` on the workspace, which the kernel
+ * releases when the shell exits. In images without `flock`, it is a symlink to the shell's command line in /proc, which
+ * shows whether that shell still runs. Some versions of `flock` have no timeout, so the script polls.
  *
- * Commands of the client take no turns, so a file may be made, removed or replaced between any two lines. What is
- * refused is therefore found by one look, never by two that may see two files, and where a step fails the script looks
- * again: at a folder where a file was, or at nothing. `test/workers/file-steps.test.ts` tries it at each step.
+ * Commands of the client do not take the lock, so they may create, remove or replace a file between any two lines.
+ * Therefore each refusal depends on a single check, and after a failed step the script checks again for a missing file
+ * or a new directory. `test/workers/file-steps.test.ts` makes such a change at each step.
  */
 export const writing = `
 follow() {
@@ -43,11 +43,11 @@ be_unchanged() {
   if ! hash_of "$f"; then [ -f "$f" ] || exit ${exits.changed}; exit 1; fi
   case " $1 " in *" $sum "*) ;; *) exit ${exits.changed};; esac
 }
-be_unchanged_in_turn() (
+be_unchanged_under_lock() (
   link=/tmp/.sandlot-turn held=
   trap 'rm -f $held' EXIT
   trap 'exit 143' HUP INT TERM
-  take_turn
+  take_lock
   be_unchanged "$1"
 )
 must_be_replaceable() {
@@ -56,11 +56,11 @@ must_be_replaceable() {
   if [ -f "$f" ] || [ -L "$f" ]; then case $overwrite in no) exit ${exits.exists};; new) exit ${exits.notNew};; esac; fi
   if [ -f "$f" ]; then must_be_writable; fi
 }
-take_turn() {
+take_lock() {
   if command -v flock >/dev/null && [ -r "$HOME" ]; then exec 8<"$HOME"; lock=kernel; else lock=link; fi
   tries=0
   until lock_by_$lock; do
-    if [ "$tries" -ge ${turnTries} ]; then exit ${exits.busy}; fi
+    if [ "$tries" -ge ${maxLockAttempts} ]; then exit ${exits.busy}; fi
     tries=$((tries + 1))
     sleep 0.05 2>/dev/null || sleep 1
   done
@@ -85,7 +85,7 @@ receive() {
   link=/tmp/.sandlot-turn held=
   trap 'rm -f "$t" "$t.old" $held' EXIT
   trap 'exit 143' HUP INT TERM
-  # Until its content is whole, nobody else may read it.
+  # Other users must not read the content before it has its final mode.
   : >"$t" && chmod 600 "$t" && cat >"$t" || exit 1
 }
 be_whole() {
@@ -133,8 +133,8 @@ write_through() {
 `
 
 /**
- * A stream of unknown length has its sha256 at its end, so one that broke off shows. A pipe or a device is written into,
- * where a condition does not ask for a file.
+ * A stream ends with its sha256, which detects truncation. Pipes and devices are written to directly, unless a
+ * condition requires a regular file.
  */
 export const writeScript = `${probes}${writing}
 wanted=$2 overwrite=$3 match=$4 whole=$5
@@ -143,7 +143,7 @@ if [ "$overwrite" = yes ]; then follow "$1"; fi
 into=
 if [ "$overwrite" = yes ] && [ -z "$match" ]; then if [ -p "$f" ] || [ -c "$f" ] || [ -b "$f" ]; then into=yes; fi; fi
 if [ -z "$into" ]; then must_be_replaceable; fi
-if [ -n "$match" ]; then (be_unchanged "$match") || be_unchanged_in_turn "$match" || exit; fi
+if [ -n "$match" ]; then (be_unchanged "$match") || be_unchanged_under_lock "$match" || exit; fi
 umask 022
 [ -d "\${f%/*}/" ] || mkdir -p "\${f%/*}/" || exit 1
 receive
@@ -155,7 +155,7 @@ if [ -z "$whole" ]; then
 fi
 be_whole "$whole"
 if [ -n "$into" ]; then cat "$t" >"$f"; exit; fi
-take_turn
+take_lock
 set_mode "$wanted"
 if [ -n "$match" ]; then be_unchanged "$match"; fi
 if [ "$overwrite" = yes ]; then put "$wanted"; exit; fi
@@ -163,18 +163,18 @@ place_by ln`
 
 export interface FileWrite {
   location: Location
-  /** Octal. By default that of the file that is replaced, or 644. */
+  /** In octal. By default the mode of the replaced file, or 644. */
   mode?: string | undefined
-  /** `new` refuses a file that exists as a condition that does not hold. */
+  /** With `new`, an existing file fails with `precondition_failed`. */
   overwrite: boolean | 'new'
-  /** sha256s of the file that may be replaced. */
+  /** Only a file with one of these sha256s is replaced. */
   ifMatch?: Tags | undefined
-  /** The content with its sha256; or a function that streams it, and then its sha256 in hexadecimal. */
+  /** The content with its sha256, or a function that streams both, the sha256 in hexadecimal. */
   content: { bytes: Buffer; sha256: string } | ((stdin: Writable) => void)
   timeoutMs?: number
 }
 
-/** Writes a file whole, or not at all, and makes missing folders. @throws {Problem} */
+/** Writes a file completely or not at all, and creates missing directories. @throws {Problem} */
 export async function writeWhole(
   worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
@@ -187,7 +187,7 @@ export async function writeWhole(
   await runFileScript(worker, call, signal, { text: writeScript, args, stdin, ...more })
 }
 
-/** `any` and `none` are no sha256. */
+/** `any` and `none` cannot be confused with a sha256. */
 const wordsOf = (tags: Tags | undefined) =>
   tags === undefined
     ? ''

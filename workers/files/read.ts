@@ -1,4 +1,3 @@
-/** Reading a file: shown to a reader, or as its bytes. */
 import { isUtf8 } from 'node:buffer'
 import type { Writable } from 'node:stream'
 import { type Tags, tagOf } from '../../shared/contract/conditions.ts'
@@ -15,12 +14,12 @@ import { Redactor } from '../secrets/redactor.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { probes, runFileScript, streamMs } from './file-script.ts'
 import { locate } from './location.ts'
-import { oneOfFew } from './turns.ts'
+import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** What is told of a file is of one file, whatever is renamed to its path meanwhile. */
+/** Opens the file once, so that its size, hash and content belong together even if the path is replaced. */
 const openOnce = 'exec 7<"$f"; f=/proc/self/fd/7'
 
-/** Prints `size lines sha256` and a newline, then at most one byte more than is shown. */
+/** Prints `size lines sha256` and a newline, then the content, at most one byte more than the response holds. */
 export const viewScript = `${probes}
 f=$1 from=$2 count=$3 most=$4
 must_be_file "$f"
@@ -34,16 +33,16 @@ fi`
 
 const headerBytes = 128
 
-export const viewFile = oneOfFew<'viewFile'>(async (args, worker, { signal }) => {
+export const viewFile = limitPerSandbox<'viewFile'>(async (args, worker, { signal }) => {
   const { word, shown: located } = locate(args)
   const from = args.startLine ?? 1
   const count = countOf(from, args.endLine)
-  const most = limits.viewBytes + 1
-  const printed = new GrowingBuffer(most + headerBytes)
+  const maxBytes = limits.viewBytes + 1
+  const printed = new GrowingBuffer(maxBytes + headerBytes)
   await runFileScript(worker, args, signal, {
     text: viewScript,
-    args: [word, String(from), count, String(most)],
-    mostBytes: most + headerBytes,
+    args: [word, String(from), count, String(maxBytes)],
+    maxBytes: maxBytes + headerBytes,
     onStdout: (chunk) => void printed.push(chunk),
   })
   const output = printed.bytes
@@ -70,19 +69,19 @@ export const viewFile = oneOfFew<'viewFile'>(async (args, worker, { signal }) =>
   }
 })
 
-/** @returns how many lines there are at most from one to another, as the scripts take it */
+/** @returns the maximum number of lines, as an argument for the scripts */
 const countOf = (from: number, to: number | undefined): string =>
   to === undefined ? 'all' : String(Math.max(0, to - from + 1))
 
-/** @returns undefined when the bytes are not UTF-8, or hold a NUL, which no text does */
+/** @returns undefined when the bytes are not UTF-8 or contain a NUL */
 function asText(bytes: Buffer): string | undefined {
   return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString() : undefined
 }
 
-/** A file of more bytes is hashed only for a request that asks for it. */
+/** Files above this size are hashed only if a condition requires it. */
 const taggedBytes = 1024 * 1024
 
-/** Prints size, mode and sha256, waits for a range of bytes, and prints that. If nothing comes, it does nothing. */
+/** Prints size, mode and sha256, then reads a range from stdin and prints its bytes. At EOF it exits. */
 export const rawScript = `${probes}
 f=$1 tagged=$2
 must_be_file "$f"
@@ -97,7 +96,7 @@ read -r first count || exit 0
 if [ "$first" -eq 1 ] && [ "$count" -eq "$size" ]; then exec cat "$f"; fi
 tail -c "+$first" "$f" | head -c "$count"`
 
-/** Streams the bytes of a file, or a range of them, as fast as the client takes them. */
+/** Streams the bytes of a file, or a range of them, with backpressure from the client. */
 export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
   args,
   worker,
@@ -108,7 +107,7 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
   let header = ''
 
   const begin = (size: number, mode: string, sha256: string) => {
-    const { isSame, range } = weigh(args, size, sha256)
+    const { isSame, range } = evaluateConditions(args, size, sha256)
     const shown = range ?? { from: 0, to: isSame ? 0 : size }
     state.left = shown.to - shown.from
     const facts = { 'x-file-mode': mode, ...(sha256 !== '' && { etag: tagOf(sha256) }) }
@@ -140,7 +139,7 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
     const part = bytes.subarray(0, state.left)
     state.left = (state.left ?? 0) - part.length
     if (part.length > 0) await write(response, part)
-    // The file grew meanwhile. What was promised has been sent.
+    // The file has grown since. All bytes up to Content-Length have been sent.
     if (part.length < bytes.length) enough.abort()
   }
 
@@ -150,32 +149,38 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
     stdin: (stdin) => {
       state.stdin = stdin
     },
-    mostBytes: Number.POSITIVE_INFINITY,
+    maxBytes: Number.POSITIVE_INFINITY,
     onStdout,
     enough: enough.signal,
     timeoutMs: streamMs,
   })
   if (state.error) throw state.error
-  // The file shrank, or its sandbox ended. The client must see that the answer is not whole.
+  // The file has shrunk, or its sandbox was destroyed. Closing the connection shows the client a truncated response.
   if (state.left !== 0) response.destroy()
 }
 
 /**
- * What a request gets of the file that is there.
- * @returns `isSame` when the client has it already; the range, if one counts
- * @throws {Problem} `file_changed`, and those of a range
+ * Evaluates the conditions and the range of RFC 9110.
+ * @returns `isSame` when the client already has this version; the range, if it applies
+ * @throws {Problem} `precondition_failed`, `invalid_request`, `range_not_satisfiable`
  */
-function weigh({ range, ifRange, ifMatch, ifNoneMatch }: ReadConditions, size: number, sha256: string) {
+function evaluateConditions(
+  { range, ifRange, ifMatch, ifNoneMatch }: ReadConditions,
+  size: number,
+  sha256: string,
+) {
   const names = (tags: Tags) => tags === '*' || tags.includes(sha256)
   if (ifMatch !== undefined && !names(ifMatch)) {
-    throw new Problem('file_changed', 'The file is not the one that If-Match means.', { members: { sha256 } })
+    throw new Problem('precondition_failed', 'The file does not match If-Match. Read it again.', {
+      members: { sha256 },
+    })
   }
   if (ifNoneMatch !== undefined && names(ifNoneMatch)) return { isSame: true }
   const counts = ifRange === undefined || ifRange === tagOf(sha256)
   return { isSame: false, range: counts ? rangeOf(range, 0, size) : undefined }
 }
 
-/** Prints a newline once it can read the file, then the lines. */
+/** Prints a newline once it has found the file readable, then the lines. */
 const shownScript = `${probes}
 f=$1 from=$2 count=$3
 must_be_file "$f"
@@ -184,7 +189,7 @@ if [ "$count" != all ]; then tail -n "+$from" "$f" | head -n "$count"
 else exec tail -n "+$from" "$f"
 fi`
 
-/** Streams a file, or the requested lines of it, with its secrets redacted unless they are to be shown. */
+/** Streams a file or some of its lines. Secrets are redacted unless `reveal` is set. */
 export const readShown: StreamHandler<'readShown', SandboxContext> = async (
   args,
   worker,
@@ -208,14 +213,14 @@ export const readShown: StreamHandler<'readShown', SandboxContext> = async (
     await runFileScript(worker, args, signal, {
       text: shownScript,
       args: [locate(args).word, String(from), count],
-      mostBytes: Number.POSITIVE_INFINITY,
+      maxBytes: Number.POSITIVE_INFINITY,
       onStdout,
       timeoutMs: streamMs,
     })
     await write(response, redactor.flush())
   } catch (error) {
     if (!response.headersSent) throw error
-    // The client must see that the answer is not whole.
+    // Closing the connection shows the client a truncated response.
     response.destroy()
   }
 }

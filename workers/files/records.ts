@@ -1,42 +1,42 @@
-/** Reads lists of names from a sandbox, bounded, whatever the sandbox prints. */
+/** Splits output of a sandbox into records, with bounded memory for any output. */
 import { limits } from '../../shared/contract/limits.ts'
-import { inSlices, type Steps } from './slices.ts'
+import { runCooperatively, type Steps } from './cooperative.ts'
 
-/** Bytes of a record. No name, path or line of our scripts is longer; a longer one was not printed by them. */
+/** Bytes of a record. No record of our scripts is longer, so a longer one was printed by modified tools. */
 const recordBytes = 64 * 1024
 
 export interface RecordReader {
   delimiter: Buffer
   onRecord: (record: Buffer) => void
-  /** Called instead of `onRecord` for a record of more than `mostBytes` (by default 64 KiB), which is skipped. */
+  /** Called instead of `onRecord` for a record above `maxBytes` (by default 64 KiB). */
   onTooLong?: () => void
-  mostBytes?: number
+  maxBytes?: number
 }
 
 /**
- * Cuts a stream into records, each ended by the delimiter; what follows the last delimiter is left out. A record's
- * bytes are valid until `onRecord` returns.
- * @returns a function that takes the next chunk; each call must wait for the one before
+ * Splits a stream into records, each terminated by the delimiter. Bytes after the last delimiter are dropped. A
+ * record's bytes are valid until `onRecord` returns.
+ * @returns a function that takes the next chunk; calls must not overlap
  */
 export function readRecords(accountId: string, reader: RecordReader): (chunk: Buffer) => Promise<void> {
-  const { delimiter, onRecord, onTooLong = () => {}, mostBytes = recordBytes } = reader
-  /** The start of a record whose end has not come yet, bounded, and never copied twice. */
-  const held = Buffer.allocUnsafeSlow(mostBytes + delimiter.length)
+  const { delimiter, onRecord, onTooLong = () => {}, maxBytes = recordBytes } = reader
+  /** The start of an incomplete record. */
+  const held = Buffer.allocUnsafeSlow(maxBytes + delimiter.length)
   let heldBytes = 0
-  /** Whether it is within a record that is too long. */
-  let isPassing = false
+  /** Whether the current record is too long. */
+  let isSkipping = false
 
   const end = (record: Buffer) => {
-    if (isPassing || record.length > mostBytes) onTooLong()
+    if (isSkipping || record.length > maxBytes) onTooLong()
     else onRecord(record)
     heldBytes = 0
-    isPassing = false
+    isSkipping = false
   }
-  /** Takes as many bytes as there is room for. @returns how many bytes of the chunk that was */
+  /** Copies as many bytes as fit. @returns the number of bytes consumed from the chunk */
   const hold = (chunk: Buffer, from: number): number => {
     if (heldBytes === held.length) {
-      // Of a skipped record, only what may be part of the delimiter is kept.
-      isPassing = true
+      // Of a skipped record, only bytes that may begin the delimiter are kept.
+      isSkipping = true
       held.copyWithin(0, heldBytes - delimiter.length + 1)
       heldBytes = delimiter.length - 1
     }
@@ -60,12 +60,12 @@ export function readRecords(accountId: string, reader: RecordReader): (chunk: Bu
       yield
     }
   }
-  return (chunk) => inSlices(accountId, take(chunk))
+  return (chunk) => runCooperatively(accountId, take(chunk))
 }
 
 /**
- * Limits the items of an answer, in number and in bytes of JSON.
- * @returns `add` keeps an item in its list, or aborts `enough` if there is no room for it
+ * Limits the items of a response, by number and by bytes of JSON.
+ * @returns `add` appends an item to its list, or aborts `enough` if it exceeds a limit
  */
 export function limitItems() {
   const enough = new AbortController()

@@ -1,8 +1,8 @@
-/** Replaces exact text in bytes, in small steps. The time is in proportion to the lengths, whatever the bytes are. */
+/** Replaces exact text in a file's bytes, cooperatively and in linear time. */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
+import type { Steps } from './cooperative.ts'
 import { isBareNewline, makeEndings } from './line-endings.ts'
-import type { Steps } from './slices.ts'
 
 export interface Replacement {
   old: string
@@ -10,30 +10,30 @@ export interface Replacement {
   replaceAll: boolean
 }
 
-/** Line numbers that a refusal names at most. */
-const linesNamed = 100
-const similarNamed = 10
+/** Maximum number of line numbers in an error. */
+const maxLines = 100
+const maxSimilar = 10
 
-/** Bytes that one step handles: less than a millisecond. */
+/** Bytes that one step handles, which takes less than a millisecond. */
 const stride = 16 * 1024
 const newline = 10
 const carriageReturn = 13
 
-/** Bytes that `replaceExact` allocates at most, beside copies of the two texts. */
+/** Maximum bytes that `replaceExact` allocates, in addition to copies of the two texts. */
 export const memoryToReplace = (content: Buffer, text: Replacement): number =>
   maxResultBytes(content, text) + Buffer.byteLength(text.old) * Int32Array.BYTES_PER_ELEMENT
 
-/** Each newline of `new` may become two bytes. */
+/** Counts each byte of `new` twice, because a newline may become CR LF. */
 function maxResultBytes(content: Buffer, { old, new: other, replaceAll }: Replacement): number {
   const matches = replaceAll ? content.length / Buffer.byteLength(old) : 1
   return Math.min(limits.editBytes, content.length + Math.ceil(matches * 2 * Buffer.byteLength(other)))
 }
 
 /**
- * A newline in `old` and `new` stands for the end of a line, LF or CR LF, and each line keeps its own. Only an `old` with
- * a CR LF in it is looked for as it is.
- * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers; `invalid_request` when the file would
- *   grow too large
+ * LF in `old` and `new` matches LF and CR LF, and each line keeps its ending. An `old` that contains CR LF is matched
+ * verbatim.
+ * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers; `invalid_request` when the result is too
+ *   large
  */
 export function* replaceExact(
   content: Buffer,
@@ -48,7 +48,7 @@ export function* replaceExact(
 
   function put(source: Buffer, start: number, end: number): void {
     if (to + end - start > result.length) throw tooLarge()
-    // Few bytes are copied one by one, because a call costs more.
+    // For a few bytes, the call of `copy` costs more than the loop.
     if (end - start > 32) to += source.copy(result, to, start, end)
     else for (let at = start; at < end; at++) result[to++] = source[at]!
   }
@@ -57,12 +57,12 @@ export function* replaceExact(
       if (isBareNewline(replacement, at) && isNextCrLf()) result[to++] = carriageReturn
       result[to++] = replacement[at]!
     }
-    // Bytes behind the end of a buffer are dropped.
+    // Writes past the end of a buffer are ignored.
     if (to > result.length) throw tooLarge()
   }
   yield* eachMatch(content, needle, isExact, ({ start, end, line }) => {
     all++
-    if (lines.length < linesNamed) lines.push(line)
+    if (lines.length < maxLines) lines.push(line)
     if (start === undefined || (all > 1 && !text.replaceAll)) return 0
     replacements++
     put(content, from, start)
@@ -80,22 +80,22 @@ export function* replaceExact(
 const tooLarge = () =>
   new Problem(
     'invalid_request',
-    `The file would have more than the ${limits.editBytes / 2 ** 20} MiB that an edit takes; files/raw takes any size.`,
+    `The result exceeds the limit of ${limits.editBytes / 2 ** 20} MiB for edits. Use files/raw instead.`,
   )
 
 interface Match {
-  /** Undefined for a match that overlaps the last one that had a start. */
+  /** Undefined for a match that overlaps the last match with a start. */
   start: number | undefined
   end: number
-  /** The line of its start; the first line is 1. */
+  /** The line of the start, counted from 1. */
   line: number
 }
 
 /**
- * Calls back with each match, overlapping ones too: with those, it is not clear which one is meant. Knuth, Morris and
- * Pratt: Buffer.indexOf may take time in proportion to the product of the lengths.
- * @param isExact otherwise a newline of the needle matches a CR LF too
- * @param onMatch returns how many bytes it handled
+ * Reports each match, including overlapping ones, which make an edit ambiguous. Uses the algorithm of Knuth, Morris and
+ * Pratt, because Buffer.indexOf can take time proportional to the product of the lengths.
+ * @param isExact false if LF in the needle also matches CR LF
+ * @param onMatch returns the number of bytes that it handled
  */
 function* eachMatch(
   content: Buffer,
@@ -103,14 +103,14 @@ function* eachMatch(
   isExact: boolean,
   onMatch: (match: Match) => number,
 ): Steps<void> {
-  // A text that is longer than the file is not in it, and looking for it would take memory.
+  // Saves the memory of `bordersOf` for a needle that is longer than the file.
   if (needle.length > content.length) return
   const borders = yield* bordersOf(needle)
   const isReturn = (at: number) => !isExact && content[at] === carriageReturn && content[at + 1] === newline
   let newlines = 0
   for (const byte of needle) if (byte === newline) newlines++
   let [matched, line, work] = [0, 1, 0]
-  /** Bytes without the CRs that are passed over: up to here, and to the end of the last match with a start. */
+  /** Bytes without ignored CRs: up to `at`, and up to the end of the last match with a start. */
   let [passed, apartFrom] = [0, 0]
   for (let at = 0; at < content.length; at++) {
     if (++work >= stride) {
@@ -135,7 +135,7 @@ function* eachMatch(
   }
 }
 
-/** For each prefix of the needle: the length of its longest suffix that is also a prefix. */
+/** The length of the longest proper suffix that is also a prefix, for each prefix of the needle. */
 function* bordersOf(needle: Buffer): Steps<Int32Array> {
   const borders = new Int32Array(needle.length)
   let length = 0
@@ -149,20 +149,20 @@ function* bordersOf(needle: Buffer): Steps<Int32Array> {
 }
 
 function* noMatch(content: Buffer, old: string, isExact: boolean): Steps<Problem> {
-  let isThere = false
+  let hasOtherEndings = false
   if (isExact) {
     yield* eachMatch(content, Buffer.from(old.replaceAll('\r\n', '\n')), false, () => {
-      isThere = true
+      hasOtherEndings = true
       return 0
     })
   }
-  const similar = isThere ? [] : yield* similarLines(content, old)
-  const hint = isThere
-    ? ' It is there with other line endings: send \\n, which stands for any.'
+  const similar = hasOtherEndings ? [] : yield* similarLines(content, old)
+  const hint = hasOtherEndings
+    ? ' It occurs with other line endings. Send \\n, which matches any line ending.'
     : similar.length > 0
-      ? ` Its first line is like line ${similar.join(', ')}, except for the space around it.`
+      ? ` Its first line matches line ${similar.join(', ')} except for leading or trailing white space.`
       : ''
-  return new Problem('edit_no_match', `The text to replace is not in the file.${hint}`, {
+  return new Problem('edit_no_match', `The text to replace does not occur in the file.${hint}`, {
     members: { matches: 0, lines: [], similar_lines: similar },
   })
 }
@@ -172,18 +172,18 @@ function notUnique(all: number, lines: number[]): Problem {
   const more = lines.length < all || new Set(lines).size > 10 ? ', …' : ''
   return new Problem(
     'edit_not_unique',
-    `The text to replace is in the file ${all} times, on line ${where}${more}. Send more of what is around it, or replace_all.`,
+    `The text to replace occurs ${all} times, on line ${where}${more}. Include more context, or set replace_all.`,
     { members: { matches: all, lines } },
   )
 }
 
-/** Lines that equal the first line of what was looked for, except for white space around it. */
+/** Lines that equal the first line of `old`, except for leading or trailing white space. */
 function* similarLines(content: Buffer, old: string): Steps<number[]> {
   const similar: number[] = []
   const wanted = Buffer.from(old).toString('latin1').trim().split('\n', 1)[0]!.trim()
   if (Math.max(content.length, old.length) > limits.viewBytes || wanted === '') return similar
   let line = 0
-  for (let from = 0; from <= content.length && similar.length < similarNamed; ) {
+  for (let from = 0; from <= content.length && similar.length < maxSimilar; ) {
     const end = content.indexOf(newline, from)
     const to = end === -1 ? content.length : end
     line++

@@ -1,4 +1,3 @@
-/** Writing a file: from JSON, or from a stream. */
 import { createHash } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'
 import type { StreamHandler } from '../rpc/call.ts'
@@ -6,9 +5,9 @@ import type { SandboxContext } from '../sandbox/enter.ts'
 import { streamMs } from './file-script.ts'
 import { locate } from './location.ts'
 import { writeWhole } from './place.ts'
-import { oneOfFew } from './turns.ts'
+import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-export const createFile = oneOfFew<'createFile'>(async (args, worker, { signal }) => {
+export const createFile = limitPerSandbox<'createFile'>(async (args, worker, { signal }) => {
   const location = locate(args)
   const bytes = Buffer.from(args.content, args.encoding === 'base64' ? 'base64' : 'utf8')
   const sha256 = createHash('sha256').update(bytes).digest('hex')
@@ -36,8 +35,8 @@ export const writeRaw: StreamHandler<'writeRaw', SandboxContext> = async (
 }
 
 /**
- * Sends the bytes, then their sha256, without which the script puts nothing in place. When the script takes no more,
- * the rest of the body is read anyway, because the next request on the connection follows it.
+ * Sends the bytes, then their sha256, without which the script does not replace the file. If the script exits early,
+ * the rest of the body is still read, because the next request on the connection follows it.
  */
 function feed(body: Readable, stdin: Writable, sent: { size: number; sha256: string }) {
   const hash = createHash('sha256')

@@ -1,16 +1,16 @@
-/** Processes jobs of the queue. */
+/** Processes the jobs of the queue. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { type JobName, type Jobs, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import { assignPod } from '../pods/claimed-pod.ts'
 import { createPod } from '../pods/create-pod.ts'
-import { reapPod } from '../pods/end-and-delete.ts'
+import { reapPod } from '../pods/destroy-and-delete-pod.ts'
 import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
 
 /**
- * Does one job. Safe to run twice, late, or beside itself: it reads its row first. The log of the worker that it is
- * given names the request.
+ * Runs one job. It reads its row first, so it may run twice, late, or concurrently with itself. The worker that it
+ * receives logs the id of the request.
  */
 type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<void>
 
@@ -21,15 +21,15 @@ const processors: Record<JobName, Processor> = {
   expire: expireSandbox,
 }
 
-/** Jobs at the same time. They mostly wait for the cluster. */
-const atOnce = 64
+/** Jobs mostly wait for the cluster, so many run concurrently. */
+const maxConcurrentJobs = 64
 
-/** Seconds that the loop blocks at most, so that an unavailable Redis is noticed. */
+/** Maximum seconds that the loop blocks on Redis, so that it notices when Redis is unavailable. */
 const blockSeconds = 1
 
 /** Milliseconds without a heartbeat after which another worker takes over a job. */
 const lockMs = 10_000
-const lookEveryMs = 1_000
+const checkIntervalMs = 1_000
 
 class Loop extends Worker {
   override get maximumBlockTimeout() {
@@ -37,39 +37,39 @@ class Loop extends Worker {
   }
 }
 
-/** @param connection a patient one, as BullMQ's loops need */
+/** @param connection one of the kind `patient`, because BullMQ's loops need a client that retries without limit */
 export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
   const queue = new Loop(queueName, (job) => doJob(worker, job), {
     connection,
     prefix: queuePrefix,
-    concurrency: atOnce,
+    concurrency: maxConcurrentJobs,
     drainDelay: blockSeconds,
     lockDuration: lockMs,
     stalledInterval: 5_000,
   })
-  queue.on('error', (error) => worker.log.debug({ err: error }, 'the queue reports an error'))
+  queue.on('error', (error) => worker.log.debug({ err: error }, 'the job queue reported an error'))
   return queue
 }
 
 /**
- * Takes no new job. Resolves when those that run are done, or when Redis has been away for so long that other workers take
- * them up: BullMQ alone waits for Redis for ever.
+ * Accepts no new jobs. Resolves when the running jobs are done, or when Redis has been unavailable for so long that
+ * other workers take them over. BullMQ itself would wait for Redis without limit.
  */
 export async function finishJobs(queue: Worker, connection: Redis): Promise<void> {
   const finished = queue.close().then(() => true)
-  let awayMs = 0
-  while (awayMs < lockMs && !(await Promise.race([finished, sleep(lookEveryMs, false)])))
-    awayMs = connection.status === 'ready' ? 0 : awayMs + lookEveryMs
+  let unavailableMs = 0
+  while (unavailableMs < lockMs && !(await Promise.race([finished, sleep(checkIntervalMs, false)])))
+    unavailableMs = connection.status === 'ready' ? 0 : unavailableMs + checkIntervalMs
 }
 
 async function doJob(worker: ExpiryContext, job: Job): Promise<void> {
   const name = job.name as JobName
   const args = job.data as Jobs[JobName] & { requestId?: string }
   if (!Object.hasOwn(processors, name)) {
-    throw new UnrecoverableError(`this worker knows no job ${name}: it is older than the API`)
+    throw new UnrecoverableError(`unknown job ${name}; this worker is older than the API`)
   }
-  // Redis is not trusted: a job is a kind and an id, and the row decides what is done.
-  if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('a job without the id of a sandbox')
+  // Redis is not trusted. A job carries only a name and an id, and the row decides the action.
+  if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('the job has no sandbox id')
   const log = worker.log.child({ job: name, sandbox_id: args.sandboxId, request_id: args.requestId })
   const started = performance.now()
   const finish = (outcome: 'done' | 'failed') =>

@@ -1,5 +1,5 @@
 import { readClock } from '../../shared/data/clock.ts'
-import { adoptPod, endSandbox, markReady } from '../../shared/data/sandbox-writes.ts'
+import { adoptPod, markDestroyed, markReady } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import { type Driver, type Pod, PodRefused } from '../drivers/driver.ts'
@@ -7,7 +7,7 @@ import { openSlot, type Slot } from '../shell/slot.ts'
 import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
-/** Gives an admitted sandbox its pod. Does nothing for one that is ready or destroyed. May run twice, or beside itself. */
+/** Creates the pod of an admitted sandbox. Does nothing if it is ready or destroyed. May run twice, or concurrently. */
 export async function createPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, driver, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
@@ -15,30 +15,30 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
   const now = await readClock(db)
   const deadlineSeconds = Math.ceil((sandbox.expires_at.getTime() - now.getTime()) / 1000)
   const startMsLeft = startOf(sandbox).getTime() + worker.settings.sandbox.startSeconds * 1000 - now.getTime()
-  // A sandbox past its cap, or past its time to start, is the sweep's to end.
+  // The reconciler ends a sandbox that has expired or did not start in time.
   if (deadlineSeconds <= 0 || startMsLeft <= 0) return
 
   const late = AbortSignal.timeout(startMsLeft)
   const { name } = podOf(sandbox)
   try {
-    reach('create: before the pod is made')
+    reach('create: before the pod is created')
     const pod = await driver.create({ name, sandboxId, image: sandbox.image, deadlineSeconds })
-    reach('create: the pod is made, the row does not know it')
-    // A destroy that came while the pod was made wins.
+    reach('create: the pod exists, its uid is not recorded')
+    // A destroy that arrived during the creation takes precedence.
     if (!(await adoptPod(db, sandboxId, pod.uid))) return await removePod(worker, pod)
-    reach('create: the row knows the pod, it is not ready')
+    reach('create: the uid is recorded, the pod is not ready')
     const slot = await awaitFirstSlot(driver, pod, late)
-    reach('create: the pod is ready, the row does not say so')
-    await settle(worker, sandboxId, pod, slot)
+    reach('create: the pod is ready, the row is not marked ready')
+    await finishStart(worker, sandboxId, pod, slot)
   } catch (error) {
     if (!(error instanceof PodRefused)) throw error
-    await giveUp(worker, sandbox, error.message)
+    await failStart(worker, sandbox, error.message)
   }
 }
 
 /**
- * Resolves when a command can run in the pod. Where starting a process is slow, that is when the first slot answers,
- * and the first command then uses it.
+ * Resolves when a command can run in the pod. Where starting a process is slow, the first slot is the readiness check,
+ * and the first command uses it.
  */
 export async function awaitFirstSlot(
   driver: Driver,
@@ -55,31 +55,28 @@ export async function awaitFirstSlot(
   return first
 }
 
-async function settle(worker: PodsContext, sandboxId: string, pod: Pod, slot: Slot | undefined) {
+async function finishStart(worker: PodsContext, sandboxId: string, pod: Pod, slot: Slot | undefined) {
   const marking = markReady(worker.db, sandboxId, pod.uid)
   const ready = await (slot?.orClose(marking) ?? marking)
-  // The sandbox's slot owner opens one of its own when it is notified.
+  // If another worker owns the slots of this sandbox, it opens its own when it is notified.
   if (slot && ready && worker.slotOwner.owns(sandboxId)) worker.slots.adopt(sandboxId, pod, slot)
   else slot?.close()
   if (!ready) return await removePod(worker, pod)
-  worker.reach('create: the row says ready, nobody was told')
+  worker.reach('create: the row is ready, no client has been notified')
   worker.metrics.creates.observe({ outcome: 'ready' }, secondsBetween(startOf(ready), ready.ready_at!))
   await notify(worker.redis, 'sandbox', sandboxId)
 }
 
-/**
- * The cluster refuses this pod: nothing is billed, and the client gets the cluster's words. Nothing is done when
- * another worker has made the sandbox ready meanwhile.
- */
-async function giveUp(worker: PodsContext, sandbox: SandboxRow, words: string) {
-  const ended = await endSandbox(worker.db, sandbox.id, 'start_failed', words)
+/** Ends a sandbox whose pod the cluster refuses. It is not billed, and the client receives the cluster's message. */
+async function failStart(worker: PodsContext, sandbox: SandboxRow, message: string) {
+  const ended = await markDestroyed(worker.db, sandbox.id, 'start_failed', message)
   if (ended) {
     worker.metrics.creates.observe(
       { outcome: 'start_failed' },
       secondsBetween(startOf(ended), ended.destroyed_at!),
     )
     worker.log.warn(
-      { sandbox_id: sandbox.id, account_id: sandbox.account_id, reason: words },
+      { sandbox_id: sandbox.id, account_id: sandbox.account_id, reason: message },
       'a sandbox did not start',
     )
     await notify(worker.redis, 'sandbox', sandbox.id)

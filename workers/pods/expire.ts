@@ -2,17 +2,16 @@ import { readClock } from '../../shared/data/clock.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { PodsContext } from './context.ts'
-import { endAndDelete } from './end-and-delete.ts'
+import { destroyAndDeletePod } from './destroy-and-delete-pod.ts'
 
-/** A job that runs early adds itself again. */
 export type ExpiryContext = PodsContext & Pick<Context, 'jobs'>
 
 export async function expireSandbox(worker: ExpiryContext, sandboxId: string): Promise<void> {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox || sandbox.destroyed_at) return
   const msLeft = sandbox.expires_at.getTime() - (await readClock(worker.db)).getTime()
-  // Redis' clock may run ahead of PostgreSQL's, and only PostgreSQL's counts.
+  // Only PostgreSQL's clock decides. The job runs early if Redis' clock is ahead of it.
   if (msLeft > 0) return await worker.jobs.add('expire', { sandboxId }, msLeft)
   worker.reach('expire: before the row is ended')
-  await endAndDelete(worker, sandboxId, 'expired', null, 'expire: the row is ended, the pod lives')
+  await destroyAndDeletePod(worker, sandboxId, 'expired', null, 'expire: the row is ended, the pod lives')
 }

@@ -3,15 +3,15 @@ import type { PodName } from '../drivers/driver.ts'
 import type { PodsContext } from './context.ts'
 
 /**
- * The one place that deletes pods. The caller may have been frozen since it knew why, so this asks right before whose
- * the pod is. A pod without an owner never gets one again: a name is used once, and passes from the pool to a sandbox
- * in one transaction.
+ * Deletes a pod that has no owner. All deletions go through this function. It checks the owner immediately before the
+ * deletion, because the caller may have been frozen since it decided. A pod without an owner never gets one again: a
+ * name is used once, and passes from the pool to a sandbox in one transaction.
  * @param pod without a uid, any pod of this name is deleted
  */
 export async function removePod(
   { db, driver, log }: Pick<PodsContext, 'db' | 'driver' | 'log'>,
   pod: PodName,
 ): Promise<void> {
-  if (await isPodOwned(db, pod)) return log.info({ pod: pod.name }, 'a pod has an owner and is left alone')
+  if (await isPodOwned(db, pod)) return log.info({ pod: pod.name }, 'the pod has an owner and is not deleted')
   await driver.delete(pod)
 }

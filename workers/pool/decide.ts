@@ -1,6 +1,6 @@
 /**
- * What the pool's rows become, decided by one worker at a time. The pods follow afterwards (index.ts): a row that is
- * gone has lost its pod, and a new row gets one.
+ * Decides which rows of the pool to add and remove, in one worker at a time. `index.ts` then creates the pods of added
+ * rows, and deletes those of removed rows.
  */
 
 import { readClock } from '../../shared/data/clock.ts'
@@ -20,14 +20,14 @@ import type { Driver } from '../drivers/driver.ts'
 import { makeDemand } from './demand.ts'
 import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 
-/** Milliseconds until a refused image is tried again; doubled after each refusal. */
-const backOffMs = { least: 5_000, most: 300_000 }
+/** Milliseconds until a refused image is tried again, doubled after each refusal. */
+const backoffMs = { min: 5_000, max: 300_000 }
 
 export type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
 
 interface PoolContext extends Pick<Context, 'db' | 'metrics' | 'settings'> {
   driver: Pick<Driver, 'fingerprint'>
-  /** Whether this worker's settings count for the pool, as of now. */
+  /** Whether this worker currently decides about the pool. */
   isNewest(): Promise<boolean>
 }
 
@@ -45,12 +45,12 @@ export class PoolDecider {
     this.lifeSeconds = warmPodMs / 1000 + worker.settings.sandbox.maxSeconds
   }
 
-  /** @returns what to do; undefined when another worker decides */
+  /** Returns undefined when another worker decides. */
   decide(): Promise<PoolDecision | undefined> {
     const { db, settings, isNewest } = this.worker
     return db.transaction(async (queries) => {
       const isOurs = await tryLock(queries, 'pool')
-      // Asked again under the lock, so that no worker with older settings decides after a newer one.
+      // Checked again under the lock, so that a worker with older settings never decides after a newer one.
       if (!isOurs || !(await isNewest())) return undefined
       const rows = await findWarmPods(queries)
       const wanted = await this.readWanted()
@@ -71,7 +71,7 @@ export class PoolDecider {
         const pod = { name: newWarmPodName(), image, fingerprint, lifeSeconds: this.lifeSeconds }
         added.push(await addWarmPod(queries, pod))
       }
-      tellSizes(this.worker, rows, wanted)
+      reportSizes(this.worker, rows, wanted)
       return { remove: removed, resume, added }
     })
   }
@@ -95,7 +95,11 @@ export class PoolDecider {
 
 const sum = (wanted: Map<string, PoolTarget>) => [...wanted.values()].reduce((all, { size }) => all + size, 0)
 
-function tellSizes({ metrics }: Pick<Context, 'metrics'>, rows: WarmPod[], wanted: Map<string, PoolTarget>) {
+function reportSizes(
+  { metrics }: Pick<Context, 'metrics'>,
+  rows: WarmPod[],
+  wanted: Map<string, PoolTarget>,
+) {
   metrics.poolPods.reset()
   for (const [image, { size }] of wanted) {
     const pods = rows.filter((row) => row.image === image)
@@ -106,7 +110,7 @@ function tellSizes({ metrics }: Pick<Context, 'metrics'>, rows: WarmPod[], wante
   }
 }
 
-/** Tells how long ago a pod was claimed: one that was ready at the last look and is gone at this one. */
+/** Measures the time since the last claim. A pod that was ready in the previous read and is now missing was claimed. */
 function makeClaims() {
   let ready = new Set<string>()
   let claimedAt = Number.NEGATIVE_INFINITY
@@ -123,15 +127,15 @@ function makeClaims() {
   }
 }
 
-/** Remembers images that the cluster refused lately. */
+/** Remembers the images that the cluster has refused recently. */
 function makeFailures() {
-  const known = new Map<string, { ms: number; until: number }>()
+  const failures = new Map<string, { ms: number; until: number }>()
   return {
     note(image: string) {
-      const ms = Math.min(backOffMs.most, (known.get(image)?.ms ?? backOffMs.least / 2) * 2)
-      known.set(image, { ms, until: performance.now() + ms })
+      const ms = Math.min(backoffMs.max, (failures.get(image)?.ms ?? backoffMs.min / 2) * 2)
+      failures.set(image, { ms, until: performance.now() + ms })
     },
-    forget: (image: string) => known.delete(image),
-    arePaused: (image: string) => (known.get(image)?.until ?? 0) > performance.now(),
+    forget: (image: string) => failures.delete(image),
+    arePaused: (image: string) => (failures.get(image)?.until ?? 0) > performance.now(),
   }
 }

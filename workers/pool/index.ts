@@ -1,8 +1,8 @@
 /**
- * Keeps warm pods: running, owned by nobody, claimed by a create in one transaction (api/sandboxes/admit.ts). Every
- * worker looks once a second, and opens slots for the pods that it is the slot owner of. The newest worker decides what
- * is made and what goes, under an advisory lock; so in a rolling deploy the new settings win. Redis holds nothing of
- * the pool.
+ * Maintains the pool of warm pods, which run without an owner until a create claims one in its transaction
+ * (api/sandboxes/admit.ts). Every worker reads the pool once a second and opens slots for the pods whose slot owner it
+ * is. Only the newest worker creates and deletes pods, under an advisory lock, so a rolling deploy uses the new
+ * settings.
  */
 
 import { addAbortListener } from 'node:events'
@@ -14,29 +14,30 @@ import { removePod } from '../pods/remove-pod.ts'
 import { PoolDecider } from './decide.ts'
 import { makeWarmPod } from './make.ts'
 
-const lookEveryMs = 1_000
+const readIntervalMs = 1_000
 
-/** Runs until the signal aborts and the work under way is done. The next worker takes up the rest. */
+/** Runs until the signal aborts and the operations in progress are done. Another worker continues afterwards. */
 export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Promise<void> {
   const { db, driver, log, metrics, settings, slotOwner, slots } = worker
   const { isNewest } = slotOwner
   const decider = new PoolDecider({ db, driver, metrics, settings, isNewest })
-  const underWay = new Map<string, Promise<void>>()
-  /** Ends the pause before the next look. */
+  const running = new Map<string, Promise<void>>()
+  /** Aborting it ends the pause before the next read. */
   let pause = new AbortController()
   addAbortListener(signal, () => pause.abort())
 
   function begin(name: string, work: () => Promise<void>) {
-    if (underWay.has(name)) return
+    if (running.has(name)) return
     const done = work()
       .catch((error) => {
-        if (!signal.aborted) log.warn({ err: error, pod: name }, 'a warm pod is left for later')
+        if (!signal.aborted)
+          log.warn({ err: error, pod: name }, 'a warm pod operation failed; it will be retried')
       })
       .finally(() => {
-        underWay.delete(name)
+        running.delete(name)
         pause.abort()
       })
-    underWay.set(name, done)
+    running.set(name, done)
   }
 
   async function make(row: WarmPod) {
@@ -49,18 +50,17 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
     }
   }
 
-  async function look(): Promise<WarmPod[]> {
+  async function updatePool(): Promise<WarmPod[]> {
     const rows = await findWarmPods(db)
     for (const { name, uid } of rows) if (uid && slotOwner.owns(name)) slots.prepare(name, { name, uid })
     if (rows.length === 0 && settings.pools.size === 0) return rows
     if (!(await isNewest())) {
-      // From here on another worker reports the pool, so this one's figures are reset: the sum over all workers is the
-      // pool.
+      // The metrics are summed over all workers, so only the newest worker may report the pool.
       metrics.poolPods.reset()
       return rows
     }
     const decided = await decider.decide()
-    if (decided && decided.remove.length > 0) worker.reach('pool: the row is gone, its pod lives')
+    if (decided && decided.remove.length > 0) worker.reach('pool: the row is deleted, its pod is not')
     for (const { name } of decided?.remove ?? []) begin(name, () => removePod(worker, { name }))
     for (const row of [...(decided?.added ?? []), ...(decided?.resume ?? [])])
       begin(row.name, () => make(row))
@@ -71,12 +71,12 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
     let isEmpty = false
     pause = new AbortController()
     try {
-      isEmpty = (await look()).length === 0 && settings.pools.size === 0
+      isEmpty = (await updatePool()).length === 0 && settings.pools.size === 0
     } catch (error) {
-      log.warn({ err: error }, 'the warm pool could not be looked after; it is tried again')
+      log.warn({ err: error }, 'the warm pool could not be updated; it will be retried')
     }
-    const ms = isEmpty ? settings.sweepSeconds * 1000 : lookEveryMs
+    const ms = isEmpty ? settings.reconcileIntervalSeconds * 1000 : readIntervalMs
     await sleep(ms, undefined, { signal: pause.signal }).catch(() => {})
   }
-  await Promise.all(underWay.values())
+  await Promise.all(running.values())
 }

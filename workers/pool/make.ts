@@ -6,8 +6,8 @@ import { awaitFirstSlot } from '../pods/create-pod.ts'
 import { removePod } from '../pods/remove-pod.ts'
 
 /**
- * Makes the pod of a row, or continues where a worker left off, until it can be claimed.
- * @throws {PodRefused} the cluster refuses it: neither row nor pod is left
+ * Creates the pod of a row, or continues where another worker stopped, until the pod can be claimed.
+ * @throws {PodRefused} the cluster refused the pod, and its row has been deleted
  */
 export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: AbortSignal): Promise<void> {
   const { db, driver, slotOwner, metrics, reach, settings, slots } = worker
@@ -16,34 +16,34 @@ export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: Abo
     row.born_at.getTime() + settings.sandbox.startSeconds * 1000 - (await readClock(db)).getTime()
   const deadlineSeconds = (row.ends_at.getTime() - row.born_at.getTime()) / 1000
   const late = AbortSignal.timeout(Math.max(1, leftMs))
-  reach('pool: the row is there, its pod is not')
+  reach('pool: the row exists, its pod does not')
   try {
     const pod = await driver.create({ name, image, deadlineSeconds })
-    reach('pool: the pod is made, it is not ready')
+    reach('pool: the pod exists, it is not ready')
     const slot = await awaitFirstSlot(driver, pod, AbortSignal.any([signal, late]))
-    reach('pool: the pod is ready, its row does not say so')
+    reach('pool: the pod is ready, its row is not marked ready')
     const marking = markWarm(db, name, pod.uid)
     const isWarm = await (slot?.orClose(marking) ?? marking)
-    // A claim from here on finds the slot in the right worker.
+    // A later claim sends its commands to the slot owner, so only the slot owner keeps the slot.
     if (slot && isWarm && slotOwner.owns(name)) slots.adopt(name, pod, slot)
     else slot?.close()
-    // Another worker may have finished it meanwhile, and a sandbox may have claimed it.
+    // Another worker may have completed it in the meantime, and a sandbox may have claimed it. `removePod` checks that.
     if (!isWarm) return await removePod(worker, pod)
     metrics.poolRefill.observe({ image }, ((await readClock(db)).getTime() - row.born_at.getTime()) / 1000)
   } catch (error) {
-    // Whoever took its row has deleted the pod: that is no refusal by the cluster.
+    // If the row is gone, another worker has deleted the pod, and the cluster has not refused it.
     if (error instanceof PodRefused && !(await discardWarmPod(worker, row))) return
     throw error
   }
 }
 
-/** Deletes the row first, so that nobody can claim a pod that is being deleted. */
+/** Deletes the row first, so that no create can claim a pod that is being deleted. */
 export async function discardWarmPod(
   worker: Pick<PodsContext, 'db' | 'driver' | 'log' | 'reach'>,
   { name }: Pick<WarmPod, 'name'>,
 ): Promise<boolean> {
   if (!(await removeWarmPod(worker.db, name))) return false
-  worker.reach('pool: the row is gone, its pod lives')
+  worker.reach('pool: the row is deleted, its pod is not')
   await removePod(worker, { name })
   return true
 }

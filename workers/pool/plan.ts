@@ -1,23 +1,23 @@
-/** What to do about the pool, as a pure function of its rows and the time. */
+/** Plans the changes to the pool as a pure function of its rows and the time. */
 import { type WarmPodRow as WarmPod, warmPodMs } from '../../shared/data/warm-pods.ts'
 
 export const poolLimits = {
-  /** From this age on (milliseconds) another pod is started for it, so that the pool does not empty when all of it ages. */
+  /** Age in milliseconds at which a replacement is started, so that a pool of equally old pods never becomes empty. */
   agingMs: 55 * 60_000,
-  /** How many pods start at once: a share of all of them, within bounds. */
-  starts: { share: 1 / 4, least: 2, most: 16 },
-  /** Milliseconds that the refill waits for clients' pods. Then one pod starts beside them. */
+  /** Concurrent starts: a share of all pods, within limits. */
+  starts: { share: 1 / 4, min: 2, max: 16 },
+  /** Milliseconds that the refill waits while clients' pods start. Then one pod starts alongside them. */
   yieldMs: 10_000,
-  /** Milliseconds after a claim without a start, for the commands that follow it, unless half of the pool is gone. */
+  /** Milliseconds without a start after a claim, to favor its first commands, unless half of the pool is used up. */
   restMs: 1_000,
-  /** A start that is older than this (milliseconds) may have lost the worker that began it. */
-  newbornMs: 5_000,
+  /** After these milliseconds without becoming ready, a start is resumed, because its worker may have died. */
+  resumeAfterMs: 5_000,
 }
 
 export interface PoolTarget {
   size: number
   fingerprint: string
-  /** Whether it was refused lately: no new pod is made for a while. */
+  /** The cluster has refused the image recently, so no pod is created for now. */
   isPaused: boolean
 }
 
@@ -26,7 +26,7 @@ export interface Situation {
   wanted: ReadonlyMap<string, PoolTarget>
   now: Date
   startSeconds: number
-  /** How many starts are allowed now, including those under way; see {@link allowedStarts}. */
+  /** How many pods may be starting now; see {@link allowedStarts}. */
   starts: number
   /** Milliseconds since a pod was claimed. */
   quietMs: number
@@ -34,7 +34,7 @@ export interface Situation {
 
 export interface Plan {
   remove: WarmPod[]
-  /** Begun some time ago and still not ready. */
+  /** Started some time ago and still not ready. */
   resume: WarmPod[]
   add: string[]
 }
@@ -56,12 +56,12 @@ export function plan(situation: Situation): Plan {
     const begun = rests ? 0 : Math.max(0, Math.min(missing, starts))
     starts -= begun
     for (let count = 0; count < begun; count++) add.push(image)
-    // An aging pod goes when another is ready in its place; of too many, the oldest go.
+    // An aging pod is removed once its replacement is ready. Surplus pods are removed oldest first.
     const ready = fresh.filter((row) => row.ready_at)
     remove.push(...aging.slice(0, Math.max(0, aging.length + ready.length - size)))
     remove.push(...ready.slice(0, Math.max(0, ready.length - size)))
   }
-  const isLate = (row: WarmPod) => ageOf(row, situation) > poolLimits.newbornMs
+  const isLate = (row: WarmPod) => ageOf(row, situation) > poolLimits.resumeAfterMs
   return { remove, add, resume: starting.filter(isLate) }
 }
 
@@ -74,13 +74,13 @@ function isGood(row: WarmPod, situation: Situation): boolean {
 }
 
 /**
- * How many pods of the pools may be starting. Clients come first: while one waits for a pod, none is started.
- * @param size of all pools
- * @param waiting sandboxes that start
- * @param yieldedMs how long the pools have started nothing for their sake
+ * Returns how many pods of the pools may be starting. Clients have priority: none while a sandbox waits for its pod.
+ * @param size of all pools together
+ * @param waiting sandboxes whose pods are starting
+ * @param yieldedMs milliseconds that the pools have already waited for them
  */
 export function allowedStarts(size: number, waiting: number, yieldedMs: number): number {
-  const { share, least, most } = poolLimits.starts
+  const { share, min, max } = poolLimits.starts
   if (waiting > 0) return yieldedMs >= poolLimits.yieldMs ? 1 : 0
-  return Math.min(most, Math.max(least, Math.ceil(size * share)))
+  return Math.min(max, Math.max(min, Math.ceil(size * share)))
 }

@@ -1,23 +1,22 @@
-/** Registers this worker every second, and whether it can create sandboxes. */
-
+/** Registers this worker every second, with its ability to create sandboxes. */
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/directory.ts'
+import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/worker-registry.ts'
 
 /** Milliseconds between attempts while Redis is unavailable. */
 const retryMs = 100
-/** Milliseconds that the start of a worker waits for its first announcement. */
+/** Milliseconds that a starting worker waits for its first registration. */
 const firstMs = 2_000
 
 interface Announced extends Pick<Context, 'log' | 'redis' | 'settings'> {
   id: string
-  /** Rejects when it cannot create sandboxes. */
+  /** Rejects when no sandbox can be created. */
   driver: { ping(): Promise<void> }
 }
 
 /**
- * Resolves after the first announcement, or when Redis does not take it for a while.
- * @param url the address of this worker's server of calls
+ * Resolves after the first registration, or after 2 s if Redis is unavailable.
+ * @param url the address of this worker's RPC server
  */
 export async function announce({ id, redis, driver, log, settings }: Announced, url: string) {
   let driverProblem: string | null = null
@@ -25,29 +24,32 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
   let withdrawn = false
   let isDraining = false
 
-  const look = async () => {
+  const checkDriver = async () => {
     const before = driverProblem
     const problem = await driver.ping().then(
       () => undefined,
       (error: Error) => error,
     )
-    isSetUp = problem?.name !== 'NotSetUp'
-    const what = isSetUp ? 'cannot be reached' : 'is not set up for Sandlot'
-    driverProblem = problem ? `the cluster ${what}: ${problem.message.split('\n')[0]}` : null
+    isSetUp = problem?.name !== 'ClusterMisconfigured'
+    const reason = isSetUp ? 'is unreachable' : 'is not set up for Sandlot'
+    driverProblem = problem ? `the cluster ${reason}: ${problem.message.split('\n')[0]}` : null
     if (driverProblem !== before)
-      log.warn({ problem: driverProblem }, driverProblem ? 'no sandbox can be made' : 'sandboxes can be made')
+      log.warn(
+        { problem: driverProblem },
+        driverProblem ? 'sandboxes cannot be created' : 'sandboxes can be created again',
+      )
   }
-  const tell = async () => {
+  const register = async () => {
     const entry = { id, url, driverProblem, isSetUp, isDraining }
-    const [told] = await Promise.allSettled([announceWorker(redis, settings.callsKeys, entry)])
-    return told.status === 'fulfilled'
+    const [result] = await Promise.allSettled([announceWorker(redis, settings.rpcKeys, entry)])
+    return result.status === 'fulfilled'
   }
   const beat = async () => {
-    await look()
+    await checkDriver()
     if (withdrawn) return
-    const told = await tell()
-    if (told) first.resolve()
-    if (!withdrawn) timer = setTimeout(beat, told ? announceEveryMs : retryMs)
+    const isRegistered = await register()
+    if (isRegistered) first.resolve()
+    if (!withdrawn) timer = setTimeout(beat, isRegistered ? announceEveryMs : retryMs)
   }
   let timer: NodeJS.Timeout | undefined
   const first = Promise.withResolvers<void>()
@@ -55,10 +57,10 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
   await withTimeout(firstMs, first.promise)
 
   return {
-    /** From now on, the API sends no new work. The worker stays registered, so its commands are not considered lost. */
+    /** Stops new work from the API. The worker stays registered, so its commands are not considered lost. */
     async drain() {
       isDraining = true
-      await tell()
+      await register()
     },
     async withdraw() {
       withdrawn = true

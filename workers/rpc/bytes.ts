@@ -1,15 +1,14 @@
-/** Bytes that are streamed between the API and a sandbox. */
 import type { Readable, Writable } from 'node:stream'
 import { untilAny } from '../../shared/lib/until-any.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Resolves when the stream can take more, or is closed. */
+/** Resolves when the stream can accept more, or is closed. */
 export async function write(out: Writable, text: string | Buffer): Promise<void> {
   if (out.destroyed || out.write(text)) return
   await untilAny(out, ['drain', 'close'])
 }
 
-/** The bytes of a body. If it is refused half-way, the connection stays open for the refusal. */
+/** Iterates over a body. If reading stops early, the connection stays open for the error response. */
 export const bytesOfBody = (body: Readable): AsyncIterable<Buffer> =>
   body.iterator({ destroyOnReturn: false })
 
@@ -19,8 +18,9 @@ interface ByteRange {
 }
 
 /**
- * Reads a Range of RFC 9110: `bytes=a-b`, `bytes=a-`, `bytes=-n`. `to` is exclusive.
- * @returns undefined for all bytes: without a header, for another unit, and for several ranges, which a server may answer whole
+ * Parses the Range header of RFC 9110: `bytes=a-b`, `bytes=a-`, `bytes=-n`. `to` is exclusive.
+ * @returns undefined for all bytes: without a header, for other units, and for several ranges, which a server may
+ *   ignore
  * @throws {Problem} `invalid_request`, `range_not_satisfiable`
  */
 export function rangeOf(header: string | undefined, start: number, end: number): ByteRange | undefined {
@@ -35,14 +35,18 @@ export function rangeOf(header: string | undefined, start: number, end: number):
   const from = first === '' ? Math.max(start, end - Number(last)) : Number(first)
   const to = first === '' || last === '' ? end : Math.min(end, Number(last) + 1)
   if (from < start || from >= to) {
-    throw new Problem('range_not_satisfiable', `Bytes ${start} to ${end} are there.`, {
-      members: { start, end },
-    })
+    throw new Problem(
+      'range_not_satisfiable',
+      `Bytes ${start} to ${end} are available. Request a range within them.`,
+      {
+        members: { start, end },
+      },
+    )
   }
   return { from, to }
 }
 
-/** Headers for these bytes. @param isPart of more bytes. @param total `*` if unknown */
+/** @param isPart whether there are more bytes than these. @param total `*` if unknown */
 export const headersOf = ({ from, to }: ByteRange, isPart: boolean, total: number | '*') => ({
   'content-type': 'application/octet-stream',
   'accept-ranges': 'bytes',

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { WebSocket } from 'ws'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import {
   argsHeader,
   type CallName,
@@ -10,23 +10,23 @@ import {
 } from '../../shared/rpc/calls.ts'
 
 /**
- * Whether the API still waits at this moment. A hang-up that is not read yet counts. The API also does not wait any
- * more once this process stood still for so long that it may have been taken for lost.
+ * Whether the API still waits for the response. Reads pending input first, which may contain a disconnect. Also returns
+ * false after an event-loop stall that was long enough for the API to consider this worker lost.
  */
 export type IsAwaited = () => Promise<boolean>
 
-/** The connection of a call. A streamed one reads the client's body from it, and writes its answer to it. */
+/** The connection of an RPC. A streaming handler reads the client's body from it, and writes the response to it. */
 export interface Wire {
   request: IncomingMessage
   response: ServerResponse
   /** Aborts when the API disconnects. */
   signal: AbortSignal
   isAwaited: IsAwaited
-  /** Counts the call's body, and a stream's buffers, until the answer has been sent. */
-  held: Holding
+  /** Counts the body and the buffers of a stream until the response has been sent. */
+  held: Reservation
 }
 
-/** Answers one call of the API. Throws a Problem for the client. */
+/** Handles one RPC. @throws {Problem} for the client */
 export type CallHandler<N extends CallName, Worker> = (
   args: Calls[N]['args'],
   worker: Worker,
@@ -34,8 +34,8 @@ export type CallHandler<N extends CallName, Worker> = (
 ) => Promise<Calls[N]['result']>
 
 /**
- * Answers one call whose body or answer is streamed. Resolves with the answer if that is JSON.
- * @throws {Problem} for the client, unless the answer has begun
+ * Handles one RPC whose body or response is streamed. Resolves with the response if that is JSON.
+ * @throws {Problem} for the client, unless the response has begun
  */
 export type StreamHandler<N extends StreamCallName, Worker> = (
   args: Streams[N]['args'],
@@ -47,19 +47,16 @@ export type CallHandlers<Worker> = { [N in CallName]: CallHandler<N, Worker> } &
   [N in StreamCallName]: StreamHandler<N, Worker>
 }
 
-/** One of the two is called. */
+/** An accepted WebSocket. Either `serve` or `abandon` is called. */
 export interface Opened {
   serve(socket: WebSocket): void
-  /** Called when the client has left, or its handshake was invalid. */
+  /** Called when the client has disconnected, or its handshake was invalid. */
   abandon?(): void
 }
 
-/**
- * Who serves the WebSockets of which path.
- * @throws {Problem} why one is refused
- */
+/** The handlers of WebSockets by path. @throws {Problem} when the connection is refused */
 export type SocketHandlers<Worker> = Record<string, (worker: Worker, args: never) => Promise<Opened>>
 
-/** The arguments in a header, where the body is the client's. */
+/** Reads the arguments from a header, because the body is the client's. */
 export const argsOf = (request: IncomingMessage): unknown =>
   JSON.parse(Buffer.from(String(request.headers[argsHeader]), 'base64url').toString('utf8'))

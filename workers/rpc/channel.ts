@@ -1,25 +1,25 @@
-/** The RPC server, whose handshake requires a key of CALLS_KEY. */
+/** Opens the RPC server, whose TLS handshake requires a key from RPC_KEY. */
 import { createServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { limitRequest } from '../../shared/platform/sockets.ts'
 import { acceptCallsTo } from '../../shared/rpc/channel.ts'
 import { answer } from '../../shared/rpc/internal-server.ts'
 
-/** Milliseconds without a byte of the handshake, the first one included. */
+/** Milliseconds within which the TLS handshake must be complete. */
 const handshakeMs = 5_000
 
 export function openChannel(workerId: string, secrets: readonly string[]) {
   const options = {
     ...acceptCallsTo(workerId, secrets),
     handshakeTimeout: handshakeMs,
-    // A streamed body may take as long as its sandbox lives.
+    // A streamed body may take until its sandbox is destroyed.
     requestTimeout: 0,
   }
   const server = createServer(options, (request, response) => {
     if (!limitRequest(request, response)) return
     // Liveness checks use TLS, which proves that the answer is from this worker.
-    const isKnown = request.url === '/healthz'
-    answer(response, isKnown ? 200 : 404, { status: isKnown ? 'ok' : 'not found' })
+    const isHealthCheck = request.url === '/healthz'
+    answer(response, isHealthCheck ? 200 : 404, { status: isHealthCheck ? 'ok' : 'not found' })
   })
   const open = new Set<Duplex>()
   server.on('connection', (socket) => {

@@ -1,20 +1,18 @@
-/** Turns failures into answers for the API. */
-
-import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
+import { isOutage, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
 
-/** The command of this Idempotency-Key belongs to another worker, which the API calls then. No client sees this error. */
+/** The command with this Idempotency-Key runs on another worker, which the API calls next. */
 export class ExecElsewhere extends Error {
   readonly code = execElsewhere
   readonly known: { id: string; workerId: string }
 
   constructor(known: { id: string; workerId: string }) {
-    super('this command is another worker’s')
+    super('this command runs on another worker')
     this.known = known
   }
 }
 
-/** Returns status and body of the answer. Internal errors are answered without their message. */
+/** Returns status and body of the response, which omits the message of an internal error. */
 export function problemOf(error: unknown): { status: number; body: CallProblem } {
   if (error instanceof ExecElsewhere) {
     const members = { exec_id: error.known.id, worker_id: error.known.workerId }
@@ -26,12 +24,12 @@ export function problemOf(error: unknown): { status: number; body: CallProblem }
   return { status: problem.status, body }
 }
 
-/** Whether it is an internal error, which is logged. */
+/** Whether it is an internal error, which must be logged. */
 export const isFault = (error: unknown): boolean =>
-  !(error instanceof Problem || error instanceof ExecElsewhere || meansAway(error))
+  !(error instanceof Problem || error instanceof ExecElsewhere || isOutage(error))
 
 function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
-  if (meansAway(error)) return unavailable('A part of the service is away. Try again.')
-  return new Problem('internal_error', 'Something went wrong in a worker.')
+  if (isOutage(error)) return unavailable('A part of the service is unavailable. Try again.')
+  return new Problem('internal_error', 'A worker failed to handle the request.')
 }

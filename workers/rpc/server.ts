@@ -1,29 +1,28 @@
-/** Serves the API's calls. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { limits } from '../../shared/contract/limits.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import { readPendingInput, wasStalled } from '../../shared/platform/event-loop-stall.ts'
+import { stillMs } from '../../shared/platform/liveness-timeouts.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
-import { stillMs } from '../../shared/platform/silence.ts'
 import { limitRequest } from '../../shared/platform/sockets.ts'
-import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
 import {
   accountHeader,
   argsHeader,
   type CallName,
   isStream,
+  livenessTimeoutHeader,
   nameAt,
   problemHeader,
   type StreamCallName,
-  silenceHeader,
 } from '../../shared/rpc/calls.ts'
 import { argsOf, type CallHandlers, type SocketHandlers, type StreamHandler } from './call.ts'
 import { isFault, problemOf } from './problem.ts'
 import { isAttachment, takeWebSocket } from './websockets.ts'
 
-type ServerContext = Pick<Context, 'ledger' | 'log' | 'settings'>
+type ServerContext = Pick<Context, 'memoryBudget' | 'log' | 'settings'>
 
 interface Handlers<Worker> {
   calls: CallHandlers<Worker>
@@ -36,10 +35,10 @@ export class CallServer<Worker extends ServerContext> {
   private worker: Worker | undefined
   private isDraining = false
 
-  /** @param server all its connections are the API's */
+  /** @param server accepts connections from the API only */
   constructor(server: Server, handlers: Handlers<Worker>) {
     this.handlers = handlers
-    // The API sends the body only after this worker has said that it is there.
+    // The API sends the body only after `100 Continue`.
     server.on('checkContinue', (request, response) => this.take(request, response))
     server.on('upgrade', (request, socket, head) => {
       // Without a listener, an error of one connection would end the process.
@@ -49,12 +48,12 @@ export class CallServer<Worker extends ServerContext> {
     })
   }
 
-  /** Accepts calls from now on. Before that, the worker is not complete. */
+  /** Starts to accept RPCs, once the worker is completely set up. */
   open(worker: Worker): void {
     this.worker = worker
   }
 
-  /** Refuses calls from now on, except those about commands that run here. */
+  /** Refuses further RPCs, except those about commands of this worker. */
   refuseNew(): void {
     this.isDraining = true
   }
@@ -63,7 +62,7 @@ export class CallServer<Worker extends ServerContext> {
     return this.running.size === 0
   }
 
-  /** Resolves when no call is left and no client is attached to a command, at the latest after `ms`. */
+  /** Resolves when no RPC is running and no WebSocket is open, at the latest after `ms`. */
   async idle(ms: number): Promise<void> {
     const end = performance.now() + ms
     while (!this.isIdle && performance.now() < end) {
@@ -85,13 +84,13 @@ export class CallServer<Worker extends ServerContext> {
     if (!limitRequest(request, response)) return
     const name = this.nameOf(request)
     if (!name || !this.worker || (this.isDraining && !aboutCommands.has(name))) {
-      refuse(response, unavailable('This worker takes no calls.'))
+      refuse(response, unavailable('This worker accepts no requests. Try again.'))
       return
     }
     const held = holdCall(this.worker, request, response)
     if (!held) return
     response.writeContinue()
-    // The last bytes of an answer may leave after it was written.
+    // The response has been sent only when it is closed, not when its last bytes were written.
     const sent = new Promise<void>((resolve) => response.once('close', resolve))
     const handle = this.handlers.calls[name] as StreamHandler<StreamCallName, Worker>
     const work = answer(this.worker, name, handle, request, response, held)
@@ -99,20 +98,20 @@ export class CallServer<Worker extends ServerContext> {
   }
 }
 
-/** Returns undefined after refusing the call of an account with too many streams, or without memory for the body. */
+/** Reserves memory. @returns undefined after refusing an RPC that exceeds a limit of the account */
 function holdCall(
-  { ledger }: ServerContext,
+  { memoryBudget }: ServerContext,
   { url = '', headers }: IncomingMessage,
   response: ServerResponse,
 ) {
   const accountId = String(headers[accountHeader])
   const isUpload = argsHeader in headers
-  let held: Holding | undefined
+  let held: Reservation | undefined
   try {
     held = isStream(url)
-      ? ledger.openStream(accountId, isUpload ? 'uploads' : 'streams', limits.streams)
-      : ledger.open(accountId, 'requests')
-    // A client's own body passes in pieces.
+      ? memoryBudget.openStream(accountId, isUpload ? 'uploads' : 'streams', limits.streams)
+      : memoryBudget.open(accountId, 'requests')
+    // The body of an upload is streamed, so its length is not held in memory.
     if (!isUpload) held.add(Number(headers['content-length']))
     return held
   } catch (error) {
@@ -126,23 +125,23 @@ type HandlerName = CallName | StreamCallName
 
 const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
 
-/** Answers errors, or ends the connection when an answer has begun. */
+/** Responds to errors with a problem, or closes the connection if the response has begun. */
 async function answer<Worker extends ServerContext>(
   worker: Worker,
   name: HandlerName,
   handle: StreamHandler<StreamCallName, Worker>,
   request: IncomingMessage,
   response: ServerResponse,
-  held: Holding,
+  held: Reservation,
 ): Promise<void> {
   let args: unknown
   const hungUp = new AbortController()
   response.on('close', () => hungUp.abort())
   const since = performance.now()
-  const answerMs = Number(request.headers[silenceHeader])
+  const answerMs = Number(request.headers[livenessTimeoutHeader])
   const isAwaited = async () => {
-    await readWhatCame()
-    return !hungUp.signal.aborted && !stoodStill(since, stillMs(answerMs))
+    await readPendingInput()
+    return !hungUp.signal.aborted && !wasStalled(since, stillMs(answerMs))
   }
   try {
     args = argsHeader in request.headers ? argsOf(request) : await json(request)
@@ -159,10 +158,10 @@ async function answer<Worker extends ServerContext>(
     } else if (!response.writableEnded) response.end()
   } catch (error) {
     if (hungUp.signal.aborted) return
-    if (isFault(error)) worker.log.error({ err: error, call: name, ...namesIn(args) }, 'a call failed')
+    if (isFault(error)) worker.log.error({ err: error, call: name, ...namesIn(args) }, 'an RPC failed')
     if (response.headersSent) return void response.destroy()
-    // The rest of the body is read and dropped. Otherwise the next request on the connection would wait behind it for
-    // ever; closing the connection would often lose the answer.
+    // The rest of the body is read and dropped. Otherwise the next request on the connection would wait forever, and
+    // closing the connection could lose the response.
     request.resume()
     refuse(response, error)
   }

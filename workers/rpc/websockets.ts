@@ -1,13 +1,12 @@
-/** Serves the API's requests for WebSockets. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
 import { limits } from '../../shared/contract/limits.ts'
 import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { RateLimitedWebSocket } from '../../shared/platform/rate-limited-websocket.ts'
-import { endSoon } from '../../shared/platform/sockets.ts'
+import { closeGracefully } from '../../shared/platform/sockets.ts'
 import { attachPath, type InSandbox, problemHeader } from '../../shared/rpc/calls.ts'
 import { argsOf, type SocketHandlers } from './call.ts'
 import { problemOf } from './problem.ts'
@@ -20,9 +19,9 @@ const maxBufferedReads = 256
 const readBytes = 16 * 1024
 /** Bytes that a read costs beyond its content. */
 const readOverheadBytes = 512
-/** What Node and ws may have buffered when the socket is paused. */
+/** Bytes that Node and ws may have buffered when the socket is paused. */
 const pausedBytes = 64 * 1024
-/** Reserved while a socket is open: the most that an incomplete message and unread input can take. */
+/** Reserved while a socket is open: the maximum memory of an incomplete message and unread input. */
 const socketBytes =
   limits.messageBytes + maxFragments * readBytes + maxBufferedReads * readOverheadBytes + pausedBytes
 
@@ -33,7 +32,7 @@ const sockets = new WebSocketServer({
   autoPong: false,
   // Milliseconds that a client has to answer a close frame.
   ...{ closeTimeout: 5_000 },
-  // One frame per turn of the event loop; the default handles all frames of a read in one.
+  // One frame per iteration of the event loop. By default, ws handles all frames of a read in one.
   allowSynchronousEvents: false,
   maxPayload: limits.messageBytes,
   maxFragments,
@@ -43,8 +42,8 @@ const sockets = new WebSocketServer({
 /** Per account, over all its sockets in this worker. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
-/** @param worker undefined while it accepts none */
-export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
+/** @param worker undefined while it does not accept WebSockets */
+export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>>(
   handlers: SocketHandlers<Worker>,
   worker: Worker | undefined,
   request: IncomingMessage,
@@ -54,18 +53,18 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
   const open = handlers[request.url ?? '']
   if (!open || !worker) {
     socket.write('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
-    return endSoon(socket)
+    return closeGracefully(socket)
   }
-  let memory: Holding | undefined
+  let memory: Reservation | undefined
   try {
     const args = argsOf(request) as InSandbox
-    memory = worker.ledger.open(args.accountId, 'websockets')
+    memory = worker.memoryBudget.open(args.accountId, 'websockets')
     memory.add(socketBytes)
     const opened = await open(worker, args as never)
     let isServed = false
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       isServed = true
-      // Without a listener, a wrong frame would end the process. ws itself closes the connection.
+      // Without a listener, an invalid frame would crash the process. ws closes the connection.
       webSocket.on('error', () => {})
       webSocket.answerPings()
       webSocket.limitFrames(frameLimit, args.accountId)
@@ -84,6 +83,6 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
       `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\n${problemHeader}: 1\r\n` +
         `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
     )
-    endSoon(socket)
+    closeGracefully(socket)
   }
 }

@@ -1,4 +1,4 @@
-/** Connections to ports of sandboxes: joins a client's WebSocket with the stream of the driver. */
+/** Connects a client's WebSocket to a port of a sandbox. */
 import type { Duplex } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { carryPort, portCloseCodes } from '../../shared/contract/port-stream.ts'
@@ -9,7 +9,7 @@ import { PortRefused } from '../drivers/driver.ts'
 import type { Opened } from '../rpc/call.ts'
 import { enter, reachPod, type SandboxContext } from './enter.ts'
 
-/** @throws {Problem} when there can be no connection. A refused port is reported on the WebSocket */
+/** @throws {Problem} when the connection fails, except for a refused port, which is reported on the WebSocket */
 export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {
   const stream = await connectTo(worker, args).catch((error: Error) => {
     if (isRefused(error)) return error
@@ -26,7 +26,7 @@ export async function openPort(worker: SandboxContext, args: OnePort): Promise<O
   }
 }
 
-/** Bytes that a client sent before it closed still reach the listener. */
+/** After a normal close, bytes that the client has sent are still delivered to the listener. */
 function close(stream: Duplex, code: number): void {
   if (code === portCloseCodes.ended) stream.end(() => stream.destroy())
   else stream.destroy()
@@ -35,8 +35,8 @@ function close(stream: Duplex, code: number): void {
 const open = new Map<string, number>()
 
 /**
- * @throws {Problem} the sandbox does not run, cannot be reached, or has too many connections
- * @throws {PortRefused} no process listens
+ * @throws {Problem} when the sandbox does not run, is unreachable, or has too many connections
+ * @throws {PortRefused} when no process listens on the port
  */
 async function connectTo(worker: SandboxContext, call: OnePort): Promise<Duplex> {
   const { sandboxId, port } = call
@@ -46,14 +46,14 @@ async function connectTo(worker: SandboxContext, call: OnePort): Promise<Duplex>
   open.set(sandboxId, count + 1)
   try {
     const stream = await reachPod(worker, sandbox, (now) => worker.driver.connect(podOf(now), port))
-    return stream.once('close', () => leave(sandboxId))
+    return stream.once('close', () => release(sandboxId))
   } catch (error) {
-    leave(sandboxId)
+    release(sandboxId)
     throw error
   }
 }
 
-function leave(sandboxId: string): void {
+function release(sandboxId: string): void {
   const left = open.get(sandboxId)! - 1
   if (left > 0) open.set(sandboxId, left)
   else open.delete(sandboxId)
@@ -62,16 +62,15 @@ function leave(sandboxId: string): void {
 const tooMany = () =>
   new Problem(
     'rate_limited',
-    `This sandbox has ${limits.connections} connections to its ports. Wait until one of them is over.`,
+    `This sandbox has ${limits.connections} connections to its ports. Retry after closing one of them.`,
     { retryAfterSeconds: 1 },
   )
 
 const isRefused = (error: Error): boolean => error instanceof PortRefused
 
-/** How the WebSocket of a connection is closed that has ended, or has failed. */
 function portCloseOf(failure: Error | undefined, port: number): [code: number, reason: string] {
-  if (!failure) return [portCloseCodes.ended, 'the listener ended the connection']
+  if (!failure) return [portCloseCodes.ended, 'the listener closed the connection']
   return isRefused(failure)
-    ? [portCloseCodes.refused, `nobody listens at port ${port} in the sandbox`]
-    : [portCloseCodes.broken, 'the connection broke, or the sandbox ended']
+    ? [portCloseCodes.refused, `no process listens on port ${port} in the sandbox`]
+    : [portCloseCodes.broken, 'the connection broke, or the sandbox was destroyed']
 }

@@ -1,13 +1,13 @@
 /**
- * Finds many values in one pass over bytes, in time that no choice of values can spoil: `Buffer.indexOf` for each value
- * takes the product of the lengths for some. Where no value is under way it skips ahead (`skip-table.ts`). From where
- * one might begin it goes byte by byte (Aho and Corasick). `bench/redact.ts` measures it.
+ * Finds many values in one pass over bytes, in linear time for any values; `Buffer.indexOf` can take time proportional
+ * to the product of the lengths. Between matches it skips ahead (`skip-table.ts`). Where a value may begin, it reads
+ * byte by byte (Aho and Corasick). `bench/redact.ts` measures it.
  */
 import { setImmediate } from 'node:timers/promises'
 import { makeSkipTable, skipTableBytes } from './skip-table.ts'
 
-/** States that are made before other work gets its turn: some milliseconds. */
-const statesAtOnce = 32 * 1024
+/** States that are built before the next yield to the event loop, which takes some milliseconds. */
+const statesPerSlice = 32 * 1024
 
 /** @param values of two bytes or more each */
 export async function buildAutomaton(values: readonly Uint8Array[]) {
@@ -17,13 +17,13 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
   /** The first child of each state, and the next child of the same parent. */
   const child = new Int32Array(size)
   const sibling = new Int32Array(size)
-  /** The children that were not the first of their parent, by parent and byte. */
+  /** All children except the first of each parent, by parent and byte. */
   const others = new Map<number, number>()
   const fallback = new Int32Array(size)
-  /** The longest value that ends in each state, counted from 1. */
+  /** The index of the longest value that ends in each state, plus 1. */
   const ends = new Uint16Array(size)
   let states = 1
-  let pauseAt = statesAtOnce
+  let pauseAt = statesPerSlice
 
   const childOf = (state: number, byte: number): number => {
     const first = child[state]!
@@ -43,7 +43,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     }
     return state
   }
-  /** The state after one more byte; 0 when no value is under way. */
+  /** The state after one more byte; 0 when no value has begun. */
   function step(from: number, byte: number): number {
     let state = from
     for (;;) {
@@ -58,14 +58,14 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     for (const byte of value) state = childOf(state, byte) || addChild(state, byte)
     ends[state] ||= index + 1
     if (states >= pauseAt) {
-      pauseAt += statesAtOnce
+      pauseAt += statesPerSlice
       await setImmediate()
     }
   }
   // Breadth first, so that a shorter state is complete before any state that falls back to it.
   const order = new Int32Array(states)
   for (let at = 0, last = 1; at < states; at++) {
-    if (at % statesAtOnce === statesAtOnce - 1) await setImmediate()
+    if (at % statesPerSlice === statesPerSlice - 1) await setImmediate()
     const parent = order[at]!
     for (let state = child[parent]!; state !== 0; state = sibling[state]!) {
       order[last++] = state
@@ -78,8 +78,8 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     step,
     leap,
     /**
-     * Whether the match under way in this state, with `at` next, can be given up: no value begins before `at`. Otherwise
-     * a run of a value's first byte would be taken byte by byte.
+     * Whether the partial match in this state, with `at` as the next offset, cannot become a value. Without this check,
+     * a run of a value's first byte would be read byte by byte.
      */
     isFutile: (state: number, bytes: Uint8Array, at: number): boolean => {
       const last = at - depth[state]! + window - 1
@@ -89,13 +89,13 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     },
     /** The index of the longest value that ends in this state, or -1. */
     endIn: (state: number): number => ends[state]! - 1,
-    /** How many of the last bytes could yet become a value. */
+    /** How many of the last bytes may be the start of a value. */
     openIn(from: number): number {
       let state = from
       while (state !== 0 && child[state] === 0) state = fallback[state]!
       return depth[state]!
     },
-    /** Bytes of memory, for the states, for `others`, and for the skip table. */
+    /** Bytes of memory for the states, `others` and the skip table. */
     bytes: size * 19 + values.length * 64 + skipTableBytes,
   }
 }

@@ -1,4 +1,4 @@
-/** Secrets where they are used: opened for one command, and redacted in its output. */
+/** Opens the secrets of a command, and redacts them in output. */
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import { readSecretsOf, secretSealContext } from '../../shared/data/secrets.ts'
 import type { Context } from '../../shared/platform/context.ts'
@@ -12,31 +12,31 @@ export type Secrets = Record<string, string>
 type SecretsReader = Pick<Context, 'db' | 'log'> & { opener: Opener }
 
 /**
- * The secrets of a command that starts now: the account's, overridden by the sandbox's own. The sandbox's `env` and the
- * request's win over both.
- * @throws {Problem} when one was sealed under a key that is gone
+ * Returns the secrets for a new command: the account's, overridden by the sandbox's. The environments of the sandbox
+ * and the request override both.
+ * @throws {Problem} when a secret was sealed with a key that this worker does not have
  */
 export async function secretsFor(
   { db, opener, log }: SecretsReader,
   { id: sandboxId, account_id: accountId }: Pick<SandboxRow, 'id' | 'account_id'>,
 ): Promise<Secrets> {
-  // No prototype: `__proto__` is a name like any other.
+  // Without a prototype, a secret may be named `__proto__`.
   const secrets: Secrets = Object.create(null)
   for (const { id, name, sealed_value } of await readSecretsOf(db, { accountId, sandboxId })) {
     try {
       secrets[name] = opener.open(sealed_value, secretSealContext(id))
     } catch (error) {
-      log.error({ err: error, secret_id: id, account_id: accountId }, 'a secret cannot be opened')
-      throw new Problem('internal_error', `The secret ${name} cannot be opened any more. Create it again.`)
+      log.error({ err: error, secret_id: id, account_id: accountId }, 'a secret cannot be decrypted')
+      throw new Problem('internal_error', `The secret ${name} can no longer be decrypted. Create it again.`)
     }
   }
   return secrets
 }
 
 /**
- * Bytes of a sandbox, with its secrets redacted.
- * @param cut more would follow: bytes at the end that begin a secret are left out
- * @param byLine the bytes are some lines of more, so they may begin or end within a secret
+ * Returns bytes from a sandbox with its secrets redacted.
+ * @param cut whether the bytes were truncated; then trailing bytes that may begin a secret are dropped
+ * @param byLine whether the bytes are some lines of a file, so that they may begin or end within a secret
  */
 export async function redactBytes(
   worker: SecretsReader,

@@ -1,4 +1,3 @@
-/** The bytes to find in output, in order to redact secrets. */
 import { limits } from '../../shared/contract/limits.ts'
 import { type Automaton, buildAutomaton } from './automaton.ts'
 
@@ -11,7 +10,7 @@ export interface SecretPatterns {
 
 /**
  * @param secrets by name
- * @param byLine also find single lines of a value, for text that is only some lines of a file
+ * @param byLine whether to find single lines of a value too, for text that is only some lines of a file
  * @returns undefined when there is nothing to find
  */
 export async function buildPatterns(
@@ -32,12 +31,12 @@ export async function buildPatterns(
   }
 }
 
-/** The forms of a value in output: `$(…)` drops newlines at the end, and a terminal turns those within into CR LF. */
+/** The forms of a value in output: `$(…)` drops trailing newlines, and a terminal turns other newlines into CR LF. */
 function wholeOf(text: string): string[] {
   return [text, bare(text)].flatMap((text) => [text, text.replace(/\r?\n/g, '\r\n')])
 }
 
-/** Done by hand: a regular expression would look from each newline to the end of its run. */
+/** A regular expression would take quadratic time for runs of newlines. */
 function bare(text: string): string {
   let end = text.length
   while (end > 0 && (text[end - 1] === '\n' || text[end - 1] === '\r')) end--

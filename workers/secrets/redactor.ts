@@ -1,4 +1,4 @@
-/** Redacts secrets in a stream of output, also those that its chunks cut. */
+/** Redacts secrets in a stream of output, including those that are split between chunks. */
 import type { SecretPatterns } from './patterns.ts'
 
 interface Occurrence {
@@ -10,18 +10,18 @@ interface Occurrence {
 const nothing = Buffer.alloc(0)
 
 /**
- * Redacts one stream. It replaces each value of 8 bytes or more with `[secret NAME]`. Where values overlap or contain
- * each other, every byte of each is covered. The result does not depend on where the chunks are cut. Offsets count from
- * the first byte of the stream.
+ * Redacts one stream. Each value of 8 bytes or more is replaced with `[secret NAME]`. If values overlap or contain each
+ * other, every byte of each is covered. The result does not depend on the chunk boundaries. Offsets count from the
+ * first byte of the stream.
  */
 export class Redactor {
   private readonly patterns: SecretPatterns | undefined
   private readonly output = new HeldOutput()
   private state = 0
-  /** Found and not yet shown, by start, none inside another. Those before `shown` are done with. */
+  /** Occurrences by start, none inside another. Those before index `shown` have been returned. */
   private found: Occurrence[] = []
   private shown = 0
-  /** Everything before this is shown or covered. It is the end of the last value, if that reaches further. */
+  /** Bytes before this offset have been returned or covered, including a value that extends further. */
   private doneTo = 0
   private lastName = ''
 
@@ -34,7 +34,7 @@ export class Redactor {
     return this.output.length
   }
 
-  /** @returns the bytes that can be shown now; bytes that may become a secret are held back */
+  /** @returns the redacted bytes; bytes that may become a secret are held back */
   push(chunk: Buffer): Buffer {
     if (!this.patterns) return chunk
     const { output } = this
@@ -52,7 +52,7 @@ export class Redactor {
   }
 
   /**
-   * Called when no more output arrives, or no one waits for it. The redactor then starts again.
+   * Called at the end of the output, or when it will not be continued. Resets the redactor.
    * @returns the bytes that were held back
    */
   flush(): Buffer {
@@ -85,7 +85,7 @@ export class Redactor {
     else found.push({ start, end, name })
   }
 
-  /** @param to what arrives later cannot change anything before this offset */
+  /** @param to later bytes cannot change the result before this offset */
   private show(to: number): Buffer {
     const { found, output } = this
     const pieces: Buffer[] = []
@@ -96,7 +96,7 @@ export class Redactor {
       this.doneTo = Math.max(this.doneTo, end)
       this.lastName = name
     }
-    // Done seldom, so that each is moved once: there may be as many as bytes are held.
+    // Compacted rarely, which keeps the cost constant per occurrence, because there may be one for each held byte.
     if (this.shown > 0 && this.shown * 2 >= found.length) {
       this.found = found.slice(this.shown)
       this.shown = 0
@@ -110,12 +110,11 @@ export class Redactor {
   }
 }
 
-/** The last bytes of a stream, by their offsets in it. */
+/** The last bytes of a stream, addressed by their offsets in it. */
 class HeldOutput {
-  /** The offset after the last of them. */
+  /** The offset after the last byte. */
   end = 0
   private buffer = nothing
-  /** Where they are in the buffer. */
   private from = 0
   private to = 0
 
@@ -125,7 +124,7 @@ class HeldOutput {
 
   push(chunk: Buffer): void {
     if (this.to + chunk.length > this.buffer.length) {
-      // Twice as large as needed, so that bytes are moved only after as many have arrived.
+      // Doubling makes the cost of moving constant per byte.
       const larger = Buffer.allocUnsafe(2 * (this.length + chunk.length))
       this.to = this.buffer.copy(larger, 0, this.from, this.to)
       this.from = 0

@@ -1,16 +1,16 @@
-/** How far no value can begin (Wu and Manber): most bytes of output are skipped without a look. */
+/** Computes how many bytes can be skipped because no value begins in them (Wu and Manber). */
 
-/** Bytes of a window at most; the longest leap is one less. */
-const mostPrefix = 64
+/** Maximum bytes of a window. The longest skip is one byte shorter. */
+const maxPrefix = 64
 
-/** Seven bits of each byte, which tell ASCII apart. */
+/** Seven bits of each byte, which distinguish all ASCII characters. */
 const pairAt = (bytes: Uint8Array, last: number): number =>
   ((bytes[last - 1]! & 127) << 7) | (bytes[last]! & 127)
 export const skipTableBytes = 128 * 128
 
-/** Looks at the last two bytes of a window as long as the shortest value (or {@link mostPrefix}). */
+/** Checks the last two bytes of a window, whose length is that of the shortest value, or {@link maxPrefix}. */
 export function makeSkipTable(values: readonly Uint8Array[]) {
-  const window = values.reduce((least, { length }) => Math.min(least, length), mostPrefix)
+  const window = values.reduce((min, { length }) => Math.min(min, length), maxPrefix)
   const shifts = new Uint8Array(skipTableBytes).fill(window - 1)
   for (const value of values) {
     for (let last = 1; last < window; last++) {
@@ -18,9 +18,9 @@ export function makeSkipTable(values: readonly Uint8Array[]) {
       shifts[pair] = Math.min(shifts[pair]!, window - 1 - last)
     }
   }
-  /** How far after a window that ends here the next window begins that may match. */
+  /** The distance from a window that ends here to the next one that may match. */
   const shiftAt = (bytes: Uint8Array, last: number): number => shifts[pairAt(bytes, last)]!
-  /** The first index from `at` on where a value might begin. Asked only in state 0. */
+  /** The first index from `at` on at which a value may begin. Valid only in state 0. */
   const leap = (bytes: Uint8Array, at: number): number => {
     let last = at + window - 1
     while (last < bytes.length) {
@@ -28,7 +28,7 @@ export function makeSkipTable(values: readonly Uint8Array[]) {
       if (shift === 0) return last - window + 1
       last += shift
     }
-    // No window up to here matches. A value may begin in the rest.
+    // No complete window matches, but a value may begin in the remaining bytes.
     return Math.min(bytes.length, last - window + 1)
   }
   return { leap, shiftAt, window }

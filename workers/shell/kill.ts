@@ -4,8 +4,9 @@ import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'
 
 /**
- * Runs `body` for each process in the pod, with its `pid`, and its state, parent, process group and session as $1 to $4.
- * The name of a process precedes them and may contain anything, so these are the words after its closing parenthesis.
+ * Runs `body` for each process in the pod, with its `pid`, and its state, parent, process group and session as $1 to
+ * $4. In `/proc/PID/stat` they follow the process name, which is in parentheses and may contain any character, so
+ * everything up to the last closing parenthesis is removed.
  */
 const forEachProcess = (body: string) => `for p in /proc/[0-9]*; do
 pid=\${p#/proc/} w=; { while read -r l; do w="$w $l"; done <"$p/stat"; } 2>/dev/null
@@ -16,18 +17,18 @@ done`
 const waitToBeClosed = 'read -r _'
 
 /**
- * Kills the process group without the shell of the slot, which then reports the exit status. The group is stopped
- * first, so that no process in it can start another one that is missed.
+ * Kills the process group except the shell of the slot, which then reports the exit status. The group is stopped first,
+ * so that no process in it can fork one that the loop misses.
  */
 const killBesidesShell = `leader=$1; kill -STOP -$leader 2>/dev/null
 ${forEachProcess('case " $2 $3 " in *" $leader "*) [ $pid = $leader ] || kill -KILL $pid 2>/dev/null;; esac')}
 kill -CONT $leader 2>/dev/null; echo; ${waitToBeClosed}`
 
 /**
- * Kills the process groups of the leader and the command, which a fork bomb cannot escape, then what else is in their
- * sessions. Prints `left` if a process does not end, and an empty line otherwise.
+ * Kills the process groups of the leader and the command, which a fork bomb cannot escape, then all other processes in
+ * their sessions. Prints `left` if a process does not end, and an empty line otherwise.
  */
-const killSessions = `leader=$1 command=\${2:-$1}
+const killSessionsScript = `leader=$1 command=\${2:-$1}
 kill -KILL -$leader 2>/dev/null; kill -KILL -$command 2>/dev/null; kill -KILL $command 2>/dev/null
 for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do left=
 ${forEachProcess(`case $1 in [ZX]) continue;; esac
@@ -35,31 +36,36 @@ case " $pid $3 $4 " in *" $leader "*|*" $command "*) left=left; kill -KILL $pid 
 [ "$left" ] || break; done; echo "$left"; ${waitToBeClosed}`
 
 /**
- * Signals a process group. The shell that does so prints a line when it is done, and waits until its connection is
- * closed: many processes that end as soon as they have started block containerd's shim for seconds (containerd#8557).
- * @returns true when that is done, or nothing is left to signal; false when the pod cannot be reached
+ * Signals a process group. The shell that sends the signal then waits until its connection is closed, because many
+ * processes that exit as soon as they have started block containerd's shim for seconds (containerd#8557).
+ * @returns false if the pod is unreachable
  */
 export async function signalGroup(
   driver: Driver,
   { pod, leader, isSlot = false }: CommandProcesses,
   signal: string,
 ): Promise<boolean> {
-  if (signal === 'KILL' && isSlot) return await tidy(driver, pod, [killBesidesShell, 'sh', String(leader)])
-  // Without `--`: busybox and dash refuse it here.
-  return await tidy(driver, pod, [`kill -${signal} -${leader} 2>/dev/null; echo; ${waitToBeClosed}`])
+  if (signal === 'KILL' && isSlot)
+    return await runToCompletion(driver, pod, [killBesidesShell, 'sh', String(leader)])
+  // Without `--`, which busybox and dash reject here.
+  return await runToCompletion(driver, pod, [
+    `kill -${signal} -${leader} 2>/dev/null; echo; ${waitToBeClosed}`,
+  ])
 }
 
 /**
- * Ends all processes in the sessions of the command and of its slot, the shell included.
- * @returns `unreachable` also when one of them does not end
+ * Kills all processes in the sessions of the command and of its slot, including the shell.
+ * @returns `unreachable` also if a process does not end
  */
-export async function endSessions(
+export async function killSessions(
   driver: Driver,
   { pod, leader, command }: CommandProcesses,
 ): Promise<'ended' | 'gone' | 'unreachable'> {
   const pids = [leader, ...(command === undefined ? [] : [command])].map(String)
   try {
-    return (await runToLine(driver, pod, [killSessions, 'sh', ...pids])) === '' ? 'ended' : 'unreachable'
+    return (await runToLine(driver, pod, [killSessionsScript, 'sh', ...pids])) === ''
+      ? 'ended'
+      : 'unreachable'
   } catch (error) {
     return error instanceof PodGone ? 'gone' : 'unreachable'
   }
@@ -67,25 +73,25 @@ export async function endSessions(
 
 /**
  * Runs a script that prints a line when it is done, and then waits until its connection is closed.
- * @param words the script, and its arguments from $0 on
- * @returns true when it is done, or the pod is gone; false when the pod cannot be reached
+ * @param args the script, and its arguments from $0 on
+ * @returns true if it completed or the pod is gone; false if the pod is unreachable
  */
-export async function tidy(driver: Driver, pod: PodName, words: readonly string[]): Promise<boolean> {
+export async function runToCompletion(
+  driver: Driver,
+  pod: PodName,
+  args: readonly string[],
+): Promise<boolean> {
   try {
-    return (await runToLine(driver, pod, words)) !== undefined
+    return (await runToLine(driver, pod, args)) !== undefined
   } catch (error) {
     return error instanceof PodGone
   }
 }
 
-/** @returns the first line that the script prints; undefined when none arrives in time */
-async function runToLine(
-  driver: Driver,
-  pod: PodName,
-  words: readonly string[],
-): Promise<string | undefined> {
-  const process = await startQuietly(driver, pod, ['/bin/sh', '-c', ...words])
-  const line = await withTimeout(driver.silence.shell, new LineReader(process.stdout).next())
+/** @returns the first line that the script prints, or undefined if none arrives in time */
+async function runToLine(driver: Driver, pod: PodName, args: readonly string[]): Promise<string | undefined> {
+  const process = await startQuietly(driver, pod, ['/bin/sh', '-c', ...args])
+  const line = await withTimeout(driver.livenessTimeouts.shell, new LineReader(process.stdout).next())
   process.close()
   return line
 }

@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
 
-/** Keeps the head and the tail of a stream of unknown length, and counts all of it. */
+/** Keeps the head and the tail of a stream of unknown length, and counts all of its bytes. */
 export class BoundedOutput {
   /** All bytes so far, including dropped ones. */
   bytes = 0
   private readonly half: number
-  /** A copy: single bytes must not cost an object each, nor keep their chunks in memory. */
+  /** A copy, because slices would keep their chunks in memory and cost an object per chunk. */
   private readonly head: GrowingBuffer
   /** A ring buffer, so that long output leaves no garbage. */
   private tail: Buffer | undefined
@@ -38,7 +38,7 @@ export class BoundedOutput {
     return this.bytes > this.keptBytes
   }
 
-  /** Head and tail. Where the middle was dropped, a line says how much. A byte that is not UTF-8 becomes U+FFFD. */
+  /** Returns head and tail, separated by a line that counts dropped bytes. Invalid UTF-8 becomes U+FFFD. */
   toString(): string {
     const [head, tail] = this.parts()
     if (!tail) return head.toString('utf8')
@@ -46,7 +46,7 @@ export class BoundedOutput {
     return `${head.toString('utf8')}\n[... ${dropped} bytes left out ...]\n${tail.toString('utf8')}`
   }
 
-  /** Whether all bytes that are shown are UTF-8. */
+  /** Whether all kept bytes are UTF-8. */
   get isText(): boolean {
     return this.parts().every((part: Buffer) => isUtf8(part))
   }
@@ -60,7 +60,7 @@ export class BoundedOutput {
 
   private pushTail(chunk: Buffer) {
     this.tail ??= Buffer.allocUnsafeSlow(this.half)
-    // Of a chunk larger than the ring, only the end.
+    // Only the end of a chunk that is larger than the ring is copied.
     let from = Math.max(0, chunk.length - this.half)
     this.tailBytes += from
     while (from < chunk.length) {
@@ -78,7 +78,7 @@ export class BoundedOutput {
   }
 }
 
-/** Drops the bytes of a character that the cut divided. */
+/** Drops the bytes of a character that the cut has split. */
 export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
   const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
   if (cutAt === 'start') {
@@ -89,7 +89,7 @@ export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
   return bytes.subarray(0, wholeLength(bytes))
 }
 
-/** How many of these bytes are whole characters, if they are UTF-8. The rest is at most 3 bytes. */
+/** Returns the length in bytes of the whole characters, for UTF-8. At most 3 bytes remain. */
 export function wholeLength(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!

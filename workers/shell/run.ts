@@ -1,20 +1,20 @@
 /** Runs a command until it ends, times out or is cancelled. */
 import { untilAborted, withTimeout } from '../../shared/lib/timeout.ts'
 import type { Driver } from '../drivers/driver.ts'
-import { endSessions, signalGroup } from './kill.ts'
+import { killSessions, signalGroup } from './kill.ts'
 import type { ShellCommand } from './script.ts'
-import type { CommandEnd, CommandIo, CommandProcesses, Slot } from './slot.ts'
+import type { CommandExit, CommandIo, CommandProcesses, Slot } from './slot.ts'
 
 /** Milliseconds between TERM and KILL. */
 const graceMs = 2_000
-/** Milliseconds that the last output of a killed command is waited for. */
+/** Milliseconds to wait for the last output of a killed command. */
 const drainMs = 2_000
 
-export type RunEnd = CommandEnd | { kind: 'timed_out' } | { kind: 'cancelled' }
+export type SlotRunResult = CommandExit | { kind: 'timed_out' } | { kind: 'cancelled' }
 
 export interface RunOptions {
   timeoutMs: number
-  /** Aborting it ends the command's process group: nobody waits for the command any more. */
+  /** Aborted when the caller no longer waits for the command. It ends the command's process group. */
   signal: AbortSignal
 }
 
@@ -24,20 +24,20 @@ export async function runCommand(
   command: ShellCommand,
   io: CommandIo,
   { timeoutMs, signal }: RunOptions,
-): Promise<RunEnd> {
+): Promise<SlotRunResult> {
   if (signal.aborted) {
     slot.close()
     return { kind: 'cancelled' }
   }
   const ended = slot.run(command, io)
   try {
-    const whileAwaited = untilAborted(signal, ended).catch((error) => {
+    const endedOrCancelled = untilAborted(signal, ended).catch((error) => {
       if (!signal.aborted) throw error
       return 'cancelled' as const
     })
-    const first = await withTimeout(timeoutMs, whileAwaited, () => 'timed_out' as const)
+    const first = await withTimeout(timeoutMs, endedOrCancelled, () => 'timed_out' as const)
     if (first !== 'timed_out' && first !== 'cancelled') return first
-    await endGroup(driver, slot.processes, ended)
+    await killGroup(driver, slot.processes, ended)
     return { kind: first }
   } finally {
     slot.close()
@@ -45,15 +45,15 @@ export async function runCommand(
 }
 
 /**
- * Ends the process group of a command and waits a little for its last output. A shell that does not
- * report the end of the command is ended too.
+ * Ends the process group of a command and waits briefly for its last output. If the shell does not report the exit
+ * status, it is killed too.
  */
-export async function endGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
+export async function killGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
   await signalGroup(driver, processes, 'TERM')
   if (await settles(ended, graceMs)) return
   await signalGroup(driver, processes, 'KILL')
   if (await settles(ended, drainMs)) return
-  await endSessions(driver, processes)
+  await killSessions(driver, processes)
 }
 
 async function settles(work: Promise<unknown>, ms: number): Promise<boolean> {

@@ -1,7 +1,7 @@
 /**
- * Which sandboxes' slots this worker owns. The API sends a sandbox's commands to the first worker in the order of
- * shared/rpc/directory.ts, and that worker opens slots for it. Both compute it from the same list, so there is no lease
- * to renew or lose. Two processes whose lists differ for a second cost one command its slot.
+ * Determines the sandboxes whose slots this worker owns. The API sends a sandbox's commands to the first worker in the
+ * order of shared/rpc/worker-registry.ts, and that worker opens slots for it. Both compute the order from the same
+ * registry, so no lease is needed. While their copies of it differ, a command may not find a slot.
  */
 import { addAbortListener } from 'node:events'
 import type { Context } from '../../shared/platform/context.ts'
@@ -11,17 +11,17 @@ import {
   listWorkers,
   takesCalls,
   type WorkerEntry,
-} from '../../shared/rpc/directory.ts'
+} from '../../shared/rpc/worker-registry.ts'
 
 export interface SlotOwner {
   /**
-   * By the list of workers of a second ago, which at worst costs one command a few milliseconds.
-   * @param id a sandbox's, or the name of a warm pod
+   * Uses a list of workers that may be a second old, which at worst delays one command by a few milliseconds.
+   * @param id the id of a sandbox, or the name of a warm pod
    */
   owns(id: string): boolean
   /**
-   * Whether this is the newest worker that reaches the cluster, whose settings count for the pool. As of now, not of a
-   * second ago. While Redis is away no worker is.
+   * Whether this is the newest worker that can reach the cluster, whose settings apply to the pool. Reads the registry
+   * again, and returns false while Redis is unavailable.
    */
   isNewest(): Promise<boolean>
 }
@@ -32,20 +32,20 @@ export function followWorkers(
 ): SlotOwner {
   const { id } = worker
   let workers: WorkerEntry[] = []
-  const look = async () => {
-    // While Redis is away, the last list is the best guess.
+  const refresh = async () => {
+    // While Redis is unavailable, the last list is used.
     workers = await listWorkers(worker).catch(() => workers)
-    if (!signal.aborted) timer = setTimeout(look, announceEveryMs)
+    if (!signal.aborted) timer = setTimeout(refresh, announceEveryMs)
   }
   let timer: NodeJS.Timeout | undefined
   addAbortListener(signal, () => clearTimeout(timer))
-  void look()
+  void refresh()
   return {
     owns: (owned) => inOrderFor(owned, workers.filter(takesCalls))[0]?.id === id,
     async isNewest() {
-      const known = await listWorkers(worker).catch(() => [])
-      const reached = known.filter((each) => each.driverProblem === null && takesCalls(each))
-      return reached.every((each) => each.id <= id) && reached.some((each) => each.id === id)
+      const current = await listWorkers(worker).catch(() => [])
+      const healthy = current.filter((each) => each.driverProblem === null && takesCalls(each))
+      return healthy.every((each) => each.id <= id) && healthy.some((each) => each.id === id)
     },
   }
 }

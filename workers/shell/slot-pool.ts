@@ -1,8 +1,7 @@
 /**
- * Slots that are opened ahead of time, so that a command finds one: for a sandbox that has just become ready, and for
- * one in use. On Kubernetes opening a slot is the slow part of a command, some 50 ms of 60; the local driver starts a
- * process in 2 ms and needs none. Nothing relies on them: a command that finds no slot opens one. `bench/slots.ts` and
- * `bench/exec.ts` measure it.
+ * Opens slots ahead of time for sandboxes that have just become ready or are in use. On Kubernetes, opening a slot
+ * takes some 50 of the 60 ms of a command; the local driver starts a process in 2 ms and needs no pool. The pool is
+ * only an optimization: a command that finds no slot opens one. `bench/slots.ts` and `bench/exec.ts` measure it.
  */
 
 import pLimit from 'p-limit'
@@ -12,16 +11,16 @@ import type { Metrics } from '../../shared/platform/metrics.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { openSlot, type Slot } from './slot.ts'
 
-/** A sandbox has one slot more than commands were started in this time (milliseconds), and at most {@link maxOfSandbox}. */
+/** A sandbox keeps one slot more than it started commands in these milliseconds, up to {@link maxPerSandbox}. */
 const burstMs = 3_000
-const maxOfSandbox = 3
+const maxPerSandbox = 3
 /**
- * Milliseconds until the next slot is opened. On a small node, opening one during a command makes that half as fast.
- * Where commands of a sandbox follow within `closelyMs`, the next slot is opened immediately.
+ * Milliseconds until the next slot is opened. On a small node, opening a slot during a command halves the command's
+ * speed. If the previous command started less than `rapidMs` ago, the next slot is opened immediately.
  */
 const refillDelayMs = 100
-const closelyMs = 500
-/** Slots that are opened ahead concurrently. Each costs the node some 30 ms of work, which slows down waiting commands. */
+const rapidMs = 500
+/** Slots opened ahead concurrently. Each costs the node some 30 ms of work, which delays waiting commands. */
 const maxOpening = 4
 
 export interface SlotPoolOptions {
@@ -30,9 +29,9 @@ export interface SlotPoolOptions {
   metrics: Pick<Metrics, 'slots' | 'slotsWaiting'>
   /** Milliseconds after a sandbox's last use until its slots are closed. */
   idleMs?: number
-  /** Idle slots of all sandboxes; beyond it the oldest are closed. */
+  /** Maximum idle slots of all sandboxes. The oldest are closed first. */
   max?: number
-  /** Milliseconds without an answer after which a second slot is opened for a command: a dead connection never answers. */
+  /** Milliseconds without an answer, as on a dead connection, after which a second slot is opened for a command. */
   silentMs?: number
 }
 
@@ -41,11 +40,11 @@ interface SandboxSlots {
   sandboxId: string
   pod: PodName
   idle: Set<Slot>
-  /** Those that no command waits for, oldest first. */
+  /** Slots being opened that no command waits for, oldest first. */
   opening: Set<Promise<Slot>>
-  /** How many wait until fewer than {@link maxOpening} are being opened. */
+  /** Slots that wait until fewer than {@link maxOpening} are being opened. */
   queued: number
-  /** When the last commands were started, oldest first. */
+  /** Start times of recent commands, oldest first. */
   takes: number[]
   timer: NodeJS.Timeout
 }
@@ -63,7 +62,7 @@ export class SlotPool {
   private isClosed = false
 
   constructor(options: SlotPoolOptions) {
-    const { driver, idleMs = 60_000, max = 500, silentMs = driver.silence.slot } = options
+    const { driver, idleMs = 60_000, max = 500, silentMs = driver.livenessTimeouts.slot } = options
     this.driver = driver
     this.options = options
     this.idleMs = idleMs
@@ -76,12 +75,12 @@ export class SlotPool {
    * @throws what {@link openSlot} throws
    */
   async take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }> {
-    // Where starting a process is quick, no slot is kept or counted.
+    // The pool is not used where starting a process is fast.
     if (!this.driver.startsSlowly) return { slot: await openSlot(this.driver, pod), warm: false }
     const slots = this.slotsOf(sandboxId, pod)
     slots.timer.refresh()
     const now = performance.now()
-    const isSoon = now - (slots.takes.at(-1) ?? Number.NEGATIVE_INFINITY) < closelyMs
+    const isRapid = now - (slots.takes.at(-1) ?? Number.NEGATIVE_INFINITY) < rapidMs
     slots.takes = [...slots.takes.filter((at) => now - at < burstMs), now]
     const [slot] = slots.idle
     this.options.metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
@@ -90,7 +89,7 @@ export class SlotPool {
       this.remove(slot)
       return { slot, warm: true }
     } finally {
-      if (isSoon) this.fill(slots)
+      if (isRapid) this.fill(slots)
       else setTimeout(() => this.fill(slots), refillDelayMs).unref()
     }
   }
@@ -105,7 +104,7 @@ export class SlotPool {
   /** Keeps an unused slot that was opened for another purpose. */
   adopt = (sandboxId: string, pod: PodName, slot: Slot): void => this.keep(this.slotsOf(sandboxId, pod), slot)
 
-  /** Returns how many slots are idle. */
+  /** Returns the number of idle slots. */
   ready = (sandboxId: string): number => this.bySandbox.get(sandboxId)?.idle.size ?? 0
 
   has = (sandboxId: string): boolean => this.bySandbox.has(sandboxId)
@@ -120,16 +119,16 @@ export class SlotPool {
     for (const slots of this.bySandbox.values()) this.clear(slots)
   }
 
-  /** Slots of another pod are closed. A sandbox takes over those of the warm pod that it has claimed. */
+  /** Takes over the slots of the warm pod that the sandbox has claimed, and closes slots of another pod. */
   private slotsOf(sandboxId: string, pod: PodName): SandboxSlots {
-    const known = this.bySandbox.get(sandboxId) ?? this.bySandbox.get(pod.name)
-    if (known && known.pod.uid === pod.uid) {
-      this.bySandbox.delete(known.sandboxId)
-      known.sandboxId = sandboxId
-      this.bySandbox.set(sandboxId, known)
-      return known
+    const existing = this.bySandbox.get(sandboxId) ?? this.bySandbox.get(pod.name)
+    if (existing && existing.pod.uid === pod.uid) {
+      this.bySandbox.delete(existing.sandboxId)
+      existing.sandboxId = sandboxId
+      this.bySandbox.set(sandboxId, existing)
+      return existing
     }
-    if (known) this.clear(known)
+    if (existing) this.clear(existing)
     const slots: SandboxSlots = {
       sandboxId,
       pod,
@@ -153,14 +152,14 @@ export class SlotPool {
     !this.isClosed && this.bySandbox.get(slots.sandboxId) === slots
 
   private keep(slots: SandboxSlots, slot: Slot): void {
-    // All tries for a slow sandbox may answer in the end; those beyond the limit would be idle processes.
-    if (slots.idle.size >= maxOfSandbox || !this.isCurrent(slots)) {
+    // Several attempts for a slow sandbox may succeed eventually. Those beyond the limit would only be idle processes.
+    if (slots.idle.size >= maxPerSandbox || !this.isCurrent(slots)) {
       slot.close()
       return
     }
     slots.idle.add(slot)
     this.idle.set(slot, slots)
-    // Its user may end it, its node may die, its connection may break: then no command must get it.
+    // No command may get a slot that was killed by its user, or whose node or connection failed.
     void slot.closed.then(() => this.remove(slot))
     const [oldest] = this.idle.keys()
     if (this.idle.size > this.max && oldest) this.discard(oldest)
@@ -181,10 +180,10 @@ export class SlotPool {
   private isShort({ idle, opening, queued, takes }: SandboxSlots): boolean {
     const oldest = performance.now() - burstMs
     const recent = takes.filter((at) => at > oldest).length
-    return idle.size + opening.size + queued < Math.min(1 + recent, maxOfSandbox)
+    return idle.size + opening.size + queued < Math.min(1 + recent, maxPerSandbox)
   }
 
-  /** Opens slots ahead of time. After a failure this is not repeated before the next command, which reports it. */
+  /** Opens slots ahead of time. A failure is not retried before the next command, which reports it. */
   private fill(slots: SandboxSlots): void {
     while (this.isCurrent(slots) && this.isShort(slots)) {
       slots.queued++
@@ -199,7 +198,7 @@ export class SlotPool {
     slots.opening.add(opening)
     try {
       const slot = await opening
-      // A command may have taken it.
+      // It is no longer in the set if a command has taken it.
       if (slots.opening.delete(opening)) this.keep(slots, slot)
     } catch (error) {
       slots.opening.delete(opening)
@@ -210,8 +209,8 @@ export class SlotPool {
   }
 
   /**
-   * Returns the slot that is being opened ahead of time, or a new one. Without an answer a second one is opened too.
-   * @throws the reason of the last failure
+   * Returns the slot that is being opened ahead of time, or a new one, and opens another if it does not answer.
+   * @throws the error of the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {
     const [ahead] = slots.opening

@@ -1,6 +1,6 @@
 /**
- * A slot: a shell that waits in a pod for one command. Opening it is the slow half of running a command and needs
- * nothing of the command, so it may be done ahead of time. Running the command is one write.
+ * A slot is a shell that waits in a pod for one command. Opening it is the slow half of running a command and does not
+ * depend on the command, so it can be done ahead of time. Running the command then takes one write.
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
@@ -16,52 +16,52 @@ import {
 } from '../drivers/driver.ts'
 import { endedRuntime, type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { signalOf } from './exit-code.ts'
-import { MarkFinder } from './mark.ts'
-import { inRoot, markStart, messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
+import { inRoot, messageFor, type ShellCommand, scriptFor, sentinelPrefix, shellThatWaits } from './script.ts'
+import { SentinelScanner } from './sentinel.ts'
 
-/** Milliseconds until the end of a process is known whose output has ended. */
-const endMs = 100
-/** The status of a shell that could not start a process. */
+/** Milliseconds to wait for the exit code of a process whose output has ended. */
+const exitCodeMs = 100
+/** The exit code of a shell that could not start a process. */
 const cannotFork = 2
-/** Milliseconds until the slot of an ended command is closed, which is work for the node: the answer goes first. */
+/** Milliseconds until the slot of an ended command is closed. Closing costs the node work, so it waits. */
 const closeAfterMs = 20
 
 export interface CommandIo {
   /** All of the input, or a function that writes it once the command has started. */
   stdin?: Buffer | ((stdin: Writable) => void) | undefined
-  /** Takes output as it comes; the command waits until it resolves. */
+  /** Receives output as it arrives. The command blocks until it resolves. */
   onStdout(chunk: Buffer): void | Promise<void>
   onStderr(chunk: Buffer): void | Promise<void>
 }
 
 /**
- * Never a guess: either the exit status that the shell reported, or `lost`. A command may end or stop that shell, which
- * is its parent. How the shell itself ended says nothing about the command.
+ * Either the exit status that the shell of the slot reported, or `lost`. The shell's own exit status is never reported
+ * as that of the command, because the command may have killed or stopped the shell, which is its parent.
  */
-export type CommandEnd =
+export type CommandExit =
   /**
-   * `isCut`: the end of stderr did not come, so how much was printed there is not known. `inRoot`: it ran in `/`, because
+   * `isCut`: stderr ended without its sentinel, so some of it may be missing. `inRoot`: the command ran in `/`, because
    * the workspace could not be entered.
    */
   | { kind: 'exited'; code: number; isCut?: true; inRoot?: true }
   | {
       kind: 'lost'
       why: string
-      /** The sandbox has used it up, so nothing has run. */
+      /** The resource that the sandbox has used up. The command did not run. */
       usedUp?: Resource
     }
 
 export interface CommandProcesses {
   pod: PodName
-  /** Leads the process group: the shell of the slot, or the command itself on a terminal. */
+  /** The pid of the process group leader: the shell of the slot, or the command itself on a terminal. */
   leader: number
-  /** Of the command, once it runs in a slot. It may have moved to a process group or a session of its own. */
+  /** The pid of a command that runs in a slot. The command may have moved to another process group or session. */
   command?: number | undefined
   /** The leader is the shell of the slot, which reports the exit status of the command. */
   isSlot?: boolean
 }
 
-/** Starts a process. An error of one of its streams shows as the stream's end, and `ended` tells why. */
+/** Starts a process whose stream errors are ignored. A stream that fails ends, and `ended` has the reason. */
 export async function startQuietly(
   driver: Driver,
   pod: PodName,
@@ -75,56 +75,57 @@ export async function startQuietly(
 
 /**
  * @throws {PodGone} the pod does not run
- * @throws {PodExhausted} it has no room for the shell
- * @throws {DriverUnavailable} it could not be reached, or did not answer
+ * @throws {PodExhausted} the pod lacks a resource for the shell
+ * @throws {DriverUnavailable} the pod is unreachable or did not answer
  */
 export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   const process = await startQuietly(driver, pod, shellThatWaits)
   const lines = new LineReader(process.stdout)
-  const first = await withTimeout(driver.silence.shell, lines.next())
-  // The pid comes from inside the sandbox, so it is checked.
+  const first = await withTimeout(driver.livenessTimeouts.shell, lines.next())
+  // The pid is validated because it comes from the sandbox.
   if (first !== undefined && /^[1-9]\d{0,9}$/.test(first)) {
-    return new Slot(pod, Number(first), process, lines, driver.silence.shell)
+    return new Slot(pod, Number(first), process, lines, driver.livenessTimeouts.shell)
   }
-  const why = await whySilent(driver, pod, process)
+  const error = await diagnoseShell(driver, pod, process)
   process.close()
-  throw why
+  throw error
 }
 
 /**
- * Why a shell that was started did not tell its pid.
- * @param said what it told instead
+ * Returns the reason why a started shell did not report its pid.
+ * @param output the line that it printed instead
  */
-export async function whySilent(
+export async function diagnoseShell(
   driver: Driver,
   pod: PodName,
   { ended }: Pick<Process, 'ended'>,
-  said = '',
+  output = '',
 ): Promise<DriverUnavailable> {
-  const end = await withTimeout(endMs, ended)
-  const words = end?.kind === 'lost' ? end.why : said
+  const end = await withTimeout(exitCodeMs, ended)
+  const message = end?.kind === 'lost' ? end.why : output
   const resource =
-    usedUpBy(words) ?? (await findUsedUp(driver, pod)) ?? (endedRuntime(words) ? 'processes' : undefined)
+    usedUpBy(message) ?? (await findUsedUp(driver, pod)) ?? (endedRuntime(message) ? 'processes' : undefined)
   return resource
-    ? new PodExhausted(resource, 'the sandbox has no room for a shell')
+    ? new PodExhausted(resource, 'the sandbox cannot start a shell')
     : new DriverUnavailable('the shell in the sandbox did not answer')
 }
 
-/** As many processes as a command may need before it says anything. */
+/** Starts as many nested processes as the script of a slot needs before the command has confirmed its start. */
 const probe = ['/bin/sh', '-c', 'if ( ( (:) && :) && :); then echo room; else echo none; fi; read -r _']
 
 /**
- * Asks a shell in the pod to start processes. Runtimes put the shell itself into the pod whatever its limits say.
- * @returns what the pod has used up; undefined when it has room, or does not answer
+ * Lets a shell in the pod start processes. Starting the shell proves nothing, because container runtimes start it
+ * regardless of the pod's limits.
+ * @returns the resource that the pod has used up, or undefined if there is none or the pod does not answer
  */
 export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource | undefined> {
   try {
     const process = await startQuietly(driver, pod, probe)
-    const words = new LineReader(process.stderr).next()
-    const answer = await withTimeout(driver.silence.shell, new LineReader(process.stdout).next())
-    const said = answer === 'room' ? undefined : await withTimeout(endMs, words)
+    const errorLine = new LineReader(process.stderr).next()
+    const answer = await withTimeout(driver.livenessTimeouts.shell, new LineReader(process.stdout).next())
+    const message = answer === 'room' ? undefined : await withTimeout(exitCodeMs, errorLine)
     process.close()
-    return usedUpBy(said ?? '') ?? (answer === 'none' ? 'processes' : undefined)
+    return usedUpBy(message ?? '') ?? (answer === 'none' ? 'processes' : undefined)
   } catch (error) {
     return error instanceof PodExhausted ? error.resource : undefined
   }
@@ -132,17 +133,17 @@ export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource
 
 export class Slot {
   readonly pod: PodName
-  /** The leader of the command's process group. The command may move its processes to other groups. */
+  /** The pid of the shell, which leads the command's process group. The command may move processes to other groups. */
   readonly pid: number
-  /** Of the command itself, once it runs. It comes from inside the sandbox. */
+  /** Set once the command runs. The value comes from the sandbox and is not trusted. */
   private commandPid: number | undefined
   /** Resolves when the shell or the connection to it has ended. */
   readonly closed: Promise<void>
-  /** Whether it has. A command that was given to it after that has not run, and can be given to another slot. */
+  /** A command that was started after the slot closed has not run, and can run in another slot. */
   isClosed = false
   private readonly process: Process
   private readonly lines: LineReader
-  /** Milliseconds in which the shell answers. */
+  /** Milliseconds that the shell has to answer. */
   private readonly answerMs: number
 
   constructor(pod: PodName, pid: number, process: Process, lines: LineReader, answerMs: number) {
@@ -164,7 +165,7 @@ export class Slot {
     return { pod: this.pod, leader: this.pid, command: this.commandPid, isSlot: true }
   }
 
-  /** Does work before its command. It is closed when that fails. */
+  /** Waits for work that precedes the command, and closes the slot if it fails. */
   async orClose<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
@@ -174,36 +175,36 @@ export class Slot {
     }
   }
 
-  /** Runs one command. A slot serves no second one. */
-  run(command: ShellCommand, io: CommandIo): Promise<CommandEnd> {
-    const mark = randomBytes(16).toString('hex')
-    this.process.stdin.write(messageFor(scriptFor(command, mark)))
-    // The command itself may be large, and is not kept while it runs.
-    return this.follow(mark, command.noStdin, io)
+  /** Runs one command. A slot cannot be reused. */
+  run(command: ShellCommand, io: CommandIo): Promise<CommandExit> {
+    const sentinel = randomBytes(16).toString('hex')
+    this.process.stdin.write(messageFor(scriptFor(command, sentinel)))
+    // `command` is not passed on, so that a large one does not stay in memory while it runs.
+    return this.follow(sentinel, command.noStdin, io)
   }
 
-  private async follow(mark: string, noStdin: boolean | undefined, io: CommandIo): Promise<CommandEnd> {
+  private async follow(sentinel: string, noStdin: boolean | undefined, io: CommandIo): Promise<CommandExit> {
     const { process, lines } = this
     try {
       const first = await withTimeout(this.answerMs, lines.next())
-      // A signal ended that process before it said anything.
-      if (first?.startsWith(`${markStart}${mark} `)) {
-        return { kind: 'exited', code: Number(first.slice(mark.length + 2)) }
+      // A signal ended the command's process before it could confirm its start.
+      if (first?.startsWith(`${sentinelPrefix}${sentinel} `)) {
+        return { kind: 'exited', code: Number(first.slice(sentinel.length + 2)) }
       }
-      const started = first?.startsWith(mark) ? startedLine.exec(first.slice(mark.length)) : null
+      const started = first?.startsWith(sentinel) ? startedLine.exec(first.slice(sentinel.length)) : null
       if (!started) {
-        // The command's own process confirms it, so a shell that ended before that could not start one.
-        const end = await withTimeout(endMs, process.ended)
+        // The command's process itself confirms the start. A shell that exits without that confirmation could not fork.
+        const end = await withTimeout(exitCodeMs, process.ended)
         const usedUp = end?.kind === 'exited' && end.code === cannotFork && ({ usedUp: 'processes' } as const)
         return { kind: 'lost', why: 'the sandbox did not confirm that the command started', ...usedUp }
       }
       if (started[1]) this.commandPid = Number(started[1])
       if (!noStdin) feed(process.stdin, io.stdin)
-      else if (typeof io.stdin === 'function') io.stdin(nowhere())
-      // No time-out: readers may be slow, and no byte is dropped for that.
+      else if (typeof io.stdin === 'function') io.stdin(discard())
+      // There is no timeout, because a reader may be slow, and its output must not be dropped.
       const [status, isWhole] = await Promise.all([
-        readToMark(lines.rest(), process.stdout, new MarkFinder(mark, 'status'), io.onStdout),
-        readToMark(Buffer.alloc(0), process.stderr, new MarkFinder(mark), io.onStderr),
+        readToSentinel(lines.rest(), process.stdout, new SentinelScanner(sentinel, 'status'), io.onStdout),
+        readToSentinel(Buffer.alloc(0), process.stderr, new SentinelScanner(sentinel), io.onStderr),
       ])
       if (status !== undefined) {
         return {
@@ -221,14 +222,14 @@ export class Slot {
   }
 }
 
-/** What follows the mark on the line that confirms the start: the pid of the command, where /proc told it. */
+/** Follows the sentinel on the line that confirms the start: the pid if /proc is readable, and {@link inRoot}. */
 const startedLine = /^ ([1-9]\d{0,9})?( \/)?$/
 
 const shellEnded = (code: number): string =>
   `the shell that ran the command ended (${signalOf(code) ?? `exit code ${code}`}) before it could report the ` +
   'exit status of the command'
 
-const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() })
+const discard = () => new Writable({ write: (_chunk, _encoding, done) => done() })
 
 function feed(stdin: Writable, input: CommandIo['stdin']) {
   if (typeof input === 'function') return input(stdin)
@@ -236,15 +237,15 @@ function feed(stdin: Writable, input: CommandIo['stdin']) {
   stdin.end()
 }
 
-/** @returns the rest of the mark's line, or undefined when the stream ended without a mark */
-async function readToMark(
+/** @returns the rest of the sentinel's line, or undefined if the stream ended without a sentinel */
+async function readToSentinel(
   ahead: Buffer,
   stream: Readable,
-  finder: MarkFinder,
+  scanner: SentinelScanner,
   sink: CommandIo['onStdout'],
 ): Promise<string | undefined> {
   const take = async (chunk: Buffer) => {
-    const { output, line } = finder.push(chunk)
+    const { output, line } = scanner.push(chunk)
     if (output.length > 0) await sink(output)
     return line
   }
@@ -256,17 +257,17 @@ async function readToMark(
       if (line !== undefined) return line
     }
   } catch {
-    // The connection broke: `ended` tells why.
+    // The connection broke. `ended` has the reason.
   } finally {
-    // What comes after the mark must not make the other stream wait.
+    // Unread output after the sentinel would block the other stream.
     stream.destroy()
   }
-  const rest = finder.rest()
+  const rest = scanner.rest()
   if (rest.length > 0) await sink(rest)
   return undefined
 }
 
-/** Reads single lines from a stream, and leaves what follows them. */
+/** Reads single lines from a stream, and leaves the rest unread. */
 export class LineReader {
   private readonly stream: Readable
   private ahead: Buffer = Buffer.alloc(0)
@@ -275,7 +276,7 @@ export class LineReader {
     this.stream = stream
   }
 
-  /** @returns the next line, or undefined when the stream ended before it did */
+  /** @returns the next line, or undefined if the stream ends first or the line is too long */
   async next(): Promise<string | undefined> {
     for (;;) {
       const end = this.ahead.indexOf('\n')
@@ -284,7 +285,7 @@ export class LineReader {
         this.ahead = this.ahead.subarray(end + 1)
         return line
       }
-      // No line of our shell is longer: this is something else.
+      // No line of our shell is longer.
       if (this.ahead.length > 256) return undefined
       const chunk = this.stream.read() as Buffer | null
       if (chunk !== null) this.ahead = Buffer.concat([this.ahead, chunk])

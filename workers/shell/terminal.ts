@@ -1,9 +1,9 @@
 /**
- * A command with a terminal. What is written to a terminal is echoed, and an argv may be seen in a cluster. So an
- * ordinary slot first puts the command into a file, and a shell on the terminal runs that.
+ * Runs a command on a terminal. A terminal echoes its input, and the cluster may log an argv, so the command is sent
+ * through neither: an ordinary slot writes it to a file, and a shell on the terminal runs that file.
  *
- * The shell waits until its pid is written down, so no command runs that nobody could find again. Until then its argv
- * names the file, and the file the command: that is how {@link endWaiting} finds a shell whose worker died.
+ * The shell waits until its pid has been recorded, so that every running command can be found. Until then its argv
+ * contains the path of the file, by which {@link killWaitingShells} finds a shell whose worker has died.
  */
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import {
@@ -15,43 +15,43 @@ import {
   type TerminalSize,
 } from '../drivers/driver.ts'
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
-import { tidy } from './kill.ts'
+import { runToCompletion } from './kill.ts'
 import { inRoot, type ShellCommand, terminalScriptFor } from './script.ts'
-import { type CommandEnd, findUsedUp, LineReader, type Slot, startQuietly, whySilent } from './slot.ts'
+import { type CommandExit, diagnoseShell, findUsedUp, LineReader, type Slot, startQuietly } from './slot.ts'
 
-const noRoom = 'the sandbox has no room for the command'
-const mostOfWords = 1_000
+const noRoom = 'the sandbox lacks a resource for the command'
+const maxErrorLength = 1_000
 
-export interface TerminalWays {
-  /** Of the command; unguessable, and never used before in this pod. */
+export interface TerminalOptions {
+  /** Unguessable, and never used before in this pod. */
   id: string
   takeSlot: () => Promise<Slot>
-  /** Gets the pid at the last moment. May throw: then the command does not start. */
+  /** Receives the pid before the command starts. If it throws, the command does not start. */
   beforeStart: (pid: number) => Promise<void>
 }
 
 const fileOf = (id: string) => `/tmp/.sandlot-${id}`
 
 /**
- * Resolves when the command has its terminal, before anything is typed.
- * @returns its pid leads the terminal's session and the command's process group. Its stdin has no end: byte 4 means that
+ * Resolves when the command has its terminal, before any input. The returned pid leads the terminal's session and the
+ * command's process group. The stdin has no EOF; byte 4 represents it. If this throws, the command has not run.
  * @throws {PodGone} the pod does not run
- * @throws {PodExhausted} it has no room for the command, or for its text: nothing has run
- * @throws {DriverUnavailable} it could not be reached, or has no terminals: nothing has run
+ * @throws {PodExhausted} the pod lacks a resource for the command or its file
+ * @throws {DriverUnavailable} the pod is unreachable or has no terminals
  */
 export async function openTerminal(
   driver: Driver,
   pod: PodName,
   command: ShellCommand,
   size: TerminalSize,
-  { id, takeSlot, beforeStart }: TerminalWays,
+  { id, takeSlot, beforeStart }: TerminalOptions,
 ) {
   const file = fileOf(id)
   const failure = await writeScript(await takeSlot(), file, terminalScriptFor(command))
   if (failure) {
     const usedUp = failure.usedUp ?? (await findUsedUp(driver, pod))
     if (usedUp) throw new PodExhausted(usedUp, noRoom)
-    throw new DriverUnavailable('the sandbox did not take the command for its terminal')
+    throw new DriverUnavailable('the sandbox could not store the command for its terminal')
   }
   let process: Process | undefined
   try {
@@ -59,7 +59,7 @@ export async function openTerminal(
     return await connect(driver, pod, process, beforeStart)
   } catch (error) {
     process?.close()
-    void endWaiting(driver, pod, id)
+    void killWaitingShells(driver, pod, id)
     throw error
   }
 }
@@ -72,16 +72,16 @@ async function connect(
 ) {
   const { stdin, stdout, ended, close, resize } = process
   const lines = new LineReader(stdout)
-  const first = await withTimeout(driver.silence.shell, lines.next())
-  // The pid comes from inside the sandbox, so it is checked.
+  const first = await withTimeout(driver.livenessTimeouts.shell, lines.next())
+  // The pid is validated because it comes from the sandbox.
   const [, pid, place] = /^([1-9]\d{0,9})( \/)?\r?$/.exec(first ?? '') ?? []
-  if (pid === undefined) throw await whySilent(driver, pod, { ended }, first)
+  if (pid === undefined) throw await diagnoseShell(driver, pod, { ended }, first)
   await beforeStart(Number(pid))
   stdin.write('\n')
-  // The terminal echoes the line before the shell has read it, so this comes before the command's output. Without it the
-  // connection is dead, and nobody knows whether the command runs.
+  // The terminal echoes the line before the shell reads it, so the echo precedes the command's output. Without an echo
+  // the connection is dead, and it is unknown whether the command runs.
   const isEchoed = await withTimeout(
-    driver.silence.shell,
+    driver.livenessTimeouts.shell,
     lines.next().then(() => true),
   )
   if (!isEchoed) close()
@@ -92,7 +92,7 @@ async function connect(
     stdin,
     stdout,
     ended: ended.then(
-      (end): CommandEnd => (end.kind === 'exited' && place === inRoot ? { ...end, inRoot: true } : end),
+      (end): CommandExit => (end.kind === 'exited' && place === inRoot ? { ...end, inRoot: true } : end),
     ),
     close,
     resize: async (to: TerminalSize) => await resize?.(to),
@@ -100,8 +100,8 @@ async function connect(
 }
 
 /**
- * Writes a file that only its owner can read, and never over an existing one.
- * @returns why it is not written, as far as the sandbox says that; undefined when it is
+ * Writes a file that only its owner can read, and does not overwrite an existing one.
+ * @returns undefined on success, otherwise the resource that the sandbox has used up, if it reports one
  */
 async function writeScript(
   slot: Slot,
@@ -109,22 +109,23 @@ async function writeScript(
   script: Buffer,
 ): Promise<{ usedUp: Resource | undefined } | undefined> {
   const argv = ['/bin/sh', '-c', 'umask 077; set -C; cat >"$0"', file]
-  let words = ''
+  let stderr = ''
   const io = {
     stdin: script,
     onStdout() {},
     onStderr(chunk: Buffer) {
-      words = (words + chunk.toString('latin1')).slice(0, mostOfWords)
+      stderr = (stderr + chunk.toString('latin1')).slice(0, maxErrorLength)
     },
   }
   const end = await slot.run({ argv, cwd: '/', env: { LC_ALL: 'C' } }, io)
   if (end.kind === 'exited' && end.code === 0) return undefined
-  return { usedUp: end.kind === 'lost' ? end.usedUp : usedUpBy(words) }
+  return { usedUp: end.kind === 'lost' ? end.usedUp : usedUpBy(stderr) }
 }
 
 /**
- * Finds processes by their argv, without starting one: the sandbox may have no room. NUL bytes are dropped by `read`.
- * Who reads a process that has just ended gets nothing. Its own argv has the file too.
+ * Finds processes by their argv, without starting one, because the sandbox may have reached its process limit. `read`
+ * drops NUL bytes, and a read about a process that has just ended returns nothing. The script excludes itself, because
+ * its own argv contains the file too.
  */
 const endWaitingScript = `for p in /proc/[0-9]*; do
 words=; { IFS= read -r words <"$p/cmdline"; } 2>/dev/null
@@ -132,9 +133,9 @@ case "$p $words" in "/proc/$$ "*) ;; *"$1"*) kill -KILL "\${p#/proc/}" 2>/dev/nu
 done; echo; rm -f "$1"; read -r _`
 
 /**
- * Ends the shell that waits on a terminal, and removes its file, which holds the command's environment. Does nothing to
- * a command that has started.
- * @returns false when the pod cannot be reached
+ * Kills the shell that waits on a terminal, and removes its file, which contains the command's environment. A command
+ * that has started is not affected.
+ * @returns false if the pod is unreachable
  */
-export const endWaiting = (driver: Driver, pod: PodName, id: string): Promise<boolean> =>
-  tidy(driver, pod, [endWaitingScript, 'sh', fileOf(id)])
+export const killWaitingShells = (driver: Driver, pod: PodName, id: string): Promise<boolean> =>
+  runToCompletion(driver, pod, [endWaitingScript, 'sh', fileOf(id)])

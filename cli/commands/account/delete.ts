@@ -11,12 +11,12 @@ export const define = defineCommand<Options>({
   declare: (command) =>
     addCredentialOptions(command).option(
       '--confirm <email>',
-      "the account's address, in place of typing it again",
+      "the account's email address, instead of the second confirmation",
     ),
   notes: `
-Asks for email and password, and twice whether it is meant: yes or no, then the address typed again. Without a terminal
-it needs --yes and --confirm. Sessions end at once and keys within a second, and nobody can undo it. This client then
-forgets the account's key.`,
+Asks for the email address and the password, then for confirmation twice: yes or no, and the address typed again.
+Without a terminal it needs --yes and --confirm. Sessions end immediately and API keys within a second. This cannot be
+undone. This client also forgets the account's key.`,
   examples: [
     'sandlot account delete',
     'pass show sandlot | sandlot account delete --email ada@example.com --password-stdin --yes --confirm ada@example.com',
@@ -35,19 +35,19 @@ forgets the account's key.`,
     })
     if (isOwn) await settings.save({ ...noAccount, api_key: undefined })
     output.result(deleted, `${deleted.email}\n`)
-    output.aside('The account is deleted. Its address can sign up again in some minutes.')
+    output.aside('The account is deleted. Its email address can sign up again after a few minutes.')
   },
 })
 
 async function confirmIntent({ options, ask }: Invocation<Options>, email: string): Promise<void> {
-  const question = `Delete the account ${email}, with its sessions, keys and secrets, for good?`
+  const question = `Permanently delete the account ${email} with its sessions, keys and secrets?`
   const otherwise = 'Nothing was deleted.'
   await ask.confirm(question, otherwise)
   const typed = options.confirm ?? (await ask.text(`Type ${email} to delete it`, '--confirm EMAIL'))
   if (typed.trim().toLowerCase() !== email) throw new CliError('failed', otherwise)
 }
 
-/** The account of the saved key, if that key is in use. */
+/** Returns the account of the saved key, or undefined if another key or none is in use. */
 async function accountOfKey({ settings, api }: Invocation<Options>): Promise<string | undefined> {
   const key = await settings.findKey(await settings.baseUrl())
   if (key === undefined || key.value !== (await settings.saved()).api_key) return undefined

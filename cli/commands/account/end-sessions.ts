@@ -4,7 +4,7 @@ import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/
 export const define = defineCommand<CredentialOptions>({
   declare: (command) => addCredentialOptions(command),
   notes:
-    '\nUse it when somebody else may have a session token. API keys go on: `sandlot keys rm` revokes one.',
+    '\nUse it when a session token may have leaked. API keys remain valid; `sandlot keys rm` revokes one.',
   examples: [
     'sandlot account end-sessions',
     'pass show sandlot | sandlot account end-sessions --email ada@example.com --password-stdin',
@@ -17,6 +17,6 @@ export const define = defineCommand<CredentialOptions>({
     await api.call('endSessions', { token })
     await settings.forgetLogin(saved)
     output.result({ ended: true }, '')
-    output.aside('Every session has ended. API keys are as they were.')
+    output.aside('All session tokens are revoked. API keys remain valid.')
   },
 })

@@ -10,9 +10,9 @@ import { savedLogin } from '../../core/settings.ts'
 
 export const define = defineCommand<CredentialOptions>({
   declare: (command) =>
-    addCredentialOptions(command, 'read two lines from stdin: the password, then the new one'),
+    addCredentialOptions(command, 'read two lines from stdin: the current password, then the new one'),
   notes:
-    '\nAsks for the old password and the new one. Ends every session token of the account; API keys go on.',
+    '\nAsks for the current password and the new one. Revokes every session token of the account; API keys remain valid.',
   examples: [
     'sandlot account password',
     'printf \'%s\\n%s\\n\' "$old" "$new" | sandlot account password --email ada@example.com --password-stdin',
@@ -27,12 +27,12 @@ export const define = defineCommand<CredentialOptions>({
     const token = kept ?? (await api.call('logIn', { body: { email, password } })).token
     const body = { current_password: password, new_password: newPassword }
     const changed = await api.call('changePassword', { body, token })
-    // Not after a logout in the meantime.
+    // Do not restore a login that a concurrent logout removed.
     if (kept !== undefined)
       await settings.save((saved) => (saved.token === kept ? savedLogin(changed) : undefined))
     const { account } = changed
     output.result({ email: account.email, changed: true }, `${account.email}\n`)
-    const others = kept === undefined ? 'every session' : 'every other session'
-    output.aside(`The password is changed, and ${others} has ended. API keys are as they were.`)
+    const revoked = kept === undefined ? 'all session tokens' : 'all other session tokens'
+    output.aside(`The password is changed, and ${revoked} are revoked. API keys remain valid.`)
   },
 })

@@ -5,10 +5,11 @@ import { decisionFields } from '../../core/shapes.ts'
 export const define = defineCommand<{ shell?: string }>({
   declare: (command) =>
     command
-      .argument('[command...]', 'the command and its arguments, behind --')
+      .argument('[command...]', 'the command and its arguments, after --')
       .passThroughOptions()
-      .option('-c, --shell <script>', 'a script for /bin/sh -c instead of a command'),
-  notes: '\nPrints the entry that allows it and exits with 0, or says why none does and exits with 1.',
+      .option('-c, --shell <script>', 'a script for /bin/sh -c, instead of a command'),
+  notes:
+    '\nExits with 0 and prints the entry that allows the command, or exits with 1 and prints the reason on stderr.',
   examples: ['sandlot allowlist check -- git push', "sandlot allowlist check -c 'ls | wc -l'"],
   fields: decisionFields,
   handle: async ({ args, options, api, output, exitWith }) => {

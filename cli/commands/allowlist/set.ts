@@ -7,14 +7,17 @@ import { showAllowlist } from './show.ts'
 export const define = defineCommand<{ file?: string }>({
   declare: (command) =>
     command
-      .argument('[command...]', 'one entry each: a command, or in quotes a command with its first arguments')
+      .argument(
+        '[command...]',
+        'one entry per argument: a command, or a quoted command with its first arguments',
+      )
       .option(
         '--file <file>',
-        'read entries from a file, one a line; - is stdin. Lines that begin with # are skipped',
+        'read entries from a file, one per line; - is stdin. Lines that start with # are skipped',
       ),
   notes: `
-An entry allows every command that begins with its words; more arguments may follow. A * stands for any one
-argument. The list holds for every sandbox of the account as soon as this command has ended.`,
+An entry allows every command that starts with its words, with any further arguments. A * matches any single
+argument. The list applies to every sandbox of the account as soon as this command has exited.`,
   examples: [
     "sandlot allowlist set ls cat 'git status' 'npm run *'",
     'sandlot allowlist set --file allowed.txt',
@@ -22,8 +25,8 @@ argument. The list holds for every sandbox of the account as soon as this comman
   fields: allowlistFields,
   handle: async ({ args, options, settings, api, output }) => {
     if ((options.file === undefined) === (args.length === 0)) {
-      throw new CliError('usage', 'Give the entries, or --file with one a line.', {
-        hint: '`sandlot allowlist clear` lets every command run.',
+      throw new CliError('usage', 'Give the entries as arguments, or as a file with --file.', {
+        hint: '`sandlot allowlist clear` allows every command.',
       })
     }
     await settings.apiKey(await settings.baseUrl())

@@ -1,12 +1,12 @@
 import { readAddress } from '../../core/address.ts'
 import { defineCommand } from '../../core/command.ts'
-import { blankKey, isSameService, keyIn, type SavedKey, wordsOfProfile } from '../../core/saved-keys.ts'
+import { describeProfile, isSameService, keyIn, maskKey, type SavedKey } from '../../core/saved-keys.ts'
 import { noAccount } from '../../core/settings.ts'
 
 export const define = defineCommand({
   declare: (command) => command.argument('<base_url>', 'https://…, or http:// with localhost or 127.0.0.1'),
   notes: `
-A key that is saved stays with the address that it was saved for, and is not sent to the new one.`,
+A saved key is still sent only to the address that it was saved for, not to the new one.`,
   examples: [
     'sandlot config set-url https://sandlot.example',
     'sandlot config set-url --profile here http://localhost:8080',
@@ -26,14 +26,14 @@ A key that is saved stays with the address that it was saved for, and is not sen
     const { file, profile = null } = settings
     output.result({ base_url, file, profile }, '')
     output.aside(`Saved ${base_url} to ${settings.location}`)
-    const { flag } = wordsOfProfile(settings.profile)
+    const { flag } = describeProfile(settings.profile)
     if (key !== undefined && staysWith(key) !== undefined) {
       output.note(
-        `The saved key ${blankKey(key.key)} stays with ${key.address}. \`sandlot login${flag}\` or \`sandlot config set-key${flag}\` saves one for ${base_url} in its place.`,
+        `The saved key ${maskKey(key.key)} is sent only to ${key.address}. \`sandlot login${flag}\` or \`sandlot config set-key${flag}\` replaces it with one for ${base_url}.`,
       )
     } else if (key !== undefined && key.address === undefined)
-      output.note(`The saved key ${blankKey(key.key)} had no address, and goes to this one now.`)
+      output.note(`The saved key ${maskKey(key.key)} had no address and is now sent to this one.`)
     if (settings.shadowing().includes('SANDLOT_URL'))
-      output.note('SANDLOT_URL is set, and wins over what is saved.')
+      output.note('SANDLOT_URL is set and overrides the saved address.')
   },
 })

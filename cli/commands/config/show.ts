@@ -2,21 +2,21 @@ import { readAddress } from '../../core/address.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { type CliError, describeError } from '../../core/errors.ts'
 import { fields } from '../../core/output.ts'
-import { blankKey, destinationOf } from '../../core/saved-keys.ts'
+import { destinationOf, maskKey } from '../../core/saved-keys.ts'
 import { chosenSession } from '../../core/session.ts'
 import type { FoundSetting } from '../../core/settings.ts'
 
 export const define = defineCommand({
   declare: (command) => addSessionOption(command),
-  notes: '\nWhere a value is wrong, the others are shown, and the exit code is 2.',
+  notes: '\nIf a value is invalid, the others are still shown, and the exit code is 2.',
   examples: ['sandlot config show', 'sandlot config show --profile work --json=base_url,api_key'],
   fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'],
   handle: async ({ settings, output }) => {
     const problems: CliError[] = []
-    /** Collects errors, so that the other settings are shown. */
-    async function attempt<T>(look: () => T | Promise<T>): Promise<T | undefined> {
+    /** Collects errors, so that the other settings are still shown. */
+    async function attempt<T>(read: () => T | Promise<T>): Promise<T | undefined> {
       try {
-        return await look()
+        return await read()
       } catch (error) {
         problems.push(describeError(error))
         return undefined
@@ -24,9 +24,9 @@ export const define = defineCommand({
     }
     const url = await attempt(() => settings.find('url'))
     const session = await chosenSession(settings)
-    // An address that is not accepted must not look valid.
+    // A rejected address is not shown as a setting.
     const address = url && (await attempt(() => readAddress(url.value, url.source)))
-    const api_key = blank(await attempt(() => settings.findKey(address)))
+    const api_key = mask(await attempt(() => settings.findKey(address)))
     const saved = (await attempt(() => settings.savedKeys())) ?? []
     const own = saved.find(({ profile }) => profile === settings.profile)
     const elsewhere = api_key === undefined && own ? `  (${destinationOf(own, settings.file)})` : ''
@@ -52,8 +52,8 @@ export const define = defineCommand({
   },
 })
 
-const blank = (found: FoundSetting | undefined): FoundSetting | undefined =>
-  found && { ...found, value: blankKey(found.value) }
+const mask = (found: FoundSetting | undefined): FoundSetting | undefined =>
+  found && { ...found, value: maskKey(found.value) }
 
 const line = (found: FoundSetting | undefined): string =>
   found ? `${found.value}  (${found.source})` : 'not set'

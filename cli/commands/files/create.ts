@@ -17,11 +17,11 @@ export const define = defineCommand<Options>({
     addSessionOption(command)
       .argument('<path>', 'relative to /workspace, or absolute')
       .option('--content <text>', 'the text to write')
-      .option('--from <file>', 'a file of this machine to copy; - is stdin')
-      .option('--from-file <file>', 'the same')
+      .option('--from <file>', 'a local file to copy; - is stdin')
+      .option('--from-file <file>', 'same as --from')
       .option('--overwrite', 'replace the file if it exists')
       .option('--mode <mode>', 'permissions in octal, such as 755'),
-  notes: '\nWithout --content or --from, it writes what is piped in.',
+  notes: '\nWithout --content or --from, it writes the data piped to stdin.',
   examples: [
     "sandlot files create notes.txt --content 'to do'",
     'sandlot files create src/main.py --from main.py --overwrite',
@@ -44,14 +44,14 @@ export const define = defineCommand<Options>({
   },
 })
 
-/** @returns the text or the path of a local file; - is stdin */
+/** @returns the text, or the path of a local file; - is stdin */
 function readSource({ content, fromFile, from: local = fromFile }: Options) {
   if (content !== undefined && local !== undefined) {
-    throw new CliError('usage', '--content and --from do not go together.')
+    throw new CliError('usage', '--content and --from are mutually exclusive.')
   }
   if (content !== undefined) return { content }
   if (local === undefined && !hasPipedInput()) {
-    throw new CliError('usage', 'There is nothing to write: pass --content or --from, or pipe it in.')
+    throw new CliError('usage', 'There is nothing to write: pass --content or --from, or pipe data to stdin.')
   }
   return { local: local ?? '-' }
 }

@@ -17,14 +17,14 @@ export const define = defineCommand<Options>({
   declare: (command) =>
     addSessionOption(command)
       .argument('<path>', 'relative to /workspace, or absolute')
-      .option('--old <text>', 'the text to replace; it must be there exactly once')
-      .option('--old-file <file>', 'the same, from a file of this machine')
-      .option('--new <text>', 'the text to put in its place')
-      .option('--new-file <file>', 'the same, from a file of this machine')
-      .option('--all', 'replace it everywhere in the file')
-      .option('--replace-all', 'the same')
-      .option('--if-match <sha256>', 'refuse unless the file has this sha256'),
-  notes: '\nWithout any of these the file opens in $VISUAL or $EDITOR, and a diff is printed.',
+      .option('--old <text>', 'the text to replace; it must occur exactly once')
+      .option('--old-file <file>', 'the same, from a local file')
+      .option('--new <text>', 'the replacement')
+      .option('--new-file <file>', 'the same, from a local file')
+      .option('--all', 'replace every occurrence')
+      .option('--replace-all', 'same as --all')
+      .option('--if-match <sha256>', 'fail unless the file has this SHA-256'),
+  notes: '\nWithout these options, the file opens in $VISUAL or $EDITOR, and a diff is printed.',
   examples: [
     "sandlot files edit app.conf --old 'debug = false' --new 'debug = true'",
     'sandlot files edit app.conf',
@@ -37,7 +37,7 @@ export const define = defineCommand<Options>({
       if (!ask.isPossible()) {
         throw new CliError(
           'usage',
-          'Without a terminal, or with --no-input, no editor opens: pass --old and --new.',
+          'No editor can open without a terminal or with --no-input: pass --old and --new.',
         )
       }
       const { editByHand } = await import('../../core/editor.ts')
@@ -65,12 +65,12 @@ async function readTexts(options: Options): Promise<{ old?: string; new?: string
   if (old !== undefined && other !== undefined) return { old, new: other }
   const rest = [old, other, options.all, options.replaceAll, options.ifMatch]
   if (rest.every((given) => given === undefined)) return {}
-  throw new CliError('usage', 'Give both --old and --new, or nothing to open an editor.')
+  throw new CliError('usage', 'Give both --old and --new, or neither to open an editor.')
 }
 
 async function readText(text: string | undefined, file: string | undefined, option: string) {
   if (text !== undefined && file !== undefined)
-    throw new CliError('usage', `--${option} and --${option}-file do not go together.`)
+    throw new CliError('usage', `--${option} and --${option}-file are mutually exclusive.`)
   if (file === undefined) return text
   const read = decodeUtf8(await readLocalFile(file))
   if (read === undefined) throw new CliError('usage', `${file} is not UTF-8 text.`)

@@ -7,7 +7,10 @@ export const define = defineCommand({
   declare: (command) =>
     addSessionOption(command)
       .argument('<path>', 'relative to /workspace, or absolute')
-      .argument('[local]', 'a file or folder of this machine, - for stdout; by default the same name here'),
+      .argument(
+        '[local]',
+        'a local file or folder, or - for stdout; by default the same name in the current folder',
+      ),
   examples: [
     'sandlot files get build/report.pdf',
     'sandlot files get data.tar backups/',

@@ -1,4 +1,4 @@
-import { longestSearchMs, type Reply } from '../../core/api.ts'
+import { type Reply, searchTimeoutMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
 import { matchFields } from '../../core/shapes.ts'
@@ -13,21 +13,21 @@ export const define = defineCommand<{
   declare: (command) =>
     addSessionOption(command)
       .argument('<pattern>', 'a POSIX extended regular expression')
-      .argument('[path]', 'a file, or a folder to look in at any depth; /workspace by default')
+      .argument('[path]', 'a file, or a folder to search recursively; /workspace by default')
       .option(
         '--include <glob>',
-        'only files whose name matches, such as "*.ts"; with a /, whose path matches',
+        'search only files whose name matches, such as "*.ts"; a pattern with a / matches the path',
       )
-      .option('-n, --line-number', 'number the lines, as always')
-      .option('-r, --recursive', 'look in at any depth, as always')
-      .option('-l, --files-with-matches', 'print the paths of the files alone, each once')
-      .option('-i, --ignore-case', 'do not tell capital letters from small ones')
-      .option('-F, --fixed', 'take the pattern as plain text'),
+      .option('-n, --line-number', 'accepted and ignored: lines are always numbered')
+      .option('-r, --recursive', 'accepted and ignored: the search is always recursive')
+      .option('-l, --files-with-matches', 'print only the path of each matching file')
+      .option('-i, --ignore-case', 'ignore case')
+      .option('-F, --fixed', 'treat the pattern as plain text'),
   notes: `
-The pattern may use \\d \\w \\s \\h \\b \\t, their negations, and (?:…), as in other
-dialects. Lookaround, backreferences, and flags such as (?i) are refused.
+The pattern may also use \\d \\w \\s \\h \\b \\t, their negations, and (?:…). Lookaround,
+backreferences and flags such as (?i) are rejected.
 
-Exits with 1 when nothing matches. Names binary files on stderr.`,
+Exits with 1 if nothing matches. Matching binary files are listed on stderr.`,
   examples: [
     "sandlot files grep 'TODO|FIXME' src",
     'sandlot files grep -rni todo',
@@ -40,7 +40,7 @@ Exits with 1 when nothing matches. Names binary files on stderr.`,
     const [pattern = '', path] = args
     const { include, ignoreCase, fixed } = options
     const query = { pattern, path, include, ignore_case: trueIf(ignoreCase), fixed: trueIf(fixed) }
-    const found = await api.call('grepFiles', { params: { id }, query, timeoutMs: longestSearchMs })
+    const found = await api.call('grepFiles', { params: { id }, query, timeoutMs: searchTimeoutMs })
     const lines = found.matches.map(({ path, path_base64, line: number, text, text_base64 }) =>
       line(nameBytes(path, path_base64), `:${number}:`, textBytes(text, text_base64)),
     )

@@ -1,5 +1,5 @@
 import type { FileEntry } from '../../../shared/contract/files.ts'
-import { longestSearchMs } from '../../core/api.ts'
+import { searchTimeoutMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fileEntryFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
@@ -9,11 +9,11 @@ export const define = defineCommand<{ long?: boolean; all?: boolean }>({
   declare: (command) =>
     addSessionOption(command)
       .argument('[path]', 'relative to /workspace, or absolute; /workspace by default')
-      .option('-l, --long', 'show type, mode, size, time of change, and where links lead')
-      .option('-a, --all', 'at a terminal too, show names that begin with a dot'),
+      .option('-l, --long', 'show type, mode, size, modification time and link targets')
+      .option('-a, --all', 'at a terminal, include names that start with a dot'),
   notes: `
-At a terminal it leaves out names that begin with a dot, and -l shows ages, and sizes in kB. Programs get every name,
-bytes and times.`,
+At a terminal, names that start with a dot are omitted, and -l shows ages and rounded sizes. Without a terminal, every
+name is printed, with sizes in bytes and RFC 3339 times.`,
   examples: ['sandlot files ls', 'sandlot files ls -la /etc', 'sandlot files ls --json=name,size'],
   fields: fileEntryFields,
   list: 'entries',
@@ -22,15 +22,15 @@ bytes and times.`,
     const listed = await api.call('listFiles', {
       params: { id },
       query: { path: args[0] },
-      timeoutMs: longestSearchMs,
+      timeoutMs: searchTimeoutMs,
     })
     const { entries } = listed
     const shown =
       options.all || !process.stdout.isTTY ? entries : entries.filter(({ name }) => name[0] !== '.')
     const show = options.long ? await longLine(shown) : shortLine
     output.result(listed, Buffer.concat(shown.map(show)))
-    const left = entries.length - shown.length
-    if (left > 0) output.aside(`${left} more with a dot in front: -a shows ${left === 1 ? 'it' : 'them'}.`)
+    const hidden = entries.length - shown.length
+    if (hidden > 0) output.aside(`${hidden} hidden. Use -a to include names that start with a dot.`)
     if (listed.truncated) exitWith(reportMore(output, `${listed.entries.length} entries`))
   },
 })

@@ -1,4 +1,4 @@
-/** Prints file names: exact bytes for programs, one line each on terminals. */
+/** File names and lines of files as exact bytes for programs, and as one line of text for terminals. */
 import { exitCodes } from '../../core/errors.ts'
 import type { Output } from '../../core/output.ts'
 
@@ -15,8 +15,8 @@ export const textBytes = (text: string, base64: string | undefined): Buffer =>
 export const line = (...parts: (Buffer | string)[]): Buffer =>
   Buffer.concat([...parts, '\n'].map((part) => Buffer.from(part as string)))
 
-/** Reports that a list is incomplete. @returns the exit code for that */
-export function reportMore({ note }: Output, what: string): number {
-  note(`sandlot: there is more than the ${what} shown.`)
+/** Reports that a list is incomplete. @returns the exit code for an incomplete result */
+export function reportMore({ note }: Output, shown: string): number {
+  note(`sandlot: the list is incomplete: only the first ${shown} are shown.`)
   return exitCodes.more
 }

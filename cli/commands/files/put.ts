@@ -6,14 +6,14 @@ import { sendFile } from '../../files/upload.ts'
 export const define = defineCommand<{ mode?: string; overwrite: boolean; ifMatch?: string }>({
   declare: (command) =>
     addSessionOption(command)
-      .argument('<local>', 'a file of this machine; - is stdin')
+      .argument('<local>', 'a local file; - is stdin')
       .argument(
         '<path>',
-        'relative to /workspace, or absolute; with a / at the end it is the folder to put it in',
+        'relative to /workspace, or absolute; a trailing / means the folder to put the file in',
       )
       .option('--mode <mode>', 'permissions in octal, such as 755; by default those of the local file')
-      .option('--no-overwrite', 'refuse if the file exists')
-      .option('--if-match <sha256>', 'refuse unless the file has this sha256'),
+      .option('--no-overwrite', 'fail if the file exists')
+      .option('--if-match <sha256>', 'fail unless the file has this SHA-256'),
   examples: [
     'sandlot files put data.tar data.tar',
     'sandlot files put run.sh bin/ --mode 755',

@@ -10,10 +10,10 @@ export const define = defineCommand<{ lines?: string; reveal?: boolean }>({
     addSessionOption(command)
       .argument('<path>', 'relative to /workspace, or absolute')
       .option('--lines <first:last>', 'only these lines, such as 3:7, 3:, :7 or 3')
-      .option('--reveal', 'show secrets, not [secret NAME]'),
+      .option('--reveal', 'show secrets instead of [secret NAME]'),
   notes: `
-Prints all of the file, or all of those lines, whatever their size. With --json the content has 1 MiB at most and ends
-with a whole line; it exits with 9 when there is more.`,
+Prints the whole file, or all selected lines, regardless of size. With --json, the content is limited to 1 MiB and ends
+with a complete line; the exit code is 9 if it was cut.`,
   examples: [
     'sandlot files view notes.txt',
     'sandlot files view app.log --lines 100:120',
@@ -29,12 +29,14 @@ with a whole line; it exits with 9 when there is more.`,
     const file = await api.call('viewFile', { params: { id }, query: { path, ...lines, reveal } })
     output.result(file.truncated ? endingWithLine(file) : file, '')
     if (!file.truncated || !output.shows('content')) return
-    output.note(`sandlot: the content was cut: the file has ${file.size} bytes. --lines shows other parts.`)
+    output.note(
+      `sandlot: the content was cut: the file has ${file.size} bytes. Use --lines to read other parts.`,
+    )
     exitWith(exitCodes.more)
   },
 })
 
-/** Ends the content with a whole line, unless the first line is longer than the limit. */
+/** Cuts the content after its last complete line, unless the first line exceeds the limit. */
 function endingWithLine(file: FileView): FileView {
   const bytes = Buffer.from(file.content, file.encoding)
   const end = bytes.lastIndexOf('\n') + 1

@@ -16,19 +16,19 @@ interface Options extends CredentialOptions {
 export const define = defineCommand<Options>({
   declare: (command) =>
     addCredentialOptions(command)
-      .option('--name <name>', 'a name to know it by')
+      .option('--name <name>', 'a name for the key')
       .option(
         '--ttl <duration>',
-        'how long it is valid, such as 30m or 720h, a bare number being seconds; by default for ever',
+        'how long the key is valid, such as 30m or 720h; a bare number is seconds; by default it never expires',
       )
       .addOption(
         new Option(
           '--scope <scope>',
-          'run allows commands, files and sandboxes; full, the default, allows everything',
+          'run allows sandboxes, commands and files; full, the default, allows everything',
         ).choices(['full', 'run'] satisfies Scope[]),
       )
-      .option('--save', 'save it for this client, in place of the saved one'),
-  notes: '\nPrints the key, this once: nobody can look it up again.',
+      .option('--save', 'save the key for this client, replacing the saved one'),
+  notes: '\nPrints the key once. It cannot be shown again.',
   examples: [
     'sandlot keys create --name ci --ttl 720h',
     'sandlot keys create --name agent --scope run',
@@ -52,6 +52,6 @@ export const define = defineCommand<Options>({
     const key = await api.call('createApiKey', { body, token })
     if (save) await settings.saveKey(key.key, base_url)
     output.result(key, `${key.key}\n`)
-    output.aside(`${key.id}. ${save ? `Saved to ${settings.location}` : 'It is not shown again.'}`)
+    output.aside(`${key.id}. ${save ? `Saved to ${settings.location}` : 'It cannot be shown again.'}`)
   },
 })

@@ -7,8 +7,8 @@ import { showTime } from '../../core/times.ts'
 export const define = defineCommand<CredentialOptions & PageOptions>({
   declare: (command) => addPageOptions(addCredentialOptions(command)),
   notes: `
-At a terminal a * marks the key that this client uses. A narrow one goes without when a key was made, then without when
-it was last used, then without its scope; --json prints all.`,
+At a terminal, a * marks the key that this client uses, and a narrow window omits the columns CREATED, LAST USED and
+SCOPE, in this order. --json prints all fields.`,
   examples: [
     'sandlot keys ls',
     'pass show sandlot | sandlot keys ls --email ada@example.com --password-stdin --json=id,last_used_at',
@@ -19,7 +19,7 @@ it was last used, then without its scope; --json prints all.`,
     const query = readPage(options)
     const token = await logIn(invocation)
     const page = await api.call('listApiKeys', { query, token })
-    // Programs read the ids.
+    // Programs read the first column as an id, so it has no marks for them.
     const own = process.stdout.isTTY && !output.quiet ? await findCurrentKeyId(settings, api) : undefined
     const mark = (text: string, isMarked = false) =>
       own === undefined ? text : `${isMarked ? '*' : ' '} ${text}`

@@ -4,8 +4,11 @@ import { findCurrentKeyId, findKeyId } from '../../core/find-key.ts'
 
 export const define = defineCommand<CredentialOptions>({
   declare: (command) =>
-    addCredentialOptions(command).argument('<key>', 'its id or its name, as `sandlot keys ls` shows them'),
-  notes: '\nAsks first where it is the key that this client uses; without a terminal that needs --yes.',
+    addCredentialOptions(command).argument(
+      '<key>',
+      'the id or the name of the key, as shown by `sandlot keys ls`',
+    ),
+  notes: '\nAsks for confirmation if this client uses the key; without a terminal, that needs --yes.',
   examples: ['sandlot keys rm ci', 'sandlot keys rm key_01kb0e6g8xq4r9w2t7v5m3n1ab'],
   fields: ['id', 'revoked'],
   handle: async (invocation) => {
@@ -19,6 +22,6 @@ export const define = defineCommand<CredentialOptions>({
     }
     await api.call('revokeApiKey', { params: { key_id }, token })
     output.result({ id: key_id, revoked: true }, `${key_id}\n`)
-    output.aside(isOwn ? 'Revoked. `sandlot login` saves another one.' : 'Revoked.')
+    output.aside(isOwn ? 'Revoked. `sandlot login` saves a new one.' : 'Revoked.')
   },
 })

@@ -8,10 +8,14 @@ import { showSeconds } from '../../core/times.ts'
 export const define = defineCommand<CredentialOptions & { overlap: string; save?: boolean }>({
   declare: (command) =>
     addCredentialOptions(command)
-      .argument('<key>', 'its id or its name, as `sandlot keys ls` shows them')
-      .option('--overlap <duration>', 'how long the old key goes on, such as 30m; 0 ends it at once', '1h')
-      .option('--save', 'save the new key for this client, in place of the saved one'),
-  notes: '\nPrints the new key, once. It has the name, the scope and the length of life of the old one.',
+      .argument('<key>', 'the id or the name of the key, as shown by `sandlot keys ls`')
+      .option(
+        '--overlap <duration>',
+        'how long the old key stays valid, such as 30m; 0 revokes it immediately',
+        '1h',
+      )
+      .option('--save', 'save the new key for this client, replacing the saved one'),
+  notes: '\nPrints the new key once. It has the name, the scope and the lifetime of the old one.',
   examples: [
     'sandlot keys rotate ci --save',
     'sandlot keys rotate key_01kb0e6g8xq4r9w2t7v5m3n1ab --overlap 24h --json=key',
@@ -28,8 +32,8 @@ export const define = defineCommand<CredentialOptions & { overlap: string; save?
     const key = await api.call('rotateApiKey', { params: { key_id }, body: { overlap_seconds }, token })
     if (options.save) await settings.saveKey(key.key, base_url)
     output.result(key, `${key.key}\n`)
-    const former = overlap_seconds === 0 ? 'is revoked' : `goes on for ${showSeconds(overlap_seconds)}`
-    const kept = options.save ? `Saved to ${settings.location}` : 'It is not shown again'
+    const former = overlap_seconds === 0 ? 'is revoked' : `stays valid for ${showSeconds(overlap_seconds)}`
+    const kept = options.save ? `Saved to ${settings.location}` : 'It cannot be shown again'
     output.aside(`${key.id}. ${kept}. The old key ${former}.`)
   },
 })

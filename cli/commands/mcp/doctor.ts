@@ -21,18 +21,19 @@ export const define = defineCommand<Options>({
       .addArgument(
         new Argument(
           '[target]',
-          'the client; by default every one that has the server in its settings',
+          'the client; by default all clients that have the server in their settings',
         ).choices(Object.keys(targets)),
       )
       .addOption(
-        new Option('--scope <scope>', 'try the settings in this folder, or those of the user')
+        new Option('--scope <scope>', 'test the settings in this folder, or those of the user')
           .choices(scopes)
           .default('user'),
       )
-      .option('--name <name>', 'the name of the server in its settings', 'sandlot'),
+      .option('--name <name>', 'the name of the server in the settings', 'sandlot'),
   notes: `
-It starts what the settings name, and that can read your API key. So the settings of a folder are tried only with
---scope project: it shows what they start and asks first. What \`mcp init\` does not write it starts only with --yes.`,
+Starts the command in the settings, which can read your API key. Therefore the settings of a folder are tested only with
+--scope project, after showing the command and asking for confirmation. A command that \`mcp init\` would not write is
+started only with --yes.`,
   examples: ['sandlot mcp doctor', 'sandlot mcp doctor claude-code --scope project'],
   handle: async (invocation) => {
     const { output, exitWith } = invocation
@@ -50,33 +51,33 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
   const { scope, name } = options
   const [target] = args
   const folders = settings.folders()
-  const known = target === undefined ? undefined : findTarget(target, scope)
-  const isMeant = (spot: Spot) => spot.target === (target ?? spot.target)
+  const client = target === undefined ? undefined : findTarget(target, scope)
+  const isSelected = (spot: Spot) => spot.target === (target ?? spot.target)
   const found = await Promise.all(
     findSpots(folders, name, [scope])
-      .filter(isMeant)
+      .filter(isSelected)
       .map(async (spot) => ({ ...spot, entry: await read(spot) })),
   )
-  if (scope === 'user') await nameProjects(findSpots(folders, name).filter(isMeant), output)
-  const there = found.filter(({ entry }) => entry !== undefined)
-  if (there.length > 0) return there
+  if (scope === 'user') await nameProjects(findSpots(folders, name).filter(isSelected), output)
+  const existing = found.filter(({ entry }) => entry !== undefined)
+  if (existing.length > 0) return existing
   const option = scope === 'user' ? '' : ' --scope project'
-  if (known === undefined) {
-    const whose = scope === 'user' ? 'No MCP client here' : 'No MCP client in this folder'
-    throw new CliError('failed', `${whose} has the server in its settings.`, {
-      hint: `\`sandlot mcp init TARGET${option}\` writes it; \`sandlot mcp init\` lists the clients.`,
+  if (client === undefined) {
+    const subject = scope === 'user' ? 'No MCP client here' : 'No MCP client in this folder'
+    throw new CliError('failed', `${subject} has the server in its settings.`, {
+      hint: `\`sandlot mcp init TARGET${option}\` adds it; \`sandlot mcp init\` lists the clients.`,
     })
   }
-  throw new CliError('failed', `${fileOf(known, scope, folders)} does not name ${name}.`, {
-    hint: `\`sandlot mcp init ${target}${option}\` writes it.`,
+  throw new CliError('failed', `${fileOf(client, scope, folders)} has no server named ${name}.`, {
+    hint: `\`sandlot mcp init ${target}${option}\` adds it.`,
   })
 }
 
-/** Notes entries of this folder that are not tested. */
+/** Reports entries of this folder, which are not tested. */
 async function nameProjects(spots: Spot[], { note }: Output): Promise<void> {
   for (const spot of spots.filter(({ scope }) => scope === 'project')) {
     const entry = await read(spot).catch(() => undefined)
-    if (entry !== undefined) note(`${spot.file} names ${spot.name} too; --scope project tries it.`)
+    if (entry !== undefined) note(`${spot.file} also has the server ${spot.name}; --scope project tests it.`)
   }
 }
 
@@ -104,27 +105,28 @@ async function open(invocation: Invocation<Options>, spot: Spot, entry: unknown)
   if ('url' in launch) {
     const own = await settings.baseUrl()
     if (launch.url.startsWith(`${own}/`)) return reachPeer(connect(api))
-    throw new CliError('failed', `It points to ${launch.url}, and the saved address is ${own}.`)
+    throw new CliError('failed', `The entry points to ${launch.url}, but the base address is ${own}.`)
   }
   if (spot.scope === 'project') await requirePermission(invocation, spot, entry, commandLine(launch))
   return startPeer(launch.program, launch.args, settings.environmentWith(launch.env))
 }
 
-/**
- * A project may come from anyone, and its server can read the API key. @throws {CliError} unless it may be
- * started
- */
+/** A project's settings are untrusted, and its server can read the API key. @throws {CliError} if refused */
 async function requirePermission(
   { options, output, ask }: Invocation<Options>,
   { target }: Spot,
   entry: unknown,
   line: string,
 ): Promise<void> {
-  if (options.yes) return output.note(`It starts: ${line}`)
+  if (options.yes) return output.note(`Starting: ${line}`)
   if (!isAsInitWrites(targets[target]!, entry)) {
-    throw new CliError('failed', `It was not started: \`sandlot mcp init\` does not write this: ${line}`, {
-      hint: 'Whatever it starts can read your API key. --yes starts it all the same.',
-    })
+    throw new CliError(
+      'failed',
+      `Not started, because \`sandlot mcp init\` would not write this command: ${line}`,
+      {
+        hint: 'The command can read your API key. Use --yes to start it anyway.',
+      },
+    )
   }
-  await ask.confirm(`Start ${line}?`, 'It was not started.')
+  await ask.confirm(`Start ${line}?`, 'The server was not started.')
 }

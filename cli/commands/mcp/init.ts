@@ -44,21 +44,21 @@ export const define = defineCommand<Options>({
     command
       .addArgument(new Argument('[target]', 'the client').choices(Object.keys(targets)))
       .addOption(
-        new Option('--scope <scope>', 'write to its settings in this folder, or to those of the user')
+        new Option('--scope <scope>', 'edit the settings in this folder, or those of the user')
           .choices(scopes)
           .default('user'),
       )
-      .option('--name <name>', 'the name of the server in its settings', 'sandlot')
-      .option('--portable', 'write the bare command, for a file that others share')
-      .option('--http', 'point to /v1/mcp of the service instead of the local server')
-      .option('--dry-run', 'show what would change')
-      .option('--check', 'only say whether the entry is there and current; exit with 0 or 1')
+      .option('--name <name>', 'the name of the server in the settings', 'sandlot')
+      .option('--portable', 'write `sandlot` without its path, for a shared file')
+      .option('--http', 'use /v1/mcp of the service instead of the local server')
+      .option('--dry-run', 'print the change as a diff, without writing it')
+      .option('--check', 'only check whether the entry exists and is current; exit with 0 or 1')
       .option('--remove', 'remove the entry')
       .option('--print', 'only print the entry'),
   notes: `
-Without a target it lists the clients it finds here. Comments, order and all other entries of a file stay as
-they are, and its former text is kept beside it, in FILE.sandlot-backup. The API key is never written: the
-local server reads the saved one, and with --http the client takes it from SANDLOT_API_KEY.`,
+Without a target, it lists the clients that it finds on this machine. Comments, order and all other entries of a file
+are preserved, and the previous file is kept as FILE.sandlot-backup. The API key is never written: the local server
+reads the saved key, and with --http the client reads SANDLOT_API_KEY.`,
   examples: [
     'sandlot mcp init',
     'sandlot mcp init claude-code --scope project --portable',
@@ -70,10 +70,10 @@ local server reads the saved one, and with --http the client takes it from SANDL
     const [target] = args
     if (target === undefined) return list(invocation)
     const { scope } = options
-    const known = findTarget(target, scope)
-    const file = fileOf(known, scope, settings.folders())
+    const client = findTarget(target, scope)
+    const file = fileOf(client, scope, settings.folders())
     const spot: Spot = { target, scope, file, name: readName(options.name) }
-    const entry = options.remove ? undefined : entryFor(known, await chooseServer(settings, options))
+    const entry = options.remove ? undefined : entryFor(client, await chooseServer(settings, options))
     if (options.print) return print(output, spot, entry)
     if (options.check) return exitWith(await check(output, spot, entry))
     await write(invocation, spot, entry)
@@ -87,7 +87,7 @@ async function print(output: Output, { target, file, name }: Spot, entry: Server
   output.result(shown, `${text.trimEnd()}\n`)
 }
 
-/** @returns the exit code: 0 if the entry is current, or missing when it should be */
+/** @returns the exit code: 0 if the entry is current or, with --remove, missing */
 async function check(output: Output, spot: Spot, entry: ServerEntry | undefined): Promise<number> {
   const state = await stateOf(spot, entry)
   output.result({ ...spot, state }, `${spot.file}: ${state}\n`)
@@ -111,7 +111,7 @@ async function write(
   const backup = writeSettings(file, after, scope)
   const done = entry === undefined ? 'removed from' : 'written to'
   output.result({ ...spot, changed, backup: backup ?? null }, `${name} ${done} ${file}\n`)
-  if (backup !== undefined) output.note(`Its former text is in ${backup}.`)
+  if (backup !== undefined) output.note(`The previous file is ${backup}.`)
   if (entry !== undefined)
     await noteMissingSettings({ options, settings, output }, targets[spot.target]!.title)
 }
@@ -119,7 +119,7 @@ async function write(
 /** Accepts names that every client supports. */
 function readName(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) return text
-  throw new CliError('usage', `--name ${JSON.stringify(text)} is not a name of letters, digits, - and _.`)
+  throw new CliError('usage', `--name ${JSON.stringify(text)} is not valid: use letters, digits, - and _.`)
 }
 
 async function chooseServer(settings: Settings, { http, portable }: Options): Promise<Server> {
@@ -127,25 +127,25 @@ async function chooseServer(settings: Settings, { http, portable }: Options): Pr
   return { url: `${await settings.baseUrl()}${routes.callMcp.path}` }
 }
 
-/** The client starts the server with its own environment. */
+/** The MCP client starts the server with the environment of the client, not of this shell. */
 async function noteMissingSettings(
   { options, settings, output }: Pick<Invocation<Options>, 'options' | 'settings' | 'output'>,
   title: string,
 ): Promise<void> {
   if (options.http) {
     const address = await settings.baseUrl()
-    return output.note(`${title} must find an API key of ${address} in SANDLOT_API_KEY when it starts.`)
+    return output.note(`Start ${title} with an API key for ${address} in SANDLOT_API_KEY.`)
   }
   if (options.portable && !settings.isOnPath()) {
     output.note(
-      `The entry starts \`sandlot\`, which is not on the PATH here: \`npm install -g\` of its package puts it there, and without --portable the entry names this one.`,
+      `The entry starts \`sandlot\`, which is not on the PATH. Install its package with \`npm install -g\`, or omit --portable to write the path of this client.`,
     )
   }
   const url = await settings.find('url')
   const key = await settings.findKey(url && readAddress(url.value, url.source))
   if (url?.source === settings.location && key?.source === settings.location) return
   output.note(
-    `${title} may start the server without your environment, and address or key are not saved: \`sandlot config set-url\` and \`set-key\` save them.`,
+    `${title} may start the server without your environment, and the address or the key is not saved. Save them with \`sandlot config set-url\` and \`sandlot config set-key\`.`,
   )
 }
 
@@ -159,7 +159,7 @@ async function list({ options, settings, output }: Invocation<Options>): Promise
     })),
   )
   if (spots.length === 0)
-    output.note(`No MCP client was found here. Known are ${Object.keys(targets).join(', ')}.`)
+    output.note(`No MCP client was found. Supported clients: ${Object.keys(targets).join(', ')}.`)
   const rows = spots.map(({ target, scope, state, file }) => [target, scope, state, file])
   if (rows.length === 0) output.result({ data: spots }, '')
   else output.table({ data: spots }, ['TARGET', 'SCOPE', 'SERVER', 'FILE'], rows)

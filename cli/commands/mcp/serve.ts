@@ -5,10 +5,10 @@ import { connect } from '../../mcp/connection.ts'
 export const define = defineCommand({
   notes: `
 Speaks the Model Context Protocol on stdin and stdout until stdin ends, with the saved address and API key.
-An MCP client starts it; \`sandlot mcp init\` tells it to.`,
+MCP clients start it; \`sandlot mcp init\` configures them.`,
   examples: ['sandlot mcp serve'],
   handle: async ({ api }) => {
-    // The client is gone; running calls end with us.
+    // The client has exited. Ending this process ends its running calls.
     process.stdout.once('error', () => process.exit())
     await bridge(connect(api), process.stdin, (line) => process.stdout.write(line))
   },

@@ -1,4 +1,4 @@
-/** The value is never an argument, which other users could see. */
+/** The value is never an argument, because other users can see the arguments of a process. */
 import { limits } from '../../../shared/contract/limits.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
@@ -16,17 +16,20 @@ interface Options {
 
 export const define = defineCommand<Options>({
   declare: (command) => {
-    addSessionOption(command, "for this session alone, over the account's of the same name")
+    addSessionOption(
+      command,
+      "set it only for this session, overriding the account's secret of the same name",
+    )
       .argument('<name>', 'the name of the environment variable')
-      .option('--from-file <file>', 'a file of this machine that holds the value, byte for byte; - is stdin')
-      .option('--short', `set it even if it has fewer than ${limits.blankedBytes} bytes`)
-    // Commander would print a further word, which may be the value.
+      .option('--from-file <file>', 'a local file that contains the exact value; - is stdin')
+      .option('--short', `accept a value of fewer than ${limits.blankedBytes} bytes`)
+    // Commander would print an excess argument, which may be the value.
     command.allowExcessArguments().allowUnknownOption()
   },
   notes: `
-Without --from-file it takes the value from a pipe, less a newline at its end, or asks for it without showing it.
-The value replaces the one from before. One with fewer than ${limits.blankedBytes} bytes is not blanked out of output: at a
-terminal it is asked for, and elsewhere it needs --short.`,
+Without --from-file, it reads the value from a pipe, without a trailing newline, or prompts for it without echo.
+The value replaces any previous one. A value of fewer than ${limits.blankedBytes} bytes is not redacted from output;
+it needs confirmation at a terminal, and --short elsewhere.`,
   examples: [
     'sandlot secrets create API_TOKEN',
     'pass show token | sandlot secrets create API_TOKEN',
@@ -43,29 +46,25 @@ terminal it is asked for, and elsewhere it needs --short.`,
     const body = { name: args[0]!, value, sandbox_id }
     const secret = await api.call('createSecret', { body })
     output.result(secret, `${secret.name}\n`)
-    output.aside('Commands that start from now on have it.')
+    output.aside('Commands that start from now on receive it.')
   },
 })
 
-/** Does not print further words. @throws {CliError} `usage` */
+/** The error omits excess arguments, which may be the value. @throws {CliError} `usage` */
 function requireNameOnly(args: string[]): void {
   const [name = '', value] = args[0]!.split(/=(.*)/s)
   if (value !== undefined) {
-    throw new CliError(
-      'usage',
-      'A name and its value are not given as NAME=VALUE: others could see the value.',
-      {
-        hint: `\`sandlot secrets create ${shellWord(name)}\` asks for the value, or takes it from a pipe or from --from-file.`,
-      },
-    )
+    throw new CliError('usage', 'NAME=VALUE is not accepted, because other users could see the value.', {
+      hint: `\`sandlot secrets create ${shellWord(name)}\` prompts for the value, or reads it from a pipe or from --from-file.`,
+    })
   }
-  // Checked before the value is typed.
+  // Checked here too, so that a user does not type the value in vain.
   if (!isSecretName(name)) {
     throw new CliError('usage', `<name> ${shellWord(name)} must be a letter or _, then letters, digits or _`)
   }
   if (args.length === 1) return
-  throw new CliError('usage', 'There is more on the line than a name and the options of this command.', {
-    hint: 'The value is no argument: it comes from stdin, from --from-file or from a prompt.',
+  throw new CliError('usage', 'This command accepts only a name and options.', {
+    hint: 'The value is read from stdin, from --from-file or from a prompt.',
   })
 }
 
@@ -77,15 +76,15 @@ async function confirmIntent(value: string, { options, ask }: Invocation<Options
   const bytes = Buffer.byteLength(value)
   // The service rejects an empty value.
   if (options.short || bytes === 0 || bytes >= limits.blankedBytes) return
-  const words = `The value has fewer than ${limits.blankedBytes} bytes, so it is not blanked out of output.`
+  const fact = `A value of fewer than ${limits.blankedBytes} bytes is not redacted from output.`
   if (!options.yes && !ask.isPossible())
-    throw new CliError('usage', `${words} Nothing was set.`, { hint: '--short sets it all the same.' })
-  const question = `Under ${limits.blankedBytes} bytes it is not blanked out of output. Set it all the same?`
-  await ask.confirm(question, 'Nothing was set.')
+    throw new CliError('usage', `${fact} Nothing was set.`, { hint: 'Use --short to set it anyway.' })
+  await ask.confirm(`${fact} Set it anyway?`, 'Nothing was set.')
 }
 
 async function readValue({ options: { fromFile }, ask, output }: Invocation<Options>): Promise<string> {
-  if (fromFile === undefined && !hasPipedInput()) return ask.hidden('Value', '--from-file, or pipe it in')
+  if (fromFile === undefined && !hasPipedInput())
+    return ask.hidden('Value', '--from-file, or pipe the value to stdin')
   const isFile = fromFile !== undefined && fromFile !== '-'
   const text = decodeUtf8(isFile ? await readLocalFile(fromFile) : await readInput(output.note))
   if (text === undefined) throw new CliError('usage', 'The value is not UTF-8 text.')

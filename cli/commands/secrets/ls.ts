@@ -10,7 +10,7 @@ import { secretFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
 
 export const define = defineCommand<PageOptions & { session?: string }>({
-  declare: (command) => addPageOptions(addSessionOption(command, 'those of this session alone')),
+  declare: (command) => addPageOptions(addSessionOption(command, 'list only the secrets of this session')),
   examples: ['sandlot secrets ls', 'sandlot secrets ls --json=name,created_at'],
   fields: secretFields,
   handle: async ({ options, api, output }) => {

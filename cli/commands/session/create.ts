@@ -28,18 +28,21 @@ export const define = defineCommand<Options>({
       .usage('[options]\n       sandlot session create --rm [options] -- COMMAND [ARG…]')
       .argument('[command...]')
       .passThroughOptions()
-      .option('--image <image>', "the image; by default the service's own")
-      .option('--name <name>', 'a name to know it by')
-      .option('--ttl <duration>', 'how long it may live, such as 10m; a bare number is seconds')
-      .option('--metadata <name=value>', 'a label; may be given several times', collect)
-      .option('--env <name=value>', 'a variable for its commands; may be given several times', collect)
+      .option('--image <image>', 'the image; by default that of the service')
+      .option('--name <name>', 'a name for the session')
+      .option('--ttl <duration>', 'the maximum lifetime, such as 10m; a bare number is seconds')
+      .option('--metadata <name=value>', 'a label; may be repeated', collect)
+      .option('--env <name=value>', 'an environment variable for its commands; may be repeated', collect)
       .option('--async', 'do not wait until it is ready')
-      .option('--wait', 'wait while a quota or a rate limit is in the way')
-      .option('--rm', 'run the command in it, then destroy it, whatever happens')
-      .option('--idempotency-key <key>', 'within a day, the same key and options give the same session'),
+      .option('--wait', 'wait while a quota or a rate limit is exceeded')
+      .option('--rm', 'run a command in it and always destroy it afterwards')
+      .option(
+        '--idempotency-key <key>',
+        'within a day, repeating the key and the options returns the same session',
+      ),
   notes: `
-With --rm stdin, stdout, stderr and Ctrl-C are the command's, as with \`sandlot exec\`. The exit code is the
-command's own, or 125 when it never ran; 124, 126, 127, 128+n and 130 mean what they do for exec.`,
+With --rm, stdin, stdout, stderr and Ctrl-C go to the command, as with \`sandlot exec\`. The exit code is that of the
+command, or 125 if it never ran; 124, 126, 127, 128+n and 130 have the same meaning as for exec.`,
   examples: [
     'sandlot session create --name build --ttl 10m',
     'id=$(sandlot session create --wait --quiet)',
@@ -50,22 +53,23 @@ command's own, or 125 when it never ran; 124, 126, 127, 128+n and 130 mean what 
   handle: async (invocation) => {
     const { args, options, exitWith } = invocation
     if (options.rm) {
-      if (args.length === 0) throw new CliError('usage', 'Give a command: session create --rm -- COMMAND.')
+      if (args.length === 0)
+        throw new CliError('usage', '--rm needs a command: session create --rm -- COMMAND.')
       const { runOnce } = await import('./run-once.ts')
       return exitWith(await runOnce(invocation, prepareCreate(invocation), args))
     }
-    if (args.length > 0) throw misplaced(args)
+    if (args.length > 0) throw unexpectedArguments(args)
     await create(invocation)
   },
 })
 
-/** Other tools take a name as the argument. */
-function misplaced(args: string[]): CliError {
+/** In other tools, the argument is a name. */
+function unexpectedArguments(args: string[]): CliError {
   const words = shellLine(...args)
-  const [isOne, name] = [args.length === 1, shellWord(args[0]!)]
-  const named = isOne ? `\`sandlot session create --name ${name}\` makes a session with this name, and ` : ''
-  return new CliError('usage', `${words} stands where a command does, and a command needs --rm.`, {
-    hint: `${named}\`sandlot session create --rm -- ${words}\` runs ${isOne ? 'this program' : 'it'} in a session of its own.`,
+  const isOne = args.length === 1
+  const named = isOne ? `Use \`sandlot session create --name ${words}\` to name the session, or ` : 'Use '
+  return new CliError('usage', `Unexpected ${isOne ? 'argument' : 'arguments'} ${words}.`, {
+    hint: `${named}\`sandlot session create --rm -- ${words}\` to run this command in a new session.`,
   })
 }
 
@@ -73,18 +77,19 @@ async function create(invocation: Invocation<Options>): Promise<void> {
   const { output, settings } = invocation
   const sandbox = await prepareCreate(invocation).create()
   output.result(sandbox, `${sandbox.id}\n`)
-  if (sandbox.ready_at === null) output.aside('It is still starting; its first command waits for it.')
-  const which = sandbox.name === null ? '' : ` -s ${shellWord(sandbox.name)}`
+  if (sandbox.ready_at === null)
+    output.aside('The session is still starting; its first command waits for it.')
+  const option = sandbox.name === null ? '' : ` -s ${shellWord(sandbox.name)}`
   output.aside(
-    `It ends ${showTime(sandbox.expires_at)}. Next: ${settings.ownCall()} exec${which} -- uname -a`,
+    `It ends ${showTime(sandbox.expires_at)}. Next: ${settings.ownCall()} exec${option} -- uname -a`,
   )
 }
 
 function prepareCreate({ options, api, output }: Invocation<Options>): Creation {
   const body = readBody(options)
-  // The key makes it safe to repeat a request whose reply was lost.
+  // With the key, a request whose reply was lost can be repeated safely.
   const key = options.idempotencyKey ?? randomUUID()
-  /** `unknown` until a reply arrives: the session may exist. */
+  /** `unknown` while a session may exist whose id has not been received. */
   let session: Reply<'createSandbox'> | 'unknown' | undefined
   async function request(async: boolean): Promise<Reply<'createSandbox'>> {
     const created = await api.call('createSandbox', {
@@ -109,13 +114,13 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
       using progress = output.progress('creating a session')
       if (!options.wait) return await attempt()
       const { waitOut } = await import('../../core/waiting.ts')
-      return await waitOut(api, attempt, { note: output.note, say: progress.say })
+      return await waitOut(api, attempt, { note: output.note, show: progress.show })
     },
     find: async () => (session === 'unknown' ? await request(true) : session),
   }
 }
 
-/** Whether the error means that no session exists. */
+/** Whether the error means that no session was created. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof ConnectionError) return !error.reached
   if (!(error instanceof CliError)) return false

@@ -4,7 +4,7 @@ import { sandboxFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
 
 export const define = defineCommand({
-  declare: (command) => addSessionOption(command).argument('[id]', 'the session: its id or its name'),
+  declare: (command) => addSessionOption(command).argument('[id]', 'the session, by id or name'),
   examples: ['sandlot session get', 'sandlot session get build', 'sandlot session get --json=id,expires_at'],
   fields: sandboxFields,
   handle: async ({ args, session, api, output }) => {

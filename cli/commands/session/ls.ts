@@ -14,7 +14,7 @@ export const define = defineCommand<PageOptions & { all?: boolean; state: Listed
         .option('-a, --all', 'list destroyed sessions too')
         .addOption(new Option('--state <state>').choices(states).default('active')),
     ),
-  notes: '\nAt a terminal a * marks the session that commands use without --session.',
+  notes: '\nAt a terminal, a * marks the session that commands use without --session.',
   examples: [
     'sandlot session ls',
     'sandlot session ls --all --json=id,state,destroy_reason',
@@ -25,7 +25,7 @@ export const define = defineCommand<PageOptions & { all?: boolean; state: Listed
     const query = { state: options.all ? ('all' as const) : options.state, ...readPage(options) }
     const page = await api.call('listSandboxes', { query })
     const chosen = await chosenSession(settings)
-    // Programs read the ids.
+    // Programs read the first column as an id, so it has no marks for them.
     const marks =
       process.stdout.isTTY && !output.quiet && page.data.some((one) => isChosen(one, chosen?.value))
     const mark = (text: string, isMarked = false) => (marks ? `${isMarked ? '*' : ' '} ${text}` : text)
@@ -38,6 +38,6 @@ export const define = defineCommand<PageOptions & { all?: boolean; state: Listed
       showTime(session.destroyed_at ?? session.expires_at),
     ])
     output.list(page, [mark('ID'), 'STATE', 'NAME', 'IMAGE', 'CREATED', 'ENDS'], rows)
-    if (rows.length === 0) output.aside('No sessions. `sandlot session create` makes one.')
+    if (rows.length === 0) output.aside('No sessions. `sandlot session create` creates one.')
   },
 })

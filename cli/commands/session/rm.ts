@@ -1,7 +1,7 @@
 import type { Reply } from '../../core/api.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, describeError } from '../../core/errors.ts'
-import { idsOf, listActive, wordsOf } from '../../core/session.ts'
+import { describeSession, idsOf, listActive } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 import { waitOut } from '../../core/waiting.ts'
 
@@ -10,7 +10,7 @@ interface Options {
   session?: string
 }
 
-type Named = Parameters<typeof wordsOf>[0]
+type Named = Parameters<typeof describeSession>[0]
 
 interface Outcome {
   destroyed: Reply<'destroySandbox'>[]
@@ -20,10 +20,11 @@ interface Outcome {
 export const define = defineCommand<Options>({
   declare: (command) =>
     addSessionOption(command)
-      .argument('[id...]', 'the sessions, by id or name; by default the only active one')
-      .option('-a, --all', 'every active session'),
-  notes:
-    '\nSessions that are named go without a question. --all, and the one that no word names, are asked for first; without a\nterminal that needs --yes. Does nothing when a name is not that of exactly one active session.\nWhen one cannot be destroyed, it goes on with the others.',
+      .argument('[id...]', 'the sessions, by id or name; by default the current one, or the only active one')
+      .option('-a, --all', 'destroy all active sessions'),
+  notes: `
+Asks for confirmation, unless the sessions are named; without a terminal, that needs --yes. Destroys nothing if a name
+does not match exactly one active session. If a session cannot be destroyed, it continues with the others.`,
   examples: [
     'sandlot session rm',
     'sandlot session rm build test',
@@ -39,7 +40,7 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
   const chosen = await choose(invocation)
   const ids = chosen.map(({ id }) => id)
   const isOne = ids.length === 1
-  const words = chosen.map(wordsOf).join(', ')
+  const words = chosen.map(describeSession).join(', ')
   const isNamed = args.length > 0 || options.session !== undefined
   if (ids.length > 0 && !isNamed) {
     await ask.confirm(
@@ -55,12 +56,12 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
     if (options.all) output.note(ids.length === 0 ? 'No session is active.' : sum)
     return
   }
-  // With --json, the error lists the destroyed sessions.
+  // With --json, the error contains the destroyed sessions.
   if (!output.json) output.result(undefined, text)
   throw combine(failures, destroyed, isOne ? '' : `\n${sum}`)
 }
 
-/** Sessions with their names, if known. */
+/** Returns the sessions, with the names that the user typed or the service returned. */
 async function choose({ args, options, session, api }: Invocation<Options>): Promise<Named[]> {
   if (!options.all) {
     const ids = args.length > 0 ? await idsOf(args, api) : [await session()]
@@ -72,15 +73,15 @@ async function choose({ args, options, session, api }: Invocation<Options>): Pro
   return await listActive(api)
 }
 
-/** Continues after failures, and waits for rate limits. */
+/** Continues after failures, and waits while a rate limit is exceeded. */
 async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): Promise<Outcome> {
   const outcome: Outcome = { destroyed: [], failures: [] }
   using progress = output.progress('destroying')
   for (const [index, id] of ids.entries()) {
-    progress.say(`destroying ${index + 1} of ${ids.length}: ${id}`)
+    progress.show(`destroying ${index + 1} of ${ids.length}: ${id}`)
     const destroy = () => api.call('destroySandbox', { params: { id } })
     try {
-      outcome.destroyed.push(await waitOut(api, destroy, { note: output.note, say: progress.say }))
+      outcome.destroyed.push(await waitOut(api, destroy, { note: output.note, show: progress.show }))
     } catch (error) {
       outcome.failures.push({ id, error: describeError(error) })
     }
@@ -88,7 +89,7 @@ async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): 
   return outcome
 }
 
-/** Combines failures under the code of the first. */
+/** Returns one error with all messages and the code of the first. */
 function combine(failures: Outcome['failures'], destroyed: unknown[], sum: string): CliError {
   const { error } = failures[0]!
   const lines = failures.map(({ id, error: { message } }) =>

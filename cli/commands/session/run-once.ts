@@ -1,4 +1,4 @@
-/** `sandlot session create --rm`: a session for one command, destroyed on every exit. */
+/** `sandlot session create --rm`: runs one command in a new session, which is destroyed on every exit. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { shellLine } from '../../../shared/contract/shell-words.ts'
 import type { Api, Reply } from '../../core/api.ts'
@@ -18,10 +18,7 @@ import { runStreaming } from '../../exec/stream.ts'
 export interface Creation {
   /** Creates the session; with --wait, waits for quota. @throws {CliError} */
   create(): Promise<Reply<'createSandbox'>>
-  /**
-   * Returns the session; undefined after a refusal. If the reply was lost, repeats the request with the same
-   * key.
-   */
+  /** Returns the session, or undefined if none was created. Repeats the request if its reply was lost. */
   find(): Promise<Reply<'createSandbox'> | undefined>
 }
 
@@ -36,7 +33,7 @@ export async function runOnce(
 ): Promise<number> {
   let destroying: Promise<void> | undefined
   const destroyOnce = () => (destroying ??= destroy(creation, api, output))
-  const lift = onShutdown(destroyOnce)
+  const unregister = onShutdown(destroyOnce)
   try {
     const { id, ready_at } = await creation.create()
     if (ready_at === null) await untilReady(api, id, output)
@@ -52,13 +49,13 @@ export async function runOnce(
     if (output.json) output.result({ sandbox_id: id, ...(await remote.get(ended.id)) }, '')
     else noteExitStatus(ended, output.note)
     if (input) {
-      const advice = 'Use </dev/null to leave it to the shell, as in a `while read` loop.'
+      const advice = 'Use </dev/null to leave stdin to the shell, as in a `while read` loop.'
       noteSharedStdin(input, advice, output.note)
     }
     return exitCodeOf(ended)
   } finally {
     await destroyOnce()
-    lift()
+    unregister()
   }
 }
 
@@ -69,15 +66,15 @@ async function untilReady(api: Api, id: string, output: Output): Promise<void> {
       params: { id },
     })
     if (state === 'destroyed') {
-      const why = [destroy_reason, destroy_detail].filter((part) => part !== null).join(': ')
-      throw new CliError('sandbox_start_failed', `The session did not start: ${why}.`)
+      const reason = [destroy_reason, destroy_detail].filter((part) => part !== null).join(': ')
+      throw new CliError('sandbox_start_failed', `The session did not start: ${reason}.`)
     }
     if (ready_at !== null) return
     await sleep(pauseMs)
   }
 }
 
-/** Failures are reported without changing the exit code. */
+/** Reports a failure without changing the exit code. */
 async function destroy(creation: Creation, api: Api, output: Output): Promise<void> {
   let id: string | undefined
   try {
@@ -87,8 +84,8 @@ async function destroy(creation: Creation, api: Api, output: Output): Promise<vo
   } catch (error) {
     const { code, message } = describeError(error)
     if (code === 'sandbox_destroyed' || code === 'sandbox_start_failed') return
-    const what = id ?? 'A session that may have been made'
+    const session = id ?? 'A session that may have been created'
     const line = shellLine('sandlot', 'session', 'rm', ...(id === undefined ? [] : [id]))
-    output.note(`sandlot: ${what} could not be destroyed: ${message}\n${line} does it.`)
+    output.note(`sandlot: ${session} could not be destroyed: ${message}\nDestroy it with: ${line}`)
   }
 }

@@ -1,6 +1,6 @@
 import { defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
-import { useSession, wordsOf } from '../../core/session.ts'
+import { describeSession, useSession } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 
 export const define = defineCommand<{ none?: boolean }>({
@@ -8,10 +8,10 @@ export const define = defineCommand<{ none?: boolean }>({
     command
       .usage('[options] ID\n       sandlot session use --none')
       .argument('[id]', 'the session, by id or name')
-      .option('--none', 'have no current session any more'),
+      .option('--none', 'unset the current session'),
   notes: `
-Commands use the current session until it ends. --session and SANDLOT_SESSION win over it. It is saved in the
-settings file, or in the profile, so it is the same in every terminal. \`sandlot session ls\` shows it with a *.`,
+Commands use the current session until it ends. --session and SANDLOT_SESSION override it. It is saved in the settings
+file, or in the profile, and applies to every terminal. \`sandlot session ls\` marks it with a *.`,
   examples: ['sandlot session use build', 'sandlot session use --none'],
   fields: sandboxFields,
   handle: async ({ args, options, settings, session, api, output }) => {
@@ -29,8 +29,8 @@ settings file, or in the profile, so it is the same in every terminal. \`sandlot
       api.call('getSandbox', { params: { id: await session(typed) } }),
     )
     output.result(sandbox, `${sandbox.id}\n`)
-    output.aside(`Commands use ${wordsOf(sandbox)} from now on.`)
-    const set = await settings.find('session')
-    if (set !== undefined) output.note(`${set.source} is set, and wins over what is saved.`)
+    output.aside(`The current session is ${describeSession(sandbox)}.`)
+    const other = await settings.find('session')
+    if (other !== undefined) output.note(`${other.source} is set and overrides the current session.`)
   },
 })

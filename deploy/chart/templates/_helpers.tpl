@@ -16,7 +16,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{/* What every pod of ours has: the restricted standard, and nothing of the cluster that it does not need. */}}
+{{/* Meets the pod security standard `restricted`, together with sandlot.containerSecurity. */}}
 {{- define "sandlot.podSecurity" -}}
 enableServiceLinks: false
 securityContext:
@@ -47,7 +47,7 @@ securityContext:
 {{ if .Values.quickstart.enabled }}redis://:$(REDIS_PASSWORD)@sandlot-redis:6379{{ else }}{{ .Values.redis.url }}{{ end }}
 {{- end }}
 
-{{/* A URL, and before it the password that it refers to. */}}
+{{/* A URL, after the variable with its password. */}}
 {{- define "sandlot.urlEnv" -}}
 {{- if .url }}
 {{- if contains (printf "$(%s)" .password) .url }}
@@ -113,8 +113,8 @@ volumes:
 {{- end }}
 {{- end }}
 
-{{/* A new pod counts once it reaches what it needs. After that one that lives is asked only whether it lives: what all
-     of them miss at once, no restart brings back. */}}
+{{/* A new pod has started once its dependencies are available. After that, only liveness is probed, because a restart
+     does not fix an outage of a dependency. */}}
 {{- define "sandlot.startAndLife" -}}
 startupProbe:
   httpGet: {path: /readyz, port: 9090}
@@ -157,7 +157,7 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* With quickstart the database is as new as this pod: whoever is first migrates it, and the others wait. */}}
+{{/* With quickstart, the database is as new as this pod. The first pod migrates it, and the others wait. */}}
 {{- define "sandlot.migrateFirst" -}}
 {{- if .Values.quickstart.enabled }}
 initContainers:

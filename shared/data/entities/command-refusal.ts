@@ -1,6 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core'
 
-/** How many commands the allowlist refused, by UTC day. */
 export const CommandRefusal = defineEntity({
   name: 'CommandRefusal',
   tableName: 'command_refusal',

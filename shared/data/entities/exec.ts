@@ -2,7 +2,6 @@ import { defineEntity, p } from '@mikro-orm/core'
 import type { ExecResult } from '../../contract/exec.ts'
 import type { RowOf } from './row.ts'
 
-/** Commands and their exit status. */
 export const Exec = defineEntity({
   name: 'Exec',
   tableName: 'exec',

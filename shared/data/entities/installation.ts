@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core'
 
-/** A single row with the id with which pods are labelled. */
+/** One row with the id in the labels of pods. */
 export const Installation = defineEntity({
   name: 'Installation',
   tableName: 'installation',

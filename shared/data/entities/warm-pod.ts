@@ -1,7 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core'
 import type { RowOf } from './row.ts'
 
-/** Pods without a sandbox. */
 export const WarmPod = defineEntity({
   name: 'WarmPod',
   tableName: 'warm_pod',

@@ -1,6 +1,6 @@
-/** What clients were told of commands, beside the rows, and beside what the sandboxes saw run. */
+/** Compares the results that clients received with the rows, and with the commands that ran in the sandboxes. */
 import type { Queries } from '../../../shared/data/database.ts'
-import type { CommandEntry, Ledger, SandboxEntry, Told } from '../ledger.ts'
+import type { CommandEntry, Recorder, ReportedResult, SandboxEntry } from '../recorder.ts'
 import { short } from '../traffic/lane.ts'
 
 interface Row extends Record<string, unknown> {
@@ -12,23 +12,23 @@ interface Row extends Record<string, unknown> {
   has_key: boolean
 }
 
-/** The clock of a sandbox is the machine's; a client learns of things a little later than they are. */
+/** A client receives a result a little later than the command ends. Sandboxes use the machine's clock. */
 const slackMs = 1_000
-/** A command begins at most so long before the crash that takes its line along: its own time, and a stand-still. */
+/** Maximum time from the start of a command to the crash that loses its row: its duration and a freeze. */
 const crashMs = 30_000
 
 export interface CommandSums {
   commands: number
-  /** Of those, whose sandbox was looked into. */
-  lookedInto: number
+  /** Commands whose sandbox could be checked. */
+  checked: number
   ran: number
-  /** Ends that were told and went with a crash of PostgreSQL right behind: with the row, or with the worker, which died too. */
+  /** Results that were reported and then lost in a crash of PostgreSQL. */
   forgotten: number
 }
 
-export async function checkCommands(db: Queries, ledger: Ledger): Promise<CommandSums> {
-  const sums: CommandSums = { commands: 0, lookedInto: 0, ran: 0, forgotten: 0 }
-  for (const sandbox of ledger.sandboxes.values()) {
+export async function checkCommands(db: Queries, recorder: Recorder): Promise<CommandSums> {
+  const sums: CommandSums = { commands: 0, checked: 0, ran: 0, forgotten: 0 }
+  for (const sandbox of recorder.sandboxes.values()) {
     const rows = await db.query<Row>(
       `select exec.id, status, exit_code, reason, destroyed_at is not null as sandbox_is_destroyed,
               idempotency_key is not null as has_key
@@ -37,88 +37,92 @@ export async function checkCommands(db: Queries, ledger: Ledger): Promise<Comman
     )
     const byId = new Map(rows.map((row) => [row.id, row]))
     for (const entry of sandbox.commands) {
-      checkTold(ledger, entry, byId, sums)
-      checkRan(ledger, sandbox, entry, sums)
+      checkReported(recorder, entry, byId, sums)
+      checkRan(recorder, sandbox, entry, sums)
     }
   }
   return sums
 }
 
-function checkTold(ledger: Ledger, entry: CommandEntry, rows: Map<string, Row>, sums: CommandSums): void {
-  // One that was told to be lost before it began stands in the list without the key, and has not run.
+function checkReported(
+  recorder: Recorder,
+  entry: CommandEntry,
+  rows: Map<string, Row>,
+  sums: CommandSums,
+): void {
+  // A command that was reported as lost before it started did not run, and its row has no key.
   const isOne = (id: string) => rows.has(id) && (!entry.key || rows.get(id)!.has_key)
-  const known = new Set(entry.told.map(({ id }) => id).filter(isOne))
-  if (known.size > 1) ledger.wrong('one request made two commands', { entry: short(entry) }, [...known])
-  for (const told of entry.told) {
-    const row = rows.get(told.id)
-    // Nothing was claimed of it but that nothing is known.
-    if (!row && (told.status === 'lost' || told.status === 'killed')) continue
-    // What PostgreSQL took in its last moments is written again by the worker that told it, unless that dies as well.
-    // With a key it is on the disk before it is told.
+  const ids = new Set(entry.reported.map(({ id }) => id).filter(isOne))
+  if (ids.size > 1) recorder.wrong('one request started two commands', { entry: short(entry) }, [...ids])
+  for (const reported of entry.reported) {
+    const row = rows.get(reported.id)
+    if (!row && (reported.status === 'lost' || reported.status === 'killed')) continue
+    // The worker writes the last commits before a crash again, unless it dies too. With a key, the exit status is on
+    // disk before it is reported.
     const others = ['lost', 'killed']
-    const mayGo = row && !row.has_key && told.status !== 'lost' && others.includes(row.status)
-    if (mayGo && crashedSince(ledger, told)) {
+    const mayGo = row && !row.has_key && reported.status !== 'lost' && others.includes(row.status)
+    if (mayGo && crashedSince(recorder, reported)) {
       sums.forgotten++
       continue
     }
-    // A command without a key is not on the disk before it runs: a crash takes its line along.
-    if (!row && !entry.key && ledger.crashes.some((at) => Math.abs(at - told.at) < crashMs)) {
+    // The row of a command without a key may not be on disk when the command starts, so a crash can lose it.
+    if (!row && !entry.key && recorder.crashes.some((at) => Math.abs(at - reported.at) < crashMs)) {
       sums.forgotten++
       continue
     }
-    if (row && agree(told, row)) continue
-    ledger.wrong(
-      `told ${told.status}, the row says ${row?.status ?? 'nothing'}`,
-      { told, row, entry: short(entry) },
-      [told.id],
+    if (row && agree(reported, row)) continue
+    recorder.wrong(
+      `reported ${reported.status}, the row says ${row?.status ?? 'nothing'}`,
+      { reported, row, entry: short(entry) },
+      [reported.id],
     )
   }
 }
 
 /**
- * Between the end of a command and the moment at which the disk has it: the WAL writer of PostgreSQL is late by 0.6 s at
- * most of the time that it runs. A client may hear of the end much later: its answer waits on a frozen wire.
+ * Whether PostgreSQL crashed before the exit status was on disk: its WAL writer is at most 0.6 s late, not counting
+ * freezes. The client may receive the result much later, over a frozen connection.
  */
-function crashedSince(ledger: Ledger, told: Told): boolean {
-  const endedAt = ledger.endedAt(told.id) ?? told.at - slackMs
-  return ledger.crashes.some((at) => {
-    const stood = ledger.standstills.map(({ from, to }) =>
-      Math.max(0, Math.min(to, at) - Math.max(from, told.at)),
+function crashedSince(recorder: Recorder, reported: ReportedResult): boolean {
+  const endedAt = recorder.endedAt(reported.id) ?? reported.at - slackMs
+  return recorder.crashes.some((at) => {
+    const frozen = recorder.freezes.map(({ from, to }) =>
+      Math.max(0, Math.min(to, at) - Math.max(from, reported.at)),
     )
-    const ranMs = at - told.at - stood.reduce((a, b) => a + b, 0)
+    const ranMs = at - reported.at - frozen.reduce((a, b) => a + b, 0)
     return at > endedAt && ranMs < slackMs
   })
 }
 
-function agree(told: Told, row: Row): boolean {
-  // The command ended with its sandbox, and every later answer says so.
+function agree(reported: ReportedResult, row: Row): boolean {
+  // The command ended with its sandbox, and every later response reports `killed`.
   const status = row.status === 'running' && row.sandbox_is_destroyed ? 'killed' : row.status
-  return told.status === status && told.exitCode === row.exit_code
+  return reported.status === status && reported.exitCode === row.exit_code
 }
 
-function checkRan(ledger: Ledger, sandbox: SandboxEntry, entry: CommandEntry, sums: CommandSums): void {
+function checkRan(recorder: Recorder, sandbox: SandboxEntry, entry: CommandEntry, sums: CommandSums): void {
   sums.commands++
   if (!sandbox.ran) return
-  sums.lookedInto++
+  sums.checked++
   const times = sandbox.ran.get(entry.token) ?? []
   const evidence = { entry: short(entry), ran: times }
-  const ids = entry.told.map(({ id }) => id)
+  const ids = entry.reported.map(({ id }) => id)
   if (times.length > 0) sums.ran++
-  if (times.length > 1) ledger.wrong('a command ran twice', evidence, ids)
-  const exited = entry.told.some(({ status }) => status === 'exited')
+  if (times.length > 1) recorder.wrong('a command ran twice', evidence, ids)
+  const exited = entry.reported.some(({ status }) => status === 'exited')
   if (exited && times.length === 0)
-    ledger.wrong('a command that never ran is said to have ended', evidence, ids)
-  // Asked for again, it may run after the first answer.
+    recorder.wrong('a command that never ran was reported as exited', evidence, ids)
+  // A repeated command may run after the first response.
   if (entry.attempts > 1 || times.length === 0) return
-  const words = [...entry.told.map(({ at }) => at), ...entry.refusedAt]
-  const last = Math.min(...words)
-  if (times[0]! > last + slackMs) {
-    ledger.wrong(
-      'a command ran after a client was told that it is over',
-      { ...evidence, lateMs: times[0]! - last },
+  const responses = [...entry.reported.map(({ at }) => at), ...entry.refusedAt]
+  const first = Math.min(...responses)
+  if (times[0]! > first + slackMs) {
+    recorder.wrong(
+      'a command ran after it was reported as ended',
+      { ...evidence, lateMs: times[0]! - first },
       ids,
     )
-  } else if (entry.refusedAt.length > 0 && entry.told.length === 0) {
-    ledger.wrong('a command ran that was refused', evidence, [sandbox.id])
+  } else if (entry.refusedAt.length > 0 && entry.reported.length === 0) {
+    recorder.wrong('a refused command ran', evidence, [sandbox.id])
   }
 }

@@ -1,11 +1,11 @@
-import type { Ledger } from '../ledger.ts'
+import type { Recorder } from '../recorder.ts'
 import type { Stage } from '../stage.ts'
 
-/** What ARCHITECTURE.md gives the workers to clean up. */
-const mendMs = 60_000
+/** Time in which the workers reconcile pods and rows. */
+const reconcileMs = 60_000
 
-/** No pod without a live row, no live row without its pod; and a sandbox that was told destroyed has none. */
-export async function checkPods({ world, driver }: Stage, ledger: Ledger): Promise<void> {
+/** Checks that every pod has an active row, and that every active row has its pod. */
+export async function checkPods({ world, driver }: Stage, recorder: Recorder): Promise<void> {
   let rows: unknown
   let pods: unknown
   const agree = async () => {
@@ -19,7 +19,7 @@ export async function checkPods({ world, driver }: Stage, ledger: Ledger): Promi
     const names = (list: { name: string }[]) => JSON.stringify(list.map(({ name }) => name).sort())
     return names(found) === names(living)
   }
-  await world.eventually(agree, mendMs).catch(() => {
-    ledger.wrong('pods and rows do not agree', { rows, pods, afterMs: mendMs })
+  await world.eventually(agree, reconcileMs).catch(() => {
+    recorder.wrong('pods and rows do not agree', { rows, pods, afterMs: reconcileMs })
   })
 }

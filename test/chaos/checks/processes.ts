@@ -1,14 +1,14 @@
-/** Processes after the storm: all of it works again, and they are no larger than before. */
+/** Checks that the processes serve requests again after the faults, and that they have not grown. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { memoryOf } from '../../support/memory.ts'
 import { descriptorsOf } from '../../support/raw.ts'
-import type { Ledger } from '../ledger.ts'
-import { apiCount, type Seat, type Stage } from '../stage.ts'
+import type { Recorder } from '../recorder.ts'
+import { apiCount, type Instance, type Stage } from '../stage.ts'
 
 const recoverMs = 30_000
 
-/** Within so long a stranger is served by each API as if nothing had been. */
-export async function checkRecovery({ world }: Stage, ledger: Ledger): Promise<void> {
+/** Checks that each API serves a new account within 30 s. */
+export async function checkRecovery({ world }: Stage, recorder: Recorder): Promise<void> {
   for (let api = 0; api < apiCount; api++) {
     let last: unknown
     const serve = async () => {
@@ -26,36 +26,36 @@ export async function checkRecovery({ world }: Stage, ledger: Ledger): Promise<v
       }
     }
     await world.eventually(serve, recoverMs).catch(() => {
-      ledger.wrong('it does not work again after the faults', { api, last, afterMs: recoverMs })
+      recorder.wrong('an API does not serve requests after the faults', { api, last, afterMs: recoverMs })
     })
   }
 }
 
-/** Of Node, on stderr: a timer that waits for less or more than it can, or an emitter that gathers listeners. */
+/** Warnings of Node on stderr: a timer with an invalid delay, or an emitter with too many listeners. */
 const warnings = /^\(node:\d+\) (Timeout\w*|MaxListenersExceeded)Warning: /
 
-/** A timer of which Node warns fires at another time than it was meant to. */
-export function checkWarnings({ processes }: Pick<Stage, 'processes'>, ledger: Ledger): void {
+export function checkWarnings({ processes }: Pick<Stage, 'processes'>, recorder: Recorder): void {
   for (const { name, lines } of processes) {
     for (const { msg, seenAt } of lines) {
-      if (warnings.test(msg)) ledger.wrong('a process was warned by Node', { process: name, msg, seenAt })
+      if (warnings.test(msg))
+        recorder.wrong('a process logged a warning of Node', { process: name, msg, seenAt })
     }
   }
 }
 
-/** Connections to the databases, to each other, kept ones and slots: what a process may hold besides what it began with. */
+/** Allowance for connections to the databases and between processes, kept-alive connections and slots. */
 const moreDescriptors = 60
-/** What V8 keeps of work that is over, on a busy machine. */
+/** Allowance for garbage that V8 has not yet collected on a busy machine. */
 const moreMemory = 256 * 1024 * 1024
 const quietMs = 45_000
 
-/** Asks again for a while: kept connections and slots are closed by and by. */
-export async function checkSizes({ seats }: Stage, ledger: Ledger): Promise<Size[]> {
+/** Waits for up to 45 s, because kept-alive connections and slots are closed gradually. */
+export async function checkSizes({ instances }: Stage, recorder: Recorder): Promise<Size[]> {
   const end = performance.now() + quietMs
-  while (!seats.every(isSmall) && performance.now() < end) await sleep(500)
-  const sizes = seats.map(sizeOf)
-  for (const [index, seat] of seats.entries()) {
-    if (!isSmall(seat)) ledger.wrong('a process holds more than before', sizes[index])
+  while (!instances.every(isSmall) && performance.now() < end) await sleep(500)
+  const sizes = instances.map(sizeOf)
+  for (const [index, instance] of instances.entries()) {
+    if (!isSmall(instance)) recorder.wrong('a process has grown', sizes[index])
   }
   return sizes
 }
@@ -68,12 +68,12 @@ export interface Size {
 
 const mebibytes = (bytes: number) => Math.round(bytes / 1024 / 1024)
 
-const sizeOf = ({ name, process, usual }: Seat): Size => ({
+const sizeOf = ({ name, process, usual }: Instance): Size => ({
   name,
   memoryMiB: [mebibytes(usual.memory), mebibytes(memoryOf(process))],
   descriptors: [usual.descriptors, descriptorsOf(process)],
 })
 
-const isSmall = ({ process, usual }: Seat): boolean =>
+const isSmall = ({ process, usual }: Instance): boolean =>
   memoryOf(process) < usual.memory + moreMemory &&
   descriptorsOf(process) < usual.descriptors + moreDescriptors

@@ -1,8 +1,8 @@
 import { chosen, type Plan } from './plan.ts'
 
 export const clientFaults = {
-  'a client leaves': ({ ledger }, { target }) => {
-    const flight = chosen([...ledger.flights], target)
-    return flight && { target: 'client', act: async () => flight.abort() }
+  'a client leaves': ({ recorder }, { target }) => {
+    const request = chosen([...recorder.inFlight], target)
+    return request && { target: 'client', act: async () => request.abort() }
   },
 } satisfies Record<string, Plan>

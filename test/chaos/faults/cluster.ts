@@ -1,4 +1,4 @@
-/** What goes from a cluster that `npm run cluster` made, until an operator runs it again. */
+/** Removes objects that `npm run cluster` created, until an operator runs it again. */
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,7 +21,7 @@ const repairMs = 60_000
 const until =
   (harm: (world: World, namespace: string) => Promise<unknown>): Plan =>
   ({ stage: { world } }, { lastsMs }) => ({
-    target: 'walls',
+    target: 'cluster setup',
     async act() {
       await harm(world, world.cluster!.namespace)
       await sleep(lastsMs)
@@ -29,7 +29,7 @@ const until =
     },
   })
 
-/** As `npm run cluster` does, with the credential that it makes. */
+/** Does the same as `npm run cluster`, and installs the new credential. */
 async function repair({ cluster, wire, folder }: World): Promise<void> {
   const { namespace, env } = cluster!
   const made = await installCluster({ kubeconfig: adminKubeconfig!, namespace, egress: 'internet' })
@@ -52,7 +52,7 @@ export const clusterFaults = {
       .makeApiClient(NetworkingV1Api)
       .deleteNamespacedNetworkPolicy({ name: 'sandlot-sandboxes', namespace }),
   ),
-  'a role loses a right': until((_, namespace) => {
+  'a role loses a permission': until((_, namespace) => {
     const rules = workerRules.filter(({ resources }) => !resources.includes('pods/exec'))
     return openAdmin()
       .makeApiClient(RbacAuthorizationV1Api)
@@ -63,7 +63,7 @@ export const clusterFaults = {
       .makeApiClient(RbacAuthorizationV1Api)
       .deleteNamespacedRole({ name: serviceAccountName, namespace }),
   ),
-  'a namespace loses its level': until((world, name) => {
+  'a namespace loses its Pod Security level': until((world, name) => {
     const labels = { 'pod-security.kubernetes.io/enforce': null }
     return world.cluster!.api.patchNamespace({ name, body: { metadata: { labels } } }, mergePatch())
   }),

@@ -1,18 +1,18 @@
-/** Does the faults of a schedule, several at once, each target one after the other. */
+/** Applies the faults of a schedule: several concurrently, but one at a time for each target. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { clientFaults } from './clients.ts'
 import { clusterFaults } from './cluster.ts'
+import { connectionFaults } from './connections.ts'
 import { operatorFaults } from './operators.ts'
 import type { Plan, Scene } from './plan.ts'
 import { podFaults } from './pods.ts'
 import { processFaults } from './processes.ts'
 import type { Fault, FaultName } from './schedule.ts'
 import { serviceFaults } from './services.ts'
-import { wireFaults } from './wires.ts'
 
 const plans: Record<FaultName, Plan> = {
   ...clientFaults,
-  ...wireFaults,
+  ...connectionFaults,
   ...serviceFaults,
   ...processFaults,
   ...podFaults,
@@ -20,44 +20,44 @@ const plans: Record<FaultName, Plan> = {
   ...clusterFaults,
 }
 
-/** More at once would leave nothing that works. */
-const atOnce = 5
+/** With more concurrent faults, hardly any request would succeed. */
+const maxConcurrentFaults = 5
 
 export interface FaultCount {
-  /** By name, those that were done. */
+  /** Number of applied faults by name. */
   counts: Map<FaultName, number>
   total: number
 }
 
 /**
- * @param goOn asked before each fault
- * @returns when the last of them is over
+ * Resolves when the last fault is over.
+ * @param shouldContinue called before each fault
  */
 export async function doFaults(
   scene: Scene,
   schedule: Iterable<Fault>,
-  goOn: (done: number) => boolean,
+  shouldContinue: (done: number) => boolean,
 ): Promise<FaultCount> {
   const done: FaultCount = { counts: new Map(), total: 0 }
   const busy = new Map<string, Promise<unknown>>()
-  const underWay = new Set<Promise<unknown>>()
+  const inProgress = new Set<Promise<unknown>>()
   for (const fault of schedule) {
-    if (!goOn(done.total)) break
-    const deed = plans[fault.name](scene, fault)
-    if (!deed) continue
+    if (!shouldContinue(done.total)) break
+    const action = plans[fault.name](scene, fault)
+    if (!action) continue
     done.total++
     done.counts.set(fault.name, (done.counts.get(fault.name) ?? 0) + 1)
-    const work = (busy.get(deed.target) ?? Promise.resolve())
-      .then(() => deed.act())
+    const work = (busy.get(action.target) ?? Promise.resolve())
+      .then(() => action.act())
       .catch((error) =>
-        scene.ledger.wrong('a fault could not be done', { fault, error: String(error.stack) }),
+        scene.recorder.wrong('a fault could not be applied', { fault, error: String(error.stack) }),
       )
-    busy.set(deed.target, work)
-    underWay.add(work)
-    void work.finally(() => underWay.delete(work))
-    while (underWay.size >= atOnce) await Promise.race(underWay)
+    busy.set(action.target, work)
+    inProgress.add(work)
+    void work.finally(() => inProgress.delete(work))
+    while (inProgress.size >= maxConcurrentFaults) await Promise.race(inProgress)
     await sleep(fault.pauseMs)
   }
-  await Promise.all(underWay)
+  await Promise.all(inProgress)
   return done
 }

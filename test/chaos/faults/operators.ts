@@ -1,17 +1,17 @@
-/** What operators and their other programs do while Sandlot runs: locks, limits, keys, failovers. */
+/** Actions of operators and of other programs while Sandlot runs: locks, limits, keys, failovers. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { changeLimits } from '../../../api/admin/limits.ts'
 import { migrate } from '../../../migrations/migrate.ts'
 import type { Database, Queries } from '../../../shared/data/database.ts'
 import { waitFor } from '../../support/eventually.ts'
-import { forgetMigrations, growth, listWithOnline, past } from '../../support/migrations.ts'
+import { cleanup, forgetMigrations, growth, listWithOnline } from '../../support/migrations.ts'
 import { chosen, type Plan } from './plan.ts'
 
 const tables = ['account', 'api_key', 'sandbox', 'exec', 'warm_pod'] as const
 const undoMs = 60_000
 const migrateMs = 180_000
 
-/** Another fault may break the connection, and the lock goes with it; or hold the lock. */
+/** Another fault may break the connection, which releases the lock, or may hold the lock. */
 const isBroken = (error: unknown) => !/syntax|does not exist|permission/.test(String(error))
 
 const hold =
@@ -29,18 +29,18 @@ const hold =
         }),
   })
 
-/** PostgreSQL may be away for a while, or only read. */
+/** Retries, because another fault may make PostgreSQL unavailable or read-only. */
 const untilDone = (act: () => Promise<unknown>, withinMs = undoMs) =>
   waitFor(() => act().then(() => true), withinMs)
 
 export const operatorFaults = {
-  'a row is locked by somebody else': hold((db, chance) =>
+  'another session locks a row': hold((db, chance) =>
     db.query(
       'select from account order by id offset floor(?::float8 * (select count(*) from account)) limit 1 for update',
       [chance],
     ),
   ),
-  'a table is locked by somebody else': hold((db, chance) =>
+  'another session locks a table': hold((db, chance) =>
     db.query(`lock table ${chosen(tables, chance)} in access exclusive mode`),
   ),
   'a limit is lowered': ({ stage: { world } }, { target, chance, lastsMs }) => ({
@@ -55,7 +55,7 @@ export const operatorFaults = {
       await untilDone(() => changeLimits(world.db, account, { concurrent: null, 'sandbox-ops': null }))
     },
   }),
-  'PostgreSQL only reads': ({ stage: { world } }, { lastsMs }) => ({
+  'PostgreSQL is read-only': ({ stage: { world } }, { lastsMs }) => ({
     target: 'postgres',
     async act() {
       const set = async (value: string) => {
@@ -71,7 +71,7 @@ export const operatorFaults = {
     target: 'postgres',
     async act() {
       const { postgresPair: pair, leadPostgres } = stage
-      // The address moves at once, or late: then it still leads to the demoted one, and connections stay there.
+      // The address moves immediately or late. If late, it still leads to the demoted server.
       for (const server of [pair.second, pair.first]) {
         await pair.switchTo(server, chance < 0.5 ? () => leadPostgres(server) : undefined)
         await sleep(lastsMs / 2)
@@ -84,8 +84,8 @@ export const operatorFaults = {
     target: 'migrations',
     async act() {
       const run = () => migrate(world.settings.databaseUrl, { list: listWithOnline })
-      await untilDone(() => forgetMigrations(world.db, [past, growth]), migrateMs)
-      // Whatever breaks it off: an operator runs it again.
+      await untilDone(() => forgetMigrations(world.db, [cleanup, growth]), migrateMs)
+      // Another fault may interrupt the migration; an operator then runs it again.
       await untilDone(run, migrateMs)
     },
   }),
@@ -104,18 +104,18 @@ export const operatorFaults = {
     },
   }),
   'a process gets other keys': ({ stage }, { target }) => {
-    const seat = chosen(stage.behindWithKeys(), target)
+    const instance = chosen(stage.withOldestKeys(), target)
     return (
-      seat && {
-        target: seat.name,
+      instance && {
+        target: instance.name,
         async act() {
-          // One that was before this in the queue may have done it.
-          if (!stage.behindWithKeys().includes(seat)) return
-          seat.isBeingEnded = true
-          await seat.process.stop().catch(() => {})
-          await seat.process.kill()
-          stage.giveKeys(seat)
-          await stage.replace(seat)
+          // An earlier fault on this target may have rotated its keys.
+          if (!stage.withOldestKeys().includes(instance)) return
+          instance.isBeingEnded = true
+          await instance.process.stop().catch(() => {})
+          await instance.process.kill()
+          stage.rotateKeys(instance)
+          await stage.replace(instance)
         },
       }
     )

@@ -1,22 +1,22 @@
-/** What a fault does, and to what. */
-import type { Ledger } from '../ledger.ts'
+/** The interface of a fault: its target and its effect. */
+import type { Recorder } from '../recorder.ts'
 import type { Stage } from '../stage.ts'
 import type { Fault } from './schedule.ts'
 
 export interface Scene {
   stage: Stage
-  ledger: Ledger
+  recorder: Recorder
 }
 
-export interface Deed {
-  /** What it harms: two faults of one target wait for each other. */
+export interface FaultAction {
+  /** Faults with the same target run one at a time. */
   target: string
-  /** Resolves when all is as before, except what was lost. */
+  /** Applies the fault, and resolves when it is over and undone. */
   act(): Promise<unknown>
 }
 
-/** @returns undefined when there is nothing right now that it could hit */
-export type Plan = (scene: Scene, fault: Fault) => Deed | undefined
+/** Returns undefined if the fault currently has no target. */
+export type Plan = (scene: Scene, fault: Fault) => FaultAction | undefined
 
 export const chosen = <T>(from: readonly T[], chance: number): T | undefined =>
   from[Math.floor(chance * from.length)]

@@ -1,4 +1,4 @@
-/** Loses pods under their sandboxes. Records which pods, because their sandboxes may end for that. */
+/** Destroys pods of running sandboxes. Records them, because only those sandboxes may end with `pod_failed`. */
 import type { PodState } from '../../../workers/drivers/driver.ts'
 import { killFirstProcess, losePod } from '../../support/lost-pods.ts'
 import { chosen, type Plan, type Scene } from './plan.ts'
@@ -13,15 +13,15 @@ const harmOne =
       const pods = (await scene.stage.driver.list()).filter((pod) => !pod.death)
       const pod = chosen(pods, target)
       if (!pod) return
-      note(scene, [pod])
+      recordHarmed(scene, [pod])
       await harm(scene, pod)
     },
   })
 
-function note({ ledger }: Scene, pods: readonly PodState[]): void {
+function recordHarmed({ recorder }: Scene, pods: readonly PodState[]): void {
   for (const { name, sandboxId } of pods) {
-    ledger.harmed.add(name)
-    if (sandboxId) ledger.harmed.add(sandboxId)
+    recorder.harmed.add(name)
+    if (sandboxId) recorder.harmed.add(sandboxId)
   }
 }
 
@@ -36,17 +36,17 @@ const exhaustMemory: Harm = async ({ stage }, pod) => {
 const evict: Harm = ({ stage }, { name }) => {
   const { namespace } = stage.world.cluster!
   const body = { metadata: { name, namespace } }
-  // It may be gone by now.
+  // The pod may already have been deleted.
   return stage.world.cluster!.api.createNamespacedPodEviction({ name, namespace, body }).catch(() => {})
 }
 
-/** A node takes all of its pods along; it has about half of them. */
+/** Simulates the loss of a node with about half of all pods. */
 const loseNode: Plan = (scene, { chance }) => ({
   target: 'pods',
   async act() {
     const pods = (await scene.stage.driver.list()).filter((pod) => !pod.death)
     const onNode = pods.filter((_, index) => (index % 2 === 0) === chance < 0.5)
-    note(scene, onNode)
+    recordHarmed(scene, onNode)
     await Promise.all(onNode.map(({ name }) => losePod(scene.stage.world, name)))
   },
 })

@@ -1,61 +1,61 @@
-/** API and worker processes: killed, frozen, told to stop, lied to about the time. */
+/** Faults of API and worker processes: SIGKILL, freezes, SIGTERM and wrong clocks. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Seat } from '../stage.ts'
+import type { Instance } from '../stage.ts'
 import { chosen, type Plan } from './plan.ts'
 
 const minuteMs = 60_000
-/** A stop may let what runs finish for 20 s, and a supervisor would wait a little more. */
+/** Longer than the 20 s for which a process drains after SIGTERM. */
 const stopMs = 40_000
 
-/** A start takes about so long. */
+/** Approximate duration of a start. */
 const startMs = 1_000
 
-const seatOf = (seats: readonly Seat[], chance: number, kind?: Seat['kind']): Seat =>
+const pickInstance = (instances: readonly Instance[], chance: number, kind?: Instance['kind']): Instance =>
   chosen(
-    seats.filter((seat) => kind === undefined || seat.kind === kind),
+    instances.filter((instance) => kind === undefined || instance.kind === kind),
     chance,
   )!
 
 const freeze: Plan = ({ stage }, { target, lastsMs }) => {
-  const seat = seatOf(stage.seats, target)
+  const instance = pickInstance(stage.instances, target)
   return {
-    target: seat.name,
+    target: instance.name,
     async act() {
-      seat.process.signal('SIGSTOP')
+      instance.process.signal('SIGSTOP')
       await sleep(lastsMs)
-      seat.process.signal('SIGCONT')
+      instance.process.signal('SIGCONT')
     },
   }
 }
 
 const kill =
-  (kind: Seat['kind']): Plan =>
+  (kind: Instance['kind']): Plan =>
   ({ stage }, { target, lastsMs }) => {
-    const seat = seatOf(stage.seats, target, kind)
+    const instance = pickInstance(stage.instances, target, kind)
     return {
-      target: seat.name,
+      target: instance.name,
       async act() {
-        seat.isBeingEnded = true
-        await seat.process.kill()
+        instance.isBeingEnded = true
+        await instance.process.kill()
         await sleep(lastsMs)
-        await stage.replace(seat)
+        await stage.replace(instance)
       },
     }
   }
 
 export const processFaults = {
-  'a process is frozen shortly': freeze,
+  'a process is frozen briefly': freeze,
   'a process is frozen past its locks': freeze,
   'an API is killed': kill('api'),
   'a worker is killed': kill('worker'),
   'a start is frozen': ({ stage }, { target, chance, lastsMs }) => {
-    const seat = seatOf(stage.seats, target)
+    const instance = pickInstance(stage.instances, target)
     return {
-      target: seat.name,
+      target: instance.name,
       async act() {
-        seat.isBeingEnded = true
-        await seat.process.kill()
-        await stage.replace(seat, async (process) => {
+        instance.isBeingEnded = true
+        await instance.process.kill()
+        await stage.replace(instance, async (process) => {
           await sleep(chance * startMs)
           process.signal('SIGSTOP')
           await sleep(lastsMs)
@@ -64,32 +64,36 @@ export const processFaults = {
       },
     }
   },
-  'a process is told to stop': ({ stage, ledger }, { target }) => {
-    const seat = seatOf(stage.seats, target)
+  'a process receives SIGTERM': ({ stage, recorder }, { target }) => {
+    const instance = pickInstance(stage.instances, target)
     return {
-      target: seat.name,
+      target: instance.name,
       async act() {
-        seat.isBeingEnded = true
-        const { process } = seat
-        const told = Promise.race([
+        instance.isBeingEnded = true
+        const { process } = instance
+        const stopped = Promise.race([
           process.stop().then(() => undefined),
-          sleep(stopMs, `it still runs ${stopMs} ms later`),
+          sleep(stopMs, `it is still running after ${stopMs} ms`),
         ])
-        const trouble = await told.catch((error) => String(error))
-        if (trouble) ledger.wrong('a process did not stop in order', { seat: seat.name, trouble })
+        const problem = await stopped.catch((error) => String(error))
+        if (problem)
+          recorder.wrong('a process did not exit with code 0 after SIGTERM', {
+            instance: instance.name,
+            problem,
+          })
         await process.kill()
-        await stage.replace(seat)
+        await stage.replace(instance)
       },
     }
   },
   'a clock is moved': ({ stage }, { target, chance, lastsMs }) => {
-    const seat = seatOf(stage.seats, target)
+    const instance = pickInstance(stage.instances, target)
     return {
-      target: `clock of ${seat.name}`,
+      target: `clock of ${instance.name}`,
       async act() {
-        seat.setClock(Math.round((chance * 2 - 1) * 10 * minuteMs))
+        instance.setClock(Math.round((chance * 2 - 1) * 10 * minuteMs))
         await sleep(lastsMs)
-        seat.setClock(0)
+        instance.setClock(0)
       },
     }
   },

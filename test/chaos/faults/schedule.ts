@@ -1,30 +1,30 @@
-/** Which faults there are, and a run's schedule of them: a pure function of its seed. */
+/** The kinds of faults, and the schedule of a run as a pure function of its seed. */
 import { between, makeRandom, pickWeighted } from '../random.ts'
 
 interface Kind {
-  /** How often it is drawn. Those that cost a restart are rare: several faults a second are meant. */
+  /** Relative frequency. Faults that require a restart are rare, so that several faults a second can occur. */
   weight: number
-  /** How long it lasts, at least and at most, in milliseconds. */
+  /** Minimum and maximum duration in milliseconds. */
   lasts: [number, number]
 }
 
 export const faultKinds = {
   'a client leaves': { weight: 14, lasts: [0, 0] },
-  'a wire to PostgreSQL is cut': { weight: 8, lasts: [0, 100] },
-  'a wire to PostgreSQL loses answers': { weight: 4, lasts: [50, 700] },
-  'a wire to PostgreSQL is slow': { weight: 4, lasts: [200, 1_000] },
-  'a wire to PostgreSQL is forgotten': { weight: 3, lasts: [1_000, 6_000] },
-  'a wire to Redis is cut': { weight: 8, lasts: [0, 100] },
-  'a wire to Redis loses answers': { weight: 4, lasts: [50, 700] },
-  'a wire to Redis is slow': { weight: 3, lasts: [200, 1_000] },
-  'a wire to Redis is forgotten': { weight: 3, lasts: [1_000, 6_000] },
-  'a wire from API to worker is cut': { weight: 10, lasts: [0, 300] },
-  'a wire from API to worker loses answers': { weight: 5, lasts: [100, 4_500] },
-  'a wire from API to worker is frozen': { weight: 4, lasts: [100, 5_000] },
-  'a wire from API to worker is slow': { weight: 4, lasts: [200, 1_500] },
-  'a wire from API to worker is forgotten': { weight: 3, lasts: [1_000, 12_000] },
-  'the wire to the cluster is cut': { weight: 4, lasts: [0, 1_000] },
-  'the wire to the cluster is frozen': { weight: 2, lasts: [200, 3_000] },
+  'a connection to PostgreSQL is cut': { weight: 8, lasts: [0, 100] },
+  'a connection to PostgreSQL loses answers': { weight: 4, lasts: [50, 700] },
+  'a connection to PostgreSQL is slow': { weight: 4, lasts: [200, 1_000] },
+  'a connection to PostgreSQL is forgotten': { weight: 3, lasts: [1_000, 6_000] },
+  'a connection to Redis is cut': { weight: 8, lasts: [0, 100] },
+  'a connection to Redis loses answers': { weight: 4, lasts: [50, 700] },
+  'a connection to Redis is slow': { weight: 3, lasts: [200, 1_000] },
+  'a connection to Redis is forgotten': { weight: 3, lasts: [1_000, 6_000] },
+  'a connection from API to worker is cut': { weight: 10, lasts: [0, 300] },
+  'a connection from API to worker loses answers': { weight: 5, lasts: [100, 4_500] },
+  'a connection from API to worker is frozen': { weight: 4, lasts: [100, 5_000] },
+  'a connection from API to worker is slow': { weight: 4, lasts: [200, 1_500] },
+  'a connection from API to worker is forgotten': { weight: 3, lasts: [1_000, 12_000] },
+  'the connection to the cluster is cut': { weight: 4, lasts: [0, 1_000] },
+  'the connection to the cluster is frozen': { weight: 2, lasts: [200, 3_000] },
   'connections of PostgreSQL are terminated': { weight: 10, lasts: [0, 0] },
   'PostgreSQL is frozen': { weight: 2, lasts: [100, 1_500] },
   'PostgreSQL is killed': { weight: 2, lasts: [0, 500] },
@@ -36,11 +36,11 @@ export const faultKinds = {
   "Redis' clock steps": { weight: 2, lasts: [0, 0] },
   'PostgreSQL has no space': { weight: 2, lasts: [200, 3_000] },
   "PostgreSQL's clock leaps forward": { weight: 2, lasts: [0, 0] },
-  'a process is frozen shortly': { weight: 10, lasts: [50, 800] },
+  'a process is frozen briefly': { weight: 10, lasts: [50, 800] },
   'a process is frozen past its locks': { weight: 2, lasts: [4_000, 9_000] },
   'an API is killed': { weight: 2, lasts: [0, 500] },
   'a worker is killed': { weight: 3, lasts: [0, 500] },
-  'a process is told to stop': { weight: 1, lasts: [0, 0] },
+  'a process receives SIGTERM': { weight: 1, lasts: [0, 0] },
   'a start is frozen': { weight: 2, lasts: [500, 6_000] },
   'a clock is moved': { weight: 4, lasts: [500, 3_000] },
   'a pod is killed': { weight: 3, lasts: [0, 0] },
@@ -48,20 +48,20 @@ export const faultKinds = {
   'a pod is out of memory': { weight: 2, lasts: [0, 0] },
   'a pod is evicted': { weight: 2, lasts: [0, 0] },
   'a node is lost': { weight: 1, lasts: [0, 0] },
-  'a row is locked by somebody else': { weight: 3, lasts: [500, 6_000] },
-  'a table is locked by somebody else': { weight: 2, lasts: [200, 4_000] },
+  'another session locks a row': { weight: 3, lasts: [500, 6_000] },
+  'another session locks a table': { weight: 2, lasts: [200, 4_000] },
   'a limit is lowered': { weight: 3, lasts: [1_000, 5_000] },
-  'PostgreSQL only reads': { weight: 2, lasts: [200, 3_000] },
+  'PostgreSQL is read-only': { weight: 2, lasts: [200, 3_000] },
   'PostgreSQL fails over': { weight: 2, lasts: [500, 4_000] },
   'large tables are migrated': { weight: 1, lasts: [0, 0] },
   'Redis fails over': { weight: 2, lasts: [500, 4_000] },
   'a process gets other keys': { weight: 2, lasts: [0, 0] },
-  'the wire to the cluster is forgotten': { weight: 2, lasts: [1_000, 8_000] },
-  'the wire to the cluster is slow': { weight: 2, lasts: [1_000, 8_000] },
+  'the connection to the cluster is forgotten': { weight: 2, lasts: [1_000, 8_000] },
+  'the connection to the cluster is slow': { weight: 2, lasts: [1_000, 8_000] },
   'a network policy is removed': { weight: 2, lasts: [1_000, 6_000] },
-  'a role loses a right': { weight: 2, lasts: [1_000, 6_000] },
+  'a role loses a permission': { weight: 2, lasts: [1_000, 6_000] },
   'a role is removed': { weight: 2, lasts: [1_000, 6_000] },
-  'a namespace loses its level': { weight: 2, lasts: [1_000, 6_000] },
+  'a namespace loses its Pod Security level': { weight: 2, lasts: [1_000, 6_000] },
   'a credential of the cluster is replaced': { weight: 2, lasts: [0, 4_000] },
 } satisfies Record<string, Kind>
 
@@ -70,36 +70,35 @@ export type FaultName = keyof typeof faultKinds
 export interface Fault {
   number: number
   name: FaultName
-  /** From 0 to 1: which of those that it could hit. */
+  /** From 0 to 1: selects one of the possible targets. */
   target: number
-  /** From 0 to 1, for whatever else is to be chosen. */
+  /** From 0 to 1: selects a variant of the fault. */
   chance: number
   lastsMs: number
-  /** Before the next one begins. */
+  /** Pause before the next fault. */
   pauseMs: number
 }
 
-/** There is no wire to the cluster, and no cluster to evict. */
-const onKubernetesAlone: FaultName[] = [
-  'the wire to the cluster is cut',
-  'the wire to the cluster is frozen',
-  'the wire to the cluster is forgotten',
-  'the wire to the cluster is slow',
+const onlyKubernetes: FaultName[] = [
+  'the connection to the cluster is cut',
+  'the connection to the cluster is frozen',
+  'the connection to the cluster is forgotten',
+  'the connection to the cluster is slow',
   'a network policy is removed',
-  'a role loses a right',
+  'a role loses a permission',
   'a role is removed',
-  'a namespace loses its level',
+  'a namespace loses its Pod Security level',
   'a credential of the cluster is replaced',
   'a pod is evicted',
   'a pod is out of memory',
 ]
-/** A first process that is killed past the kubelet is not what happens there. */
-const onThisMachineAlone: FaultName[] = ['a pod is killed']
+/** On a cluster, nothing kills a pod's first process without the kubelet. */
+const onlyLocal: FaultName[] = ['a pod is killed']
 
-/** @returns the faults of a run, without end */
+/** Yields the faults of a run without end. */
 export function* scheduleOf(seed: number, driver: 'local' | 'kubernetes'): Generator<Fault> {
   const random = makeRandom(seed)
-  const impossible = driver === 'local' ? onKubernetesAlone : onThisMachineAlone
+  const impossible = driver === 'local' ? onlyKubernetes : onlyLocal
   const names = (Object.keys(faultKinds) as FaultName[]).filter((name) => !impossible.includes(name))
   const kinds = names.map((name) => ({ name, ...(faultKinds[name] as Kind) }))
   for (let number = 0; ; number++) {

@@ -1,4 +1,4 @@
-/** PostgreSQL and Redis: killed, frozen, emptied, filled, at another time, on a disk without space. */
+/** Faults of PostgreSQL and Redis: kills, freezes, lost data, full memory and disks, and clock steps. */
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import type { Plan } from './plan.ts'
 export const serviceFaults = {
   'connections of PostgreSQL are terminated': ({ stage: { world } }, { chance }) => ({
     target: 'postgres',
-    // Ours may be among them, and then the answer is lost.
+    // The connection of the run itself may be among them, so the query may fail.
     act: () =>
       world.db
         .query(
@@ -22,20 +22,20 @@ export const serviceFaults = {
         )
         .catch(() => {}),
   }),
-  'PostgreSQL is frozen': ({ stage: { world }, ledger }, { lastsMs }) => ({
+  'PostgreSQL is frozen': ({ stage: { world }, recorder }, { lastsMs }) => ({
     target: 'postgres',
     async act() {
       const from = Date.now()
       world.plugs.postgres!.freeze()
       await sleep(lastsMs)
       await world.plugs.postgres!.start()
-      ledger.standstills.push({ from, to: Date.now() })
+      recorder.freezes.push({ from, to: Date.now() })
     },
   }),
-  'PostgreSQL is killed': ({ stage: { world }, ledger }, { lastsMs }) => ({
+  'PostgreSQL is killed': ({ stage: { world }, recorder }, { lastsMs }) => ({
     target: 'postgres',
     async act() {
-      ledger.crashes.push(Date.now())
+      recorder.crashes.push(Date.now())
       await world.plugs.postgres!.kill()
       await sleep(lastsMs)
       await world.plugs.postgres!.start()
@@ -69,13 +69,13 @@ export const serviceFaults = {
   "Redis' disk is full": ({ stage: { world } }, { lastsMs }) => ({
     target: 'redis',
     async act() {
-      // In the way of the file that it would write.
+      // Redis cannot replace a directory with its dump file.
       const obstacle = join(world.folder, 'redis', 'dump.rdb')
       rmSync(obstacle, { force: true, recursive: true })
       mkdirSync(obstacle)
       await world.redis.config('SET', 'save', '3600 1')
       const failed = async () => {
-        // Another write to the disk may be under way.
+        // Another background save may be in progress.
         await world.redis.bgsave('SCHEDULE').catch(() => {})
         return (await world.redis.info('persistence')).includes('rdb_last_bgsave_status:err')
       }
@@ -97,21 +97,21 @@ export const serviceFaults = {
       await waitFor(() => setFull(world.db, false).then(() => true), failMs)
     },
   }),
-  // Backwards would show more sandboxes at once than there were: the check of quotas goes by the rows' times.
+  // Only forwards: the check of quotas compares times in rows, and a step backwards would show too many sandboxes.
   "PostgreSQL's clock leaps forward": ({ stage: { world } }, { chance }) => ({
     target: 'postgres',
-    // A fault that keeps PostgreSQL from writing keeps it from that too.
+    // Fails if another fault prevents PostgreSQL from writing.
     act: () => moveClock(world.db, Math.round(chance * leapMs)).catch(() => {}),
   }),
 } satisfies Record<string, Plan>
 
-/** Longer than the lock of a job, and than a worker is taken for alive without a word. */
+/** Longer than the lock of a job and than the liveness timeout of a worker. */
 const stepMs = 60_000
-/** Shorter than most sandboxes live. */
+/** Shorter than the TTL of most sandboxes. */
 const leapMs = 20_000
 const failMs = 30_000
 
-/** Leaves it so many bytes. */
+/** Limits Redis to its current memory plus `bytes`. */
 async function limitMemory(redis: Redis, bytes: number) {
   const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))![1])
   await redis.config('SET', 'maxmemory', String(Math.round(used + bytes)))

@@ -1,72 +1,72 @@
-/** Commands of every kind, each so that it can be told apart from all others. */
+/** Commands of every kind. Each prints or receives a unique token. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecRequest } from '../../../shared/contract/exec.ts'
-import { attempt, type CommandEntry, type Outcome } from '../ledger.ts'
 import { between } from '../random.ts'
+import { attempt, type CommandEntry, type Outcome } from '../recorder.ts'
 import { apiCount } from '../stage.ts'
-import { anyApi, judge, type Lane, newCommand, newToken, timeoutMs, writesItself } from './lane.ts'
+import { anyApi, checkResult, type Lane, newCommand, newToken, recordsStart, timeoutMs } from './lane.ts'
 
-/** The refusal of one that certainly did not run. */
-const isUndone = /Nothing was done|sandbox (was|is) destroyed/i
+/** Matches the details of errors that state that the command did not run. */
+const didNotRun = /Nothing was done|had no effect|sandbox (was|is) destroyed/i
 
-/** Starts a command, or asks for it again under its key. @returns its result so far; undefined for a failure */
+/** Starts a command, or repeats the request with the same key. @returns its result so far; undefined for a failure */
 export async function run(lane: Lane, entry: CommandEntry, body: ExecRequest, api = anyApi(lane)) {
   entry.attempts++
-  const { account, params, ledger } = lane
+  const { account, params, recorder } = lane
   const headers: Record<string, string> = entry.key ? { 'idempotency-key': entry.key } : {}
-  const asked = { params, api, headers, body: { timeout_ms: timeoutMs, ...body } }
-  const outcome = await attempt(ledger, `exec: ${entry.kind}`, (signal) =>
-    account.call('execCommand', { ...asked, signal }),
+  const options = { params, api, headers, body: { timeout_ms: timeoutMs, ...body } }
+  const outcome = await attempt(recorder, `exec: ${entry.kind}`, (signal) =>
+    account.call('execCommand', { ...options, signal }),
   )
-  noteRefusal(entry, outcome)
+  recordRefusal(entry, outcome)
   if ('failed' in outcome) return undefined
-  judge(lane, entry, outcome.ok.body)
+  checkResult(lane, entry, outcome.ok.body)
   return outcome.ok.body
 }
 
-export function noteRefusal(entry: CommandEntry, outcome: Outcome<unknown>): void {
+export function recordRefusal(entry: CommandEntry, outcome: Outcome<unknown>): void {
   if (!('failed' in outcome) || !outcome.refusal) return
   const { status, problem } = outcome.refusal
-  if (status < 500 || isUndone.test(problem.detail ?? '')) entry.refusedAt.push(Date.now())
+  if (status < 500 || didNotRun.test(problem.detail ?? '')) entry.refusedAt.push(Date.now())
 }
 
 export async function foreground(lane: Lane): Promise<void> {
-  const { entry, command } = says(lane, 'foreground')
+  const { entry, command } = echoesToken(lane, 'foreground')
   await run(lane, entry, { command })
 }
 
 export async function withStdin(lane: Lane): Promise<void> {
   const stdin = `${newToken()}\n`.repeat(between(lane.random, 1, 2_000))
   const entry = newCommand(lane, 'stdin', { exitCode: 3, stdout: stdin, stderr: '' })
-  await run(lane, entry, { command: `${writesItself(entry)}; cat; exit 3`, stdin })
+  await run(lane, entry, { command: `${recordsStart(entry)}; cat; exit 3`, stdin })
 }
 
-/** Asked for twice at once through both APIs, and again while no answer came. */
+/** Sends the same request through both APIs concurrently, and repeats it until one succeeds. */
 export async function withKey(lane: Lane): Promise<void> {
-  const { entry, command } = says(lane, 'with a key', `key-${newToken()}`)
+  const { entry, command } = echoesToken(lane, 'with a key', `key-${newToken()}`)
   for (let round = 0; round < 3; round++) {
-    const asked = Array.from({ length: apiCount }, (_, api) => run(lane, entry, { command }, api))
-    if ((await Promise.all(asked)).some((result) => result && result.status !== 'lost')) return
+    const requests = Array.from({ length: apiCount }, (_, api) => run(lane, entry, { command }, api))
+    if ((await Promise.all(requests)).some((result) => result && result.status !== 'lost')) return
     await sleep(300)
   }
 }
 
 export async function inBackground(lane: Lane): Promise<void> {
-  const { entry, command } = says(lane, 'background')
+  const { entry, command } = echoesToken(lane, 'background')
   const started = await run(lane, entry, { command, background: true })
-  if (started) await awaitEnd(lane, entry, started.id)
+  if (started) await waitForExit(lane, entry, started.id)
 }
 
-/** Fed by requests of their own, each of which may have to be repeated from where its stdin stands. */
+/** Sends stdin in separate requests. After a failure, it continues from the offset that the API reports. */
 export async function fed(lane: Lane): Promise<void> {
   const pieces = Array.from({ length: between(lane.random, 1, 4) }, () => `${newToken()}\n`.repeat(50))
   const entry = newCommand(lane, 'fed', { exitCode: 5, stdout: pieces.join(''), stderr: '' })
-  const started = await run(lane, entry, { command: `${writesItself(entry)}; cat; exit 5`, background: true })
+  const started = await run(lane, entry, { command: `${recordsStart(entry)}; cat; exit 5`, background: true })
   if (!started) return
   const all = Buffer.from(pieces.join(''))
   const params = { ...lane.params, exec_id: started.id }
   const write = (from: number, to: number, eof: boolean) =>
-    attempt(lane.ledger, 'writeExecStdin', (signal) =>
+    attempt(lane.recorder, 'writeExecStdin', (signal) =>
       lane.account.call('writeExecStdin', {
         params,
         query: { offset: from, eof: eof ? 'true' : 'false' },
@@ -85,11 +85,15 @@ export async function fed(lane: Lane): Promise<void> {
     else if (outcome.refusal && outcome.refusal.status < 500) break
     else await sleep(200)
   }
-  await awaitEnd(lane, entry, started.id)
+  await waitForExit(lane, entry, started.id)
 }
 
-/** Prints its token on both streams and ends with a status of its own, some only after a while. */
-export function says(lane: Lane, kind: string, key?: string): { entry: CommandEntry; command: string } {
+/** A command that prints its token on both streams and exits with a random code, sometimes after a delay. */
+export function echoesToken(
+  lane: Lane,
+  kind: string,
+  key?: string,
+): { entry: CommandEntry; command: string } {
   const exitCode = between(lane.random, 0, 9)
   const entry = newCommand(lane, kind, { exitCode, stdout: '', stderr: '' }, { key })
   const { token } = entry
@@ -98,19 +102,20 @@ export function says(lane: Lane, kind: string, key?: string): { entry: CommandEn
   const pause = lane.random() < 0.3 ? `sleep 0.${between(lane.random, 1, 9)}; ` : ''
   return {
     entry,
-    command: `${writesItself(entry)}; ${pause}echo out ${token}; echo err ${token} >&2; exit ${exitCode}`,
+    command: `${recordsStart(entry)}; ${pause}echo out ${token}; echo err ${token} >&2; exit ${exitCode}`,
   }
 }
 
-/** Asks until it is over. */
-export async function awaitEnd(lane: Lane, entry: CommandEntry, execId: string): Promise<void> {
+/** Polls until the command has ended. */
+export async function waitForExit(lane: Lane, entry: CommandEntry, execId: string): Promise<void> {
   const end = performance.now() + timeoutMs * 2
   while (performance.now() < end) {
     const params = { ...lane.params, exec_id: execId }
-    const outcome = await attempt(lane.ledger, 'getExec', (signal) =>
+    const outcome = await attempt(lane.recorder, 'getExec', (signal) =>
       lane.account.call('getExec', { params, api: anyApi(lane), signal }),
     )
-    if ('ok' in outcome && outcome.ok.body.status !== 'running') return judge(lane, entry, outcome.ok.body)
+    if ('ok' in outcome && outcome.ok.body.status !== 'running')
+      return checkResult(lane, entry, outcome.ok.body)
     if ('failed' in outcome && outcome.refusal && outcome.refusal.status < 500) return
     await sleep(200)
   }

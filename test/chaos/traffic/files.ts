@@ -1,16 +1,16 @@
-/** Files: what was written is there, whole, and what was not is not there in part. */
+/** Checks that files are written completely or not at all. */
 import { createHash } from 'node:crypto'
-import { attempt } from '../ledger.ts'
 import { between } from '../random.ts'
+import { attempt } from '../recorder.ts'
 import { anyApi, type Lane, newToken } from './lane.ts'
 
-/** Writes a file, by either way, and reads it again. A write whose answer was lost may have been done, but not by half. */
+/** Writes a file by one of two routes and reads it. A write without a response must succeed completely or not at all. */
 export async function files(lane: Lane): Promise<void> {
-  const { account, params, ledger, random } = lane
+  const { account, params, recorder, random } = lane
   const path = `file-${newToken()}`
   const content = `${path}\n`.repeat(between(random, 1, 4_000))
   const isRaw = random() < 0.5
-  const written = await attempt(ledger, isRaw ? 'writeRawFile' : 'createFile', (signal) =>
+  const written = await attempt(recorder, isRaw ? 'writeRawFile' : 'createFile', (signal) =>
     isRaw
       ? account.call('writeRawFile', {
           params,
@@ -21,7 +21,7 @@ export async function files(lane: Lane): Promise<void> {
         })
       : account.call('createFile', { params, body: { path, content }, api: anyApi(lane), signal }),
   )
-  const read = await attempt(ledger, 'readRawFile', async (signal) => {
+  const read = await attempt(recorder, 'readRawFile', async (signal) => {
     const answer = await account.open('readRawFile', { params, query: { path }, api: anyApi(lane), signal })
     return answer.text()
   })
@@ -34,32 +34,32 @@ export async function files(lane: Lane): Promise<void> {
       isRaw,
       written: 'ok' in written ? written.ok.body : written.failed,
     }
-    ledger.wrong('a file is not what was written', evidence, [lane.sandbox.id])
+    recorder.wrong('a file differs from the content that was written', evidence, [lane.sandbox.id])
   }
   if ('ok' in written && 'failed' in read && read.refusal?.code === 'file_not_found') {
-    ledger.wrong('a file that was written is not there', { path }, [lane.sandbox.id])
+    recorder.wrong('a file that was written does not exist', { path }, [lane.sandbox.id])
   }
   if ('ok' in written && 'ok' in read) await edit(lane, path)
 }
 
-/** Replaces one thing once; a repetition would not find it. */
+/** Replaces each line of the file. */
 async function edit(lane: Lane, path: string): Promise<void> {
-  const { account, params, ledger } = lane
-  const mark = `<${newToken()}>`
-  const body = { path, old: `${path}\n`, new: `${mark}\n`, replace_all: true }
-  const edited = await attempt(ledger, 'editFile', (signal) =>
+  const { account, params, recorder } = lane
+  const replacement = `<${newToken()}>`
+  const body = { path, old: `${path}\n`, new: `${replacement}\n`, replace_all: true }
+  const edited = await attempt(recorder, 'editFile', (signal) =>
     account.call('editFile', { params, body, api: anyApi(lane), signal }),
   )
-  const viewed = await attempt(ledger, 'viewFile', (signal) =>
+  const viewed = await attempt(recorder, 'viewFile', (signal) =>
     account.call('viewFile', { params, query: { path }, api: anyApi(lane), signal }),
   )
   if ('failed' in viewed) return
   const { content } = viewed.ok.body
   const kinds = new Set(content.split('\n').filter((line) => line !== ''))
-  const isNew = kinds.has(mark)
+  const isNew = kinds.has(replacement)
   if (kinds.size !== 1 || ('ok' in edited && !isNew)) {
-    ledger.wrong(
-      'an edit was done by half, or not at all',
+    recorder.wrong(
+      'an edit was applied partially or not at all',
       { path, kinds: [...kinds], edited: 'ok' in edited },
       [lane.sandbox.id],
     )
@@ -67,14 +67,14 @@ async function edit(lane: Lane, path: string): Promise<void> {
 }
 
 export async function search(lane: Lane): Promise<void> {
-  const { account, params, ledger } = lane
-  await attempt(ledger, 'globFiles', (signal) =>
+  const { account, params, recorder } = lane
+  await attempt(recorder, 'globFiles', (signal) =>
     account.call('globFiles', { params, query: { pattern: '*' }, api: anyApi(lane), signal }),
   )
-  await attempt(ledger, 'grepFiles', (signal) =>
+  await attempt(recorder, 'grepFiles', (signal) =>
     account.call('grepFiles', { params, query: { pattern: 'nothing' }, api: anyApi(lane), signal }),
   )
-  await attempt(ledger, 'listFiles', (signal) =>
+  await attempt(recorder, 'listFiles', (signal) =>
     account.call('listFiles', { params, query: { path: '.' }, api: anyApi(lane), signal }),
   )
 }

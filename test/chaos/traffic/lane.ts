@@ -1,11 +1,11 @@
-/** What a client that works in one sandbox has at hand. */
+/** The context of a client that works in one sandbox. */
 import type { Account } from '../../support/account.ts'
-import type { CommandEntry, Ledger, SandboxEntry, Told } from '../ledger.ts'
 import { between, type Random } from '../random.ts'
+import type { CommandEntry, Recorder, ReportedResult, SandboxEntry } from '../recorder.ts'
 import { apiCount } from '../stage.ts'
 
 export interface Lane {
-  ledger: Ledger
+  recorder: Recorder
   account: Account
   url: (api: number) => string
   sandbox: SandboxEntry
@@ -16,13 +16,13 @@ export interface Lane {
 export const anyApi = ({ random }: Pick<Lane, 'random'>): number => between(random, 0, apiCount - 1)
 
 let tokens = 0
-/** Never said twice, and nothing that a shell would change. */
+/** Returns a unique word without characters that are special to a shell. */
 export const newToken = (): string => `t${++tokens}-${process.pid}`
 
-/** No command goes on for longer: what is said to run later does not. */
+/** Timeout of all commands: none runs later than this. */
 export const timeoutMs = 20_000
 
-/** A command that writes down when it starts, then does what it is for. */
+/** Records a command that the client is about to run. */
 export function newCommand(
   { sandbox }: Lane,
   kind: string,
@@ -35,7 +35,7 @@ export function newCommand(
     sandboxId: sandbox.id,
     expected,
     attempts: 0,
-    told: [],
+    reported: [],
     refusedAt: [],
     ...more,
   }
@@ -43,11 +43,11 @@ export function newCommand(
   return entry
 }
 
-/** Appends are whole: no two commands write into each other's line. */
-export const writesItself = ({ token }: CommandEntry): string =>
+/** Shell code that records the start of the command. Appends of one line are atomic. */
+export const recordsStart = ({ token }: CommandEntry): string =>
   `echo "${token} $(date +%s%3N)" >> "$HOME/ran"`
 
-/** As the API tells of a command, with or without its output. */
+/** A command as the API reports it, with or without its output. */
 interface Result {
   id: string
   status: string
@@ -60,36 +60,39 @@ interface Result {
   stderr?: string
 }
 
-/** Writes down what a client was told of a command, and holds it against what the command does. */
-export function judge({ ledger }: Pick<Lane, 'ledger'>, entry: CommandEntry, result: Result): void {
+/** Records the reported result of a command, and compares it with the expected one. */
+export function checkResult({ recorder }: Pick<Lane, 'recorder'>, entry: CommandEntry, result: Result): void {
   if (result.status === 'running') return
   const { id, status, exit_code: exitCode, reason } = result
-  const told: Told = { at: Date.now(), id, status, exitCode, reason }
-  entry.told.push(told)
-  ledger.note(
-    `told of: ${entry.kind}`,
+  const reported: ReportedResult = { at: Date.now(), id, status, exitCode, reason }
+  entry.reported.push(reported)
+  recorder.count(
+    `result of: ${entry.kind}`,
     status === 'killed' || status === 'lost' ? `${status}: ${reason}` : status,
   )
   if (status !== 'exited') return
   const { expected } = entry
   if (exitCode !== expected.exitCode) {
-    ledger.wrong('an exit code was invented', { entry: short(entry), result: shortOf(result) }, [id])
+    recorder.wrong('an exit code is wrong', { entry: short(entry), result: shortOf(result) }, [id])
     return
   }
   const bytes = { stdout: Buffer.byteLength(expected.stdout), stderr: Buffer.byteLength(expected.stderr) }
-  // What did not come is told: by the field, and by the reason.
+  // `truncated` and `reason` report that output is missing.
   const isShort = result.truncated && reason !== null
-  const isFit = (told: number, printed: number) => told === printed || (isShort && told < printed)
-  if (!isFit(result.stdout_bytes, bytes.stdout) || !isFit(result.stderr_bytes, bytes.stderr)) {
-    ledger.wrong(
-      'output is missing, or more than there was',
+  const isComplete = (reported: number, printed: number) =>
+    reported === printed || (isShort && reported < printed)
+  if (!isComplete(result.stdout_bytes, bytes.stdout) || !isComplete(result.stderr_bytes, bytes.stderr)) {
+    recorder.wrong(
+      'output is missing or was added',
       { entry: short(entry), bytes, result: shortOf(result) },
       [id],
     )
   }
   if (result.truncated || result.stdout === undefined) return
   if (result.stdout !== expected.stdout || result.stderr !== expected.stderr) {
-    ledger.wrong('output is not what was printed', { entry: short(entry), result: shortOf(result) }, [id])
+    recorder.wrong('output differs from what was printed', { entry: short(entry), result: shortOf(result) }, [
+      id,
+    ])
   }
 }
 

@@ -1,15 +1,15 @@
-/** Commands that are followed while they run: by events, and over a WebSocket. */
+/** Commands whose output is streamed while they run: as events, and over a WebSocket. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { readEvents } from '../../support/events.ts'
-import { attempt, type CommandEntry } from '../ledger.ts'
 import { between } from '../random.ts'
-import { awaitEnd, noteRefusal, run } from './commands.ts'
-import { anyApi, judge, type Lane, newCommand, short, timeoutMs, writesItself } from './lane.ts'
+import { attempt, type CommandEntry } from '../recorder.ts'
+import { recordRefusal, run, waitForExit } from './commands.ts'
+import { anyApi, checkResult, type Lane, newCommand, recordsStart, short, timeoutMs } from './lane.ts'
 
 const resumeTimes = 8
 
-/** Follows what it prints, and goes on behind the last event whenever the connection breaks. */
+/** Streams the output, and resumes after the last event when the connection breaks. */
 export async function streamed(lane: Lane): Promise<void> {
   const lines = between(lane.random, 1, 20)
   const entry = newCommand(lane, 'streamed', { exitCode: 7, stdout: '', stderr: '' })
@@ -18,92 +18,92 @@ export async function streamed(lane: Lane): Promise<void> {
   entry.expected.stdout = numbers.map((index) => `${token} ${index}\n`).join('')
   entry.expected.stderr = numbers.map((index) => `e${index}\n`).join('')
   const loop = `i=0; while [ $i -lt ${lines} ]; do echo ${token} $i; echo e$i >&2; i=$((i+1)); sleep 0.02; done`
-  await follow(lane, entry, `${writesItself(entry)}; ${loop}; exit 7`)
+  await follow(lane, entry, `${recordsStart(entry)}; ${loop}; exit 7`)
 }
 
-/** Prints much on both streams at once. */
+/** Prints much output on both streams concurrently. */
 export async function chatty(lane: Lane): Promise<void> {
   const count = between(lane.random, 1_000, 20_000)
   const expected = { exitCode: 0, stdout: 'line of stdout\n'.repeat(count), stderr: 'stderr\n'.repeat(count) }
   const entry = newCommand(lane, 'chatty', expected)
   const both = `yes line of stdout | head -n ${count} & yes stderr | head -n ${count} >&2; wait`
-  await follow(lane, entry, `${writesItself(entry)}; ${both}`)
+  await follow(lane, entry, `${recordsStart(entry)}; ${both}`)
 }
 
-/** Puts its streams together again from all connections. */
-class Heard {
+/** The position in both streams over all connections. */
+class Received {
   readonly at = { stdout: 0, stderr: 0 }
   lastId: string | undefined
   hasEnded = false
 }
 
 async function follow(lane: Lane, entry: CommandEntry, command: string): Promise<void> {
-  const heard = new Heard()
+  const received = new Received()
   let execId: string | undefined
   entry.attempts++
-  const { account, params, ledger } = lane
-  const opened = await attempt(ledger, `exec: ${entry.kind}`, async (signal) => {
+  const { account, params, recorder } = lane
+  const opened = await attempt(recorder, `exec: ${entry.kind}`, async (signal) => {
     const headers = { accept: 'text/event-stream' }
     const body = { command, timeout_ms: timeoutMs, grace_ms: 10_000 }
     const response = await account.open('execCommand', { params, headers, body, api: anyApi(lane), signal })
-    await listen(lane, entry, heard, response, (id) => {
+    await listen(lane, entry, received, response, (id) => {
       execId = id
     })
   })
-  noteRefusal(entry, opened)
-  for (let tried = 0; execId && !heard.hasEnded && tried < resumeTimes; tried++) {
+  recordRefusal(entry, opened)
+  for (let tried = 0; execId && !received.hasEnded && tried < resumeTimes; tried++) {
     const one = { ...params, exec_id: execId }
-    const outcome = await attempt(ledger, 'streamExec', async (signal) => {
-      const headers: Record<string, string> = heard.lastId ? { 'last-event-id': heard.lastId } : {}
+    const outcome = await attempt(recorder, 'streamExec', async (signal) => {
+      const headers: Record<string, string> = received.lastId ? { 'last-event-id': received.lastId } : {}
       const response = await account.open('streamExec', { params: one, headers, api: anyApi(lane), signal })
-      await listen(lane, entry, heard, response)
+      await listen(lane, entry, received, response)
     })
     if ('failed' in outcome && outcome.refusal && outcome.refusal.status < 500) return
-    if (!heard.hasEnded) await sleep(200)
+    if (!received.hasEnded) await sleep(200)
   }
 }
 
 async function listen(
   lane: Lane,
   entry: CommandEntry,
-  heard: Heard,
+  received: Received,
   response: Response,
   onStart: (id: string) => void = () => {},
 ): Promise<void> {
   for await (const { id, event, data } of readEvents(response)) {
     const [stdout, stderr] = id.split('-').map(Number) as [number, number]
     const piece = event === 'stdout' || event === 'stderr' ? pieceOf(data) : undefined
-    const grown = { stdout: stdout - heard.at.stdout, stderr: stderr - heard.at.stderr }
-    const told =
+    const grown = { stdout: stdout - received.at.stdout, stderr: stderr - received.at.stderr }
+    const reported =
       event === 'gap'
         ? { stdout: data.stdout_bytes, stderr: data.stderr_bytes }
         : { stdout: 0, stderr: 0, ...(piece && { [event]: piece.length }) }
     const ids = [lane.sandbox.id, data.id]
     const evidence = {
       entry: short(entry),
-      heard: { ...heard },
+      received: { ...received },
       id,
       event,
       data: JSON.stringify(data).slice(0, 300),
     }
-    if (event !== 'exit' && (grown.stdout !== told.stdout || grown.stderr !== told.stderr)) {
-      lane.ledger.wrong('bytes are missing between two events, without a gap', evidence, ids)
+    if (event !== 'exit' && (grown.stdout !== reported.stdout || grown.stderr !== reported.stderr)) {
+      lane.recorder.wrong('bytes are missing between two events without a gap', evidence, ids)
     }
-    if (piece && !isAsPrinted(entry, event as 'stdout', heard.at[event as 'stdout'], piece)) {
-      lane.ledger.wrong('an event carries what was not printed there', evidence, ids)
+    if (piece && !isAsPrinted(entry, event as 'stdout', received.at[event as 'stdout'], piece)) {
+      lane.recorder.wrong('an event contains bytes that were not printed at its offset', evidence, ids)
     }
     if (event === 'start') onStart(data.id)
     if (event === 'exit') {
-      heard.hasEnded = true
-      judge(lane, entry, data)
+      received.hasEnded = true
+      checkResult(lane, entry, data)
       if (
         data.status === 'exited' &&
-        (data.stdout_bytes !== heard.at.stdout || data.stderr_bytes !== heard.at.stderr)
+        (data.stdout_bytes !== received.at.stdout || data.stderr_bytes !== received.at.stderr)
       ) {
-        lane.ledger.wrong('a stream ended before all was told, without a gap', evidence, ids)
+        lane.recorder.wrong('a stream ended before all output was sent, without a gap', evidence, ids)
       }
     }
-    Object.assign(heard, { at: { stdout, stderr }, lastId: id })
+    Object.assign(received, { at: { stdout, stderr }, lastId: id })
   }
 }
 
@@ -116,18 +116,18 @@ function isAsPrinted(entry: CommandEntry, stream: 'stdout' | 'stderr', at: numbe
     .equals(piece)
 }
 
-/** A WebSocket to a command that gives back what it gets, with a terminal or without. */
+/** Attaches a WebSocket to a command that echoes its input, with or without a terminal. */
 export async function attached(lane: Lane): Promise<void> {
   const tty = lane.random() < 0.5
   const entry = newCommand(lane, tty ? 'terminal' : 'attached', { exitCode: 4, stdout: '', stderr: '' })
   const { token } = entry
-  // A terminal echoes what is typed, and its lines end with a carriage return too.
+  // A terminal echoes its input, and its lines end with CR LF.
   entry.expected.stdout = tty ? `${token}\r\ngot ${token}\r\n` : `got ${token}\n`
-  const command = `${writesItself(entry)}; read -r word; echo got $word; exit 4`
+  const command = `${recordsStart(entry)}; read -r word; echo got $word; exit 4`
   const started = await run(lane, entry, { command, ...(tty ? { tty: true } : { background: true }) })
   if (!started) return
-  await attempt(lane.ledger, `attach: ${entry.kind}`, (signal) => converse(lane, entry, started.id, signal))
-  if (entry.told.length === 0) await awaitEnd(lane, entry, started.id)
+  await attempt(lane.recorder, `attach: ${entry.kind}`, (signal) => converse(lane, entry, started.id, signal))
+  if (entry.reported.length === 0) await waitForExit(lane, entry, started.id)
 }
 
 function converse(lane: Lane, entry: CommandEntry, execId: string, signal: AbortSignal): Promise<void> {
@@ -139,14 +139,14 @@ function converse(lane: Lane, entry: CommandEntry, execId: string, signal: Abort
   socket.on('open', () => socket.send(Buffer.from(`${entry.token}\n`)))
   socket.on('message', (data: Buffer, isBinary) => {
     const message = isBinary ? undefined : JSON.parse(String(data))
-    if (message?.type === 'exit') judge(lane, entry, message)
+    if (message?.type === 'exit') checkResult(lane, entry, message)
   })
-  // What it was refused with is not what this is about.
+  // The commands are checked elsewhere, so an error response is ignored here.
   socket.on('unexpected-response', () => socket.terminate())
   socket.on('error', () => {})
   socket.on('close', () => {
     signal.removeEventListener('abort', leave)
-    if (entry.told.length > 0) resolve()
+    if (entry.reported.length > 0) resolve()
     else reject(new Error('broke off'))
   })
   return promise

@@ -1,9 +1,9 @@
-/** One account and its clients: they make sandboxes, work in them, look into them at the end and destroy them. */
+/** One account and its clients, which create sandboxes, use them, read their records and destroy them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { run as runInPod, shell } from '../../drivers/processes.ts'
 import type { Account } from '../../support/account.ts'
-import { attempt, type Ledger, type SandboxEntry } from '../ledger.ts'
 import { between, makeRandom, pickWeighted, type Random } from '../random.ts'
+import { attempt, type Recorder, type SandboxEntry } from '../recorder.ts'
 import { apiCount, cap, type Stage } from '../stage.ts'
 import { fed, foreground, inBackground, withKey, withStdin } from './commands.ts'
 import { files, search } from './files.ts'
@@ -26,40 +26,40 @@ const works: { weight: number; work: (lane: Lane) => Promise<void> }[] = [
   { weight: 1, work: lists },
 ]
 
-/** One more than may be there: some creates are refused. */
+/** One more than the quota, so that some creates are refused. */
 const clients = cap + 1
 const lanesOfSandbox = 2
-/** What was given up is looked for so long after: until then it may yet be run. */
+/** Time in which a command whose request failed may still start. */
 const lateMs = 7_000
-const tidyEveryMs = 4_000
-const lastTidyMs = 60_000
+const cleanUpEveryMs = 4_000
+const lastCleanUpMs = 60_000
 
 export interface TenantOptions {
   stage: Stage
-  ledger: Ledger
+  recorder: Recorder
   account: Account
   seed: number
   isOver: () => boolean
 }
 
-/** Resolves when it is over, every sandbox has been looked into, and none is left. */
+/** Resolves after `isOver`, when the records of every sandbox have been read and every sandbox is destroyed. */
 export async function runTenant(options: TenantOptions): Promise<void> {
   const tenant = new Tenant(options)
-  const tidying = tenant.tidyForEver()
+  const cleaning = tenant.cleanUpRepeatedly()
   await Promise.all(Array.from({ length: clients }, (_, index) => tenant.client(index)))
-  await tidying
-  await options.stage.world.eventually(() => tenant.tidy({ everything: true }), lastTidyMs)
+  await cleaning
+  await options.stage.world.eventually(() => tenant.cleanUp({ everything: true }), lastCleanUpMs)
 }
 
 class Tenant {
   private readonly options: TenantOptions
-  /** Creates whose answers have come, or never will: what they made and nobody knows of may go. */
+  /** Creates whose requests have ended. If no client received the sandbox's id, it can be destroyed. */
   private readonly settledCreates = new Set<string>()
-  private readonly tidyRandom: Random
+  private readonly cleanUpRandom: Random
 
   constructor(options: TenantOptions) {
     this.options = options
-    this.tidyRandom = makeRandom(options.seed * 1000 + 999)
+    this.cleanUpRandom = makeRandom(options.seed * 1000 + 999)
   }
 
   async client(index: number): Promise<void> {
@@ -77,7 +77,7 @@ class Tenant {
   }
 
   private async create(random: Random): Promise<SandboxEntry | undefined> {
-    const { account, ledger } = this.options
+    const { account, recorder } = this.options
     const token = newToken()
     const isKeyed = random() < 0.4
     const headers: Record<string, string> = {
@@ -89,7 +89,7 @@ class Tenant {
       ...(random() < 0.1 ? { ttl_seconds: between(random, 4, 15) } : {}),
     }
     const ask = (api: number) =>
-      attempt(ledger, isKeyed ? 'create with a key' : 'create', (signal) =>
+      attempt(recorder, isKeyed ? 'create with a key' : 'create', (signal) =>
         account.call('createSandbox', { headers, body, api, signal }),
       )
     const apis = isKeyed ? Array.from({ length: apiCount }, (_, api) => api) : [anyApi({ random })]
@@ -97,64 +97,65 @@ class Tenant {
     this.settledCreates.add(token)
     const ids = new Set(outcomes.flatMap((outcome) => ('ok' in outcome ? [outcome.ok.body.id] : [])))
     if (ids.size > 1)
-      ledger.wrong('one Idempotency-Key made two sandboxes', { token, ids: [...ids] }, [...ids])
+      recorder.wrong('one Idempotency-Key created two sandboxes', { token, ids: [...ids] }, [...ids])
     const [id] = ids
     return id === undefined ? undefined : this.entryOf(id)
   }
 
   private entryOf(id: string): SandboxEntry {
-    const { ledger, account } = this.options
-    const known = ledger.sandboxes.get(id)
-    const entry = known ?? { id, accountId: account.id, isToGo: false, isToldDestroyed: false, commands: [] }
-    ledger.sandboxes.set(id, entry)
+    const { recorder, account } = this.options
+    const entry = recorder.sandboxes.get(id) ?? {
+      id,
+      accountId: account.id,
+      isDestroyRequested: false,
+      commands: [],
+    }
+    recorder.sandboxes.set(id, entry)
     return entry
   }
 
   private async workIn(sandbox: SandboxEntry, random: Random): Promise<void> {
-    const { account, ledger, isOver, stage } = this.options
+    const { account, recorder, isOver, stage } = this.options
     const lane: Lane = {
-      ledger,
+      recorder,
       account,
       url: (api) => stage.world.url(api),
       sandbox,
       params: { id: sandbox.id },
       random,
     }
-    for (let left = between(random, 4, 16); left > 0 && !isOver(); left--) {
+    for (let remaining = between(random, 4, 16); remaining > 0 && !isOver(); remaining--) {
       await pickWeighted(random, works).work(lane)
       await sleep(between(random, 20, 120))
-      if (left % 4 === 0 && (await this.isGone(sandbox, random))) return
+      if (remaining % 4 === 0 && (await this.isGone(sandbox, random))) return
     }
   }
 
   private async isGone(sandbox: SandboxEntry, random: Random): Promise<boolean> {
-    const { account, ledger } = this.options
-    const outcome = await attempt(ledger, 'getSandbox', (signal) =>
+    const { account, recorder } = this.options
+    const outcome = await attempt(recorder, 'getSandbox', (signal) =>
       account.call('getSandbox', { params: { id: sandbox.id }, api: anyApi({ random }), signal }),
     )
     return 'ok' in outcome && outcome.ok.body.state === 'destroyed'
   }
 
-  /** Waits for what may yet run, reads which commands did, and destroys it. */
+  /** Waits for commands that may still start, reads which commands ran, and destroys the sandbox. */
   private async finish(sandbox: SandboxEntry, random: Random): Promise<void> {
     await sleep(lateMs)
     sandbox.ran = await this.readRan(sandbox)
-    const { account, ledger } = this.options
-    sandbox.isToGo = true
+    const { account, recorder } = this.options
+    sandbox.isDestroyRequested = true
     for (let tried = 0; tried < 200; tried++) {
-      const outcome = await attempt(ledger, 'destroy', (signal) =>
+      const outcome = await attempt(recorder, 'destroy', (signal) =>
         account.call('destroySandbox', { params: { id: sandbox.id }, api: anyApi({ random }), signal }),
       )
-      if ('ok' in outcome) {
-        sandbox.isToldDestroyed = true
-        return
-      }
+      if ('ok' in outcome) return
       await sleep(300)
     }
-    ledger.wrong('a sandbox could not be destroyed', { sandbox: sandbox.id }, [sandbox.id])
+    recorder.wrong('a sandbox could not be destroyed', { sandbox: sandbox.id }, [sandbox.id])
   }
 
-  /** Past everything that the faults harm. @returns undefined when the sandbox is gone */
+  /** Reads the records on a path that no fault affects. @returns undefined when the sandbox has ended */
   private async readRan({ id }: SandboxEntry): Promise<Map<string, number[]> | undefined> {
     const { driver } = this.options.stage
     for (let tried = 0; tried < 3; tried++) {
@@ -164,37 +165,37 @@ class Tenant {
         const { stdout, code } = await runInPod(driver, pod, shell('cat "$HOME/ran" 2>/dev/null; echo end'))
         if (code === 0 && stdout.endsWith('end\n')) return parseRan(stdout)
       } catch {
-        // It is dying, or the wire to it is harmed.
+        // The sandbox is ending, or a fault affects the connection to the cluster.
       }
       await sleep(500)
     }
     return undefined
   }
 
-  async tidyForEver(): Promise<void> {
+  async cleanUpRepeatedly(): Promise<void> {
     while (!this.options.isOver()) {
-      await sleep(tidyEveryMs)
-      await this.tidy({ everything: false })
+      await sleep(cleanUpEveryMs)
+      await this.cleanUp({ everything: false })
     }
   }
 
-  /** Destroys what was made and told nobody. @returns whether nothing is left */
-  async tidy({ everything }: { everything: boolean }): Promise<boolean> {
-    const { account, ledger } = this.options
-    const ask = { random: this.tidyRandom }
-    const outcome = await attempt(ledger, 'listSandboxes', (signal) =>
+  /** Destroys sandboxes whose ids no client received. @returns whether no sandbox remains */
+  async cleanUp({ everything }: { everything: boolean }): Promise<boolean> {
+    const { account, recorder } = this.options
+    const ask = { random: this.cleanUpRandom }
+    const outcome = await attempt(recorder, 'listSandboxes', (signal) =>
       account.call('listSandboxes', { query: { state: 'active' }, api: anyApi(ask), signal }),
     )
     if ('failed' in outcome) return false
     const { data } = outcome.ok.body
     if (data.length > cap) {
-      ledger.wrong('a list shows more than the quota', { ids: data.map(({ id }) => id) })
+      recorder.wrong('a list exceeds the quota', { ids: data.map(({ id }) => id) })
     }
     for (const { id, metadata } of data) {
-      const isUnknown = !ledger.sandboxes.has(id) && this.settledCreates.has(metadata.token ?? '')
+      const isUnknown = !recorder.sandboxes.has(id) && this.settledCreates.has(metadata.token ?? '')
       if (!isUnknown && !everything) continue
-      this.entryOf(id).isToGo = true
-      await attempt(ledger, 'destroy what nobody knows', (signal) =>
+      this.entryOf(id).isDestroyRequested = true
+      await attempt(recorder, 'destroy an orphan', (signal) =>
         account.call('destroySandbox', { params: { id }, api: anyApi(ask), signal }),
       )
     }

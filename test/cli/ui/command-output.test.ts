@@ -1,4 +1,4 @@
-/** Commands that are typed or pasted, the output that is read of them, and Ctrl-C on one that runs. */
+/** Typed and pasted commands, their output, and Ctrl-C on a running command. */
 import { expect, test } from 'vitest'
 import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
@@ -11,7 +11,7 @@ import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
 import { command, ended, outputPage, session, sessionPage, tailOf } from './sample.ts'
 
-test('output that is no longer kept is counted where it would have stood', async () => {
+test('shows at its place how much output is no longer kept', async () => {
   const events = [
     ['gap', { stdout_bytes: 40, stderr_bytes: 2 }],
     ['stdout', { text: 'the rest' }],
@@ -37,7 +37,7 @@ test('output that is no longer kept is counted where it would have stood', async
   }
 })
 
-test('a screen moves by whole lines through the last 2,000, and follows the end', async () => {
+test('scrolls by whole lines through the last 2,000, and follows the end', async () => {
   const ui = await idleUi()
   try {
     const output = tailOf(`${Array.from({ length: 5_000 }, (_, n) => `line ${n + 1}`).join('\n')}\n`)
@@ -68,7 +68,7 @@ test('a screen moves by whole lines through the last 2,000, and follows the end'
   }
 })
 
-test('a command that was just started is in the list of its session at once, and its end too', async () => {
+test('lists a new command and its exit status immediately', async () => {
   const result = { ...command({ status: 'running', exit_code: null }), stdout: '', stderr: '' }
   const end = Promise.withResolvers<void>()
   await using peer = await startPeer(({ method, url = '' }, response) => {
@@ -95,14 +95,14 @@ test('a command that was just started is in the list of its session at once, and
   }
 })
 
-test('where nothing can be run the line is open all the same: what is typed on is no key', async () => {
+test('opens the prompt even if nothing can be run, so that typed text triggers no keys', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
     const gone = ended()
     ui.store.set({ sessions: new Map([[gone.id, gone]]), pages: [sessionPage(gone.id)] })
     for (const key of ['x', 'd', 'q', 'return']) press(ui, { key, text: key.length === 1 ? key : '' })
-    expect(formOf(ui.store.get())).toMatchObject({ error: 'web has ended: its time was up.' })
+    expect(formOf(ui.store.get())).toMatchObject({ error: 'web has ended: its TTL has expired.' })
     expect(valuesOf(formOf(ui.store.get())!)).toEqual({ command: 'dq' })
     press(ui, { key: 'escape', text: '' })
     expect(ui.store.get()).toMatchObject({ dialog: undefined, pages: [{ at: 'session' }] })
@@ -112,13 +112,13 @@ test('where nothing can be run the line is open all the same: what is typed on i
   }
 })
 
-test('Esc on the list does nothing, except that it ends a filter', async () => {
+test('Esc on the list only clears a filter', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
     ui.store.set({
       sessions: new Map([[session().id, session()]]),
-      notice: { text: 'It is told.', isError: false },
+      notice: { text: 'A notice.', isError: false },
     })
     const before = ui.store.get()
     press(ui, { key: 'escape', text: '' })
@@ -132,23 +132,26 @@ test('Esc on the list does nothing, except that it ends a filter', async () => {
   }
 })
 
-test("what is typed while a shell is opened is the shell's; Esc gives it up", async () => {
+test('keys typed while a shell opens go to the shell, and Esc cancels', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
-    // Before the first answer, too: the session is not known yet.
+    // Also before the first response, when no session is loaded.
     for (const key of ['s', 'e', 'q', 'return', 'q', 'ctrl+d', 'up'])
       press(ui, { key, text: key.length === 1 ? key : '' })
     expect(ui.store.get()).toMatchObject({ opening: { typed: 'eq\rq\u0004\u001b[A' }, dialog: undefined })
     press(ui, { key: 'escape', text: '' })
-    expect(ui.store.get()).toMatchObject({ opening: undefined, notice: { text: 'No shell is opened.' } })
+    expect(ui.store.get()).toMatchObject({
+      opening: undefined,
+      notice: { text: 'Cancelled opening the shell.' },
+    })
     expect(quits).toEqual([])
   } finally {
     ui.quit()
   }
 })
 
-test('where no shell can be opened, what is typed on is no key until Enter', async () => {
+test('ignores typed keys until Enter after a shell could not be opened', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -157,7 +160,7 @@ test('where no shell can be opened, what is typed on is no key until Enter', asy
     press(ui, { key: 's', text: 's' })
     await eventually(async () => ui.store.get().dialog !== undefined, 10_000)
     for (const key of ['e', 'q']) press(ui, { key, text: key })
-    expect(ui.store.get().dialog).toEqual({ kind: 'message', text: 'web has ended: its time was up.' })
+    expect(ui.store.get().dialog).toEqual({ kind: 'message', text: 'web has ended: its TTL has expired.' })
     press(ui, { key: 'return', text: '' })
     expect(ui.store.get()).toMatchObject({ dialog: undefined, pages: [{ at: 'session' }] })
     expect(quits).toEqual([])
@@ -166,7 +169,7 @@ test('where no shell can be opened, what is typed on is no key until Enter', asy
   }
 })
 
-test('pasted lines stay lines, also from a terminal that does not say that they are pasted', async () => {
+test('keeps pasted lines, also from a terminal without bracketed paste', async () => {
   const ui = await idleUi()
   try {
     ui.store.set({ sessions: new Map([[session().id, session()]]) })
@@ -179,7 +182,7 @@ test('pasted lines stay lines, also from a terminal that does not say that they 
   }
 })
 
-test('Ctrl-C interrupts the command that is shown, the second one leaves its page, and the third one quits', async () => {
+test('Ctrl-C interrupts the shown command, the second one leaves its page, and the third one quits', async () => {
   const quits: unknown[] = []
   await using peer = await startPeer((_, response) => response.writeHead(202).end('{}'))
   const ui = await idleUi((...args) => quits.push(args), peer.url)
@@ -192,7 +195,7 @@ test('Ctrl-C interrupts the command that is shown, the second one leaves its pag
   press(ui, { key: 'ctrl+c', text: '' })
   expect(ui.store.get()).toMatchObject({
     pages: [{ at: 'list' }],
-    notice: { text: 'The command in sbx_1 goes on.' },
+    notice: { text: 'The command in sbx_1 continues.' },
   })
   expect(quits).toEqual([])
   press(ui, { key: 'ctrl+c', text: '' })
@@ -200,7 +203,7 @@ test('Ctrl-C interrupts the command that is shown, the second one leaves its pag
   expect(interrupts()).toHaveLength(1)
 })
 
-test('Ctrl-C on a command that is being started interrupts it once it runs, also when its page was left', async () => {
+test('Ctrl-C on a starting command interrupts it once it runs, even after its page was closed', async () => {
   const launched = Promise.withResolvers<void>()
   const result = { ...command({ status: 'running', exit_code: null }), stdout: '', stderr: '' }
   await using peer = await startPeer(({ method, url = '' }, response) => {
@@ -221,6 +224,6 @@ test('Ctrl-C on a command that is being started interrupts it once it runs, also
   }
 })
 
-/** A picker without a terminal, whose service is away unless one is named. */
+/** A picker without a terminal; by default its service is unreachable. */
 const idleUi = (quit: (...args: unknown[]) => void = () => {}, url = 'http://127.0.0.1:9') =>
   createUi(new Settings({ url, apiKey: 'sandlot_live_a' }, {}), { leaveTo: (use) => use(), write() {}, quit })

@@ -1,11 +1,11 @@
-/** A screen of the picker as text. */
+/** Draws a screen of the picker as text. */
 import { render } from 'ink-testing-library'
 import { Screen } from '../../../cli/ui/screen.tsx'
 import type { State } from '../../../cli/ui/state.ts'
 import { now as sampleNow } from './sample.ts'
 
 export function draw(state: State, now = sampleNow): string {
-  // Ink looks for the size of the terminal too, by processes where it is not told. A screen has that of its state.
+  // Otherwise Ink starts processes to find the size of the terminal. The screen has the size of the state.
   Object.assign(process.env, { COLUMNS: '100', LINES: '24' })
   const { lastFrame, unmount } = render(<Screen state={state} now={now} />)
   const frame = lastFrame() ?? ''
@@ -14,7 +14,7 @@ export function draw(state: State, now = sampleNow): string {
   return frame
 }
 
-/** Its rows, without the spaces at their ends. */
+/** Its rows without trailing spaces. */
 export const drawRows = (state: State, now?: number): string[] =>
   draw(state, now)
     .split('\n')

@@ -1,14 +1,15 @@
-/** The files of a session: links to folders, folders whose answer is late, names that are not UTF-8. */
+/** The files tab: links to folders, late responses, names that are not UTF-8. */
 import { expect, test } from 'vitest'
 import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
 import { enter, leave } from '../../../cli/ui/files.ts'
 import { newFolder, rowsOf } from '../../../cli/ui/folder.ts'
 import { findPage, openPage } from '../../../cli/ui/pages.ts'
+import { press } from '../../../cli/ui/press.ts'
 import type { FileEntry } from '../../../shared/contract/files.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
-import { sessionPage } from './sample.ts'
+import { session, sessionPage } from './sample.ts'
 
 const entry = (name: string, type: FileEntry['type']): FileEntry => ({
   name,
@@ -27,7 +28,7 @@ async function openFiles(url: string, entries: FileEntry[]) {
   return { ui, folder, shown }
 }
 
-test('a link to a folder opens as the folder does', async () => {
+test('opens a link to a folder as a folder', async () => {
   await using peer = await startPeer(({ url = '' }, response) => {
     if (url.includes('/files/raw?')) {
       const problem = { code: 'is_directory', detail: 'It is a directory.', status: 409 }
@@ -48,7 +49,7 @@ test('a link to a folder opens as the folder does', async () => {
   }
 })
 
-test('the entries of a folder that arrive late do not appear in another, which has the one that was left selected', async () => {
+test('ignores late entries of a folder that was left, and selects that folder in its parent', async () => {
   const release = Promise.withResolvers<void>()
   await using peer = await startPeer(async ({ url = '' }, response) => {
     if (!url.includes('/files/ls?')) return void response.writeHead(503).end()
@@ -79,7 +80,7 @@ test('the entries of a folder that arrive late do not appear in another, which h
   }
 })
 
-test('a folder that cannot be read leaves the one before on the screen', async () => {
+test('keeps the previous folder when a folder cannot be read', async () => {
   await using peer = await startPeer((_, response) => {
     const problem = { code: 'permission_denied', detail: 'It is not yours.', status: 403 }
     response.writeHead(403).end(JSON.stringify(problem))
@@ -94,12 +95,23 @@ test('a folder that cannot be read leaves the one before on the screen', async (
   }
 })
 
-test('refuses to open a name that is not UTF-8', async () => {
-  const strange = { ...entry('caf\ufffd', 'directory'), name_base64: 'Y2Fm6Q==' }
+test.each([
+  ['return', 'file'],
+  ['v', 'file'],
+  ['e', 'file'],
+  ['return', 'directory'],
+  ['v', 'directory'],
+] as const)('%s on a %s whose name is not UTF-8 shows the command that copies it', async (key, type) => {
+  const strange = { ...entry('caf\ufffd', type), name_base64: 'Y2Fm6Q==' }
   const { ui, shown } = await openFiles('http://127.0.0.1:9', [strange])
   try {
-    enter(ui)
+    ui.store.set({ sessions: new Map([['sbx_1', session({ id: 'sbx_1' })]]) })
+    press(ui, { key, text: '' })
     await eventually(async () => ui.store.get().notice?.text.includes('not UTF-8') === true, 5_000)
+    expect(ui.store.get().notice).toMatchObject({
+      isError: true,
+      text: expect.stringContaining('`sandlot cp sbx_1:/workspace .` copies its folder'),
+    })
     expect(shown()).toEqual(['/workspace', 'caf\ufffd'])
   } finally {
     ui.quit()

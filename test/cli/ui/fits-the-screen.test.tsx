@@ -1,4 +1,4 @@
-/** Nothing that is drawn is taller or wider than the screen, whatever stands in it. */
+/** No frame is taller or wider than the screen, for any content. */
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
 import { newFolder } from '../../../cli/ui/folder.ts'
@@ -77,15 +77,15 @@ describe.each(Object.entries(pages))('%s', (_, stack) => {
     const lines = frame.split('\n')
     expect(lines.length, `${overlay}\n${frame}`).toBeLessThanOrEqual(rows)
     for (const line of lines) expect(stringWidth(line), `${overlay}\n${frame}`).toBeLessThanOrEqual(columns)
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
     expect(frame).not.toMatch(/[\u0000-\u0009\u000b-\u001a\u001c-\u001f\u007f-\u009f\u202e]|\u001b(?!\[)/)
   }
 
-  test('holds in 40 columns and 12 rows, whatever lies over it', () => {
+  test('fits in 40 columns and 12 rows with each dialog', () => {
     for (const overlay of Object.keys(overlays)) fits(40, 12, overlay)
   })
 
-  test.each(sizes)('holds in %i columns and %i rows', (columns, rows) => {
+  test.each(sizes)('fits in %i columns and %i rows', (columns, rows) => {
     fits(columns, rows, 'with a notice and trouble')
   })
 })

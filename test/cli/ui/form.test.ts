@@ -1,4 +1,4 @@
-/** Lines that are typed. */
+/** Edited lines and forms. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { editLine, insert, lineOf } from '../../../cli/ui/edit-line.ts'
@@ -54,20 +54,20 @@ describe('a form', () => {
     }, form)
   const form = newForm('Title', [field('a', 'A'), field('b', 'B')], () => {})
 
-  test('goes from field to field, and Enter in the last one takes it', () => {
+  test('moves from field to field, and Enter in the last one submits', () => {
     const filled = press(form, 'x', 'return', 'y') as Form
     expect(valuesOf(filled)).toEqual({ a: 'x', b: 'y' })
     expect(press(filled, 'return')).toBe('submit')
     expect(valuesOf(press(filled, 'tab', 'z', 'up', 'w') as Form)).toEqual({ a: 'xz', b: 'yw' })
   })
 
-  test('is left with Esc, and takes no key while it is busy', () => {
+  test('is cancelled by Esc, and ignores keys while it is busy', () => {
     expect(press(form, 'escape')).toBe('cancel')
     expect(press({ ...form, busy: 'signing up' }, 'x', 'return')).toMatchObject({ busy: 'signing up', at: 0 })
     expect(press({ ...form, busy: 'signing up' }, 'escape')).toBe('cancel')
   })
 
-  test('brings back earlier lines with the arrows, and then what was typed', () => {
+  test('recalls earlier lines with the arrows, and then the typed line', () => {
     const prompt = newForm('Run', [field('command', '$')], () => {}, { past: historyOf(['first', 'second']) })
     const shown = (...keys: string[]) => valuesOf(press(prompt, 'd', 'r', ...keys) as Form).command
     expect(shown('up')).toBe('second')

@@ -1,19 +1,19 @@
-/** The table of keys, and what is made from it. */
+/** The table of keys, and the hints, help and command lines built from it. */
 import { expect, test } from 'vitest'
 import { newFolder } from '../../../cli/ui/folder.ts'
-import { commandLines, keys, keysOf, keysThatDo, type Where, whereIs } from '../../../cli/ui/keys.ts'
+import { applicableKeys, commandLines, keys, keysOf, type Where, whereIs } from '../../../cli/ui/keys.ts'
 import type { Page, State } from '../../../cli/ui/state.ts'
 import type { FileEntry } from '../../../shared/contract/files.ts'
 import { command, ended, outputPage, session, sessionPage, stateWith } from './sample.ts'
 
 const everywhere: Where[] = ['first-run', 'list', 'commands', 'files', 'output']
 
-test.each(everywhere)('no key does two things in %s', (where) => {
+test.each(everywhere)('no key has two actions in %s', (where) => {
   const names = keysOf(where).flatMap(({ keys }) => keys)
   expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
 })
 
-test('the list has the keys that it should', () => {
+test('the list has all required keys', () => {
   const names = keysOf('list').flatMap(({ keys }) => keys)
   const wanted = [
     'up',
@@ -43,7 +43,7 @@ test('the list has the keys that it should', () => {
   expect(wanted.filter((name) => !names.includes(name))).toEqual([])
 })
 
-test('help has a line for each key of the page, and nothing else', () => {
+test('help has one line for each key of the page', () => {
   expect(keysOf(whereIs(stateWith([]))).map(({ label }) => label)).toEqual(
     keys.filter(({ where }) => where.includes('list')).map(({ label }) => label),
   )
@@ -66,7 +66,7 @@ test('the list shows the command line for each of its keys', () => {
   })
 })
 
-test('a command that was run has its command line, quoted', () => {
+test('quotes the command line of an earlier command', () => {
   const { id } = session()
   const page = sessionPage(id, { commands: [command({ command: `echo "it's"` })] })
   const lines = commandLines(stateWith([session()], { pages: [page] }))
@@ -75,14 +75,14 @@ test('a command that was run has its command line, quoted', () => {
   )
 })
 
-test('a terminal that is still open is attached to', () => {
+test('attaches to a running terminal', () => {
   const { id } = session()
   const open = command({ id: 'exec_9', tty: true, status: 'running', exit_code: null })
   const lines = commandLines(stateWith([session()], { pages: [sessionPage(id, { commands: [open] })] }))
   expect(lines.find(({ key }) => key.keys.includes('return'))?.text).toBe(`sandlot attach -s ${id} exec_9`)
 })
 
-test('a file with a name that is not UTF-8 has neither keys nor a command line', () => {
+test('offers keys but no command line for a file whose name is not UTF-8', () => {
   const { id } = session()
   const entry = {
     name: 'caf\ufffd',
@@ -94,20 +94,20 @@ test('a file with a name that is not UTF-8 has neither keys nor a command line',
   }
   const folder = { ...newFolder('/workspace'), entries: [entry as FileEntry] }
   const state = stateWith([session()], { pages: [sessionPage(id, { tab: 'files', folder })] })
-  expect(keysThatDo(state).map(({ shown }) => shown)).not.toContain('Enter v')
-  expect(keysThatDo(state).map(({ shown }) => shown)).not.toContain('e')
+  expect(applicableKeys(state).map(({ shown }) => shown)).toContain('Enter v')
+  expect(applicableKeys(state).map(({ shown }) => shown)).toContain('e')
   expect(commandLines(state).find(({ text }) => text.includes('caf'))).toBeUndefined()
   expect(commandLines(state).map(({ text }) => text)).toContain(`sandlot files ls -s ${id} /workspace`)
 })
 
 const offered = (state: State) =>
-  keysThatDo(state)
+  applicableKeys(state)
     .filter(({ short }) => short !== undefined)
     .map(({ shown }) => shown)
     .join(' ')
 const onPage = (page: Page, of = session()) => stateWith([of], { pages: [{ at: 'list', pageId: 0 }, page] })
 
-test('keys are offered only where they can do something', () => {
+test('offers only keys that apply', () => {
   const { id } = session()
   expect(offered(stateWith([]))).toBe('n c a ? q')
   expect(offered(stateWith([session()]))).toBe('Enter n s x f d / c a y ? q')
@@ -118,6 +118,6 @@ test('keys are offered only where they can do something', () => {
   expect(offered(onPage(sessionPage(id, { commands: [command()] }), ended()))).toBe('Enter c y ? Esc q')
   expect(offered(onPage(outputPage({ id })))).toBe('v i s x c y ? Esc q')
   expect(offered(onPage(outputPage({ id, isRunning: false })))).toBe('v s x c y ? Esc q')
-  // It has ended with its session, whatever was heard of it.
+  // The command has ended with its session, even if its page still shows it as running.
   expect(offered(onPage(outputPage({ id }), ended()))).toBe('v c y ? Esc q')
 })

@@ -1,4 +1,4 @@
-/** The list, drawn. */
+/** Drawing the list of sessions. */
 import { describe, expect, test } from 'vitest'
 import { draw, drawRows, sized } from './draw.tsx'
 import { account, command, ended, many, now, session, start, stateWith } from './sample.ts'
@@ -6,7 +6,7 @@ import { account, command, ended, many, now, session, start, stateWith } from '.
 const web = session()
 const second = session({ id: 'sbx_01kb0000000000000000000002', name: null, image: 'node:24' })
 
-test('before the first answer the frame is there, and says that it loads', () => {
+test('draws the frame with `loading` before the first response', () => {
   const rows = drawRows({ ...stateWith([]), account: undefined, sessions: undefined })
   expect(rows).toHaveLength(24)
   expect(rows[0]).toContain('http://localhost:8080')
@@ -15,7 +15,7 @@ test('before the first answer the frame is there, and says that it loads', () =>
   expect(rows[3]).toBe('  loading…')
 })
 
-test('a row has name or id, image, age, what is left as a bar and in figures, and the last command', () => {
+test('a row has name or id, image, age, remaining time as a bar and in figures, and the last command', () => {
   const state = stateWith([web, second], {
     selected: web.id,
     lastCommands: new Map([
@@ -29,7 +29,7 @@ test('a row has name or id, image, age, what is left as a bar and in figures, an
   expect(rows.find((row) => row.includes('sbx_'))).toMatch(/^ sbx_01\S*…\S*02 +node:24 +5m .* –$/)
 })
 
-test('at 120 columns the image is whole, and a long one takes no more than a third', () => {
+test('shows images in full at 120 columns, up to a third of the width', () => {
   const rowOf = (image: string, columns: number) =>
     drawRows(sized(stateWith([session({ image })]), columns, 24)).find((row) => row.includes('web'))
   expect(rowOf('debian:bookworm-slim', 120)).toContain(' debian:bookworm-slim ')
@@ -38,7 +38,7 @@ test('at 120 columns the image is whole, and a long one takes no more than a thi
   expect(rowOf(`registry.example.com/${'x'.repeat(99)}`, 120)).toMatch(/ …$/)
 })
 
-test('a * marks the session that commands use, by id or name, while it is active', () => {
+test('a * marks the current session, by id or name, while it is active', () => {
   const marked = (chosen: string, sessions = [web, second]) =>
     drawRows(stateWith(sessions, { chosen, showsDestroyed: true })).filter((row) => row.includes(' * '))
   expect(marked(web.id)).toEqual([expect.stringMatching(/^.web \* +debian/)])
@@ -47,7 +47,7 @@ test('a * marks the session that commands use, by id or name, while it is active
   expect(marked('web', [ended(), second])).toEqual([])
 })
 
-test('the header has the account and both limits, as bars and in figures', () => {
+test('the header has the account, and both limits as bars and in figures', () => {
   expect(drawRows(stateWith([web]))[0]).toMatch(
     /^ada@example\.com +2\/5 sessions █{4}░{7} {2}3\.2\/20 h of the month █{2}░{9}$/,
   )
@@ -55,7 +55,7 @@ test('the header has the account and both limits, as bars and in figures', () =>
   expect(drawRows(stateWith([web], { account: full }))[0]).toContain(`5/5 sessions ${'█'.repeat(11)} `)
 })
 
-test('what is left runs down with the time', () => {
+test('the remaining time counts down', () => {
   const at = (ms: number) => draw(stateWith([web]), start + ms)
   expect(at(0)).toContain('████████ 30:00')
   expect(at(15 * 60_000)).toContain('████░░░░ 15:00')
@@ -63,11 +63,11 @@ test('what is left runs down with the time', () => {
   expect(at(30 * 60_000)).toContain('░░░░░░░░ ending')
 })
 
-test('one that starts says so', () => {
+test('shows that a session is starting', () => {
   expect(draw(stateWith([session({ ready_at: null })]))).toContain('starting…')
 })
 
-test('destroyed ones are there only when they are asked for', () => {
+test('shows destroyed sessions only on request', () => {
   const state = stateWith([web, ended({ id: 'sbx_old', name: 'old' })])
   expect(draw(state)).not.toContain('old')
   const rows = drawRows({ ...state, showsDestroyed: true })
@@ -75,7 +75,7 @@ test('destroyed ones are there only when they are asked for', () => {
   expect(rows[2]).toContain('1 of 2')
 })
 
-test('a filter lets those through that have all its words, in any case', () => {
+test('a filter matches all its words in any case', () => {
   const state = stateWith([web, session({ id: 'sbx_2', name: 'db', metadata: { team: 'Blue' } })])
   const shown = (filter: string) => draw({ ...state, filter })
   expect(shown('WEB')).toContain('web')
@@ -84,7 +84,7 @@ test('a filter lets those through that have all its words, in any case', () => {
   expect(shown('blue web')).toContain('No session matches the filter')
 })
 
-test('of a thousand sessions only those around the selected one are drawn, one for each row', () => {
+test('draws only the sessions around the selected one, one per row', () => {
   const sessions = many(1000)
   const rows = drawRows(stateWith(sessions, { selected: sessions[500]!.id }))
   expect(rows).toHaveLength(24)
@@ -93,29 +93,29 @@ test('of a thousand sessions only those around the selected one are drawn, one f
   expect(rows.find((row) => row.startsWith('›'))).toContain('job-500')
 })
 
-describe('when the service is away', () => {
+describe('when the service is unreachable', () => {
   const state = stateWith([web], {
     trouble: { isUnavailable: true, since: now - 42_000, message: 'Nothing listens.' },
   })
 
-  test('the list says so, since when and why, and keeps the known sessions', () => {
+  test('shows since when and why, and keeps the loaded sessions', () => {
     expect(draw(sized(state, 120, 24))).toMatch(
-      /! Service away since [\d:]{8} \(42s\), trying again\. Nothing listens\./,
+      /! Service unavailable since [\d:]{8} \(42s\), retrying\. Nothing listens\./,
     )
     expect(draw(state)).toContain('web')
   })
 
-  test('at 80 columns the reason has rows of its own, and all of it is there', () => {
+  test('shows the whole reason on separate rows at 80 columns', () => {
     const message = 'Nothing listens at http://localhost:8080: the connection was refused. Is the service up?'
     const rows = drawRows({ ...state, trouble: { ...state.trouble!, message } })
-    const at = rows.findIndex((row) => row.startsWith('! Service away'))
-    expect(rows[at]).toMatch(/trying again\.$/)
+    const at = rows.findIndex((row) => row.startsWith('! Service unavailable'))
+    expect(rows[at]).toMatch(/retrying\.$/)
     expect(`${rows[at + 1]!.trim()} ${rows[at + 2]!.trim()}`).toBe(message)
   })
 
-  test('before the first answer it does not say that it loads', () => {
+  test('does not show `loading` before the first response', () => {
     const text = draw({ ...state, account: undefined, sessions: undefined })
     expect(text).not.toContain('loading')
-    expect(text).toContain('The sessions are not known yet: the service does not answer.')
+    expect(text).toContain('The sessions are not loaded yet: the service does not answer.')
   })
 })

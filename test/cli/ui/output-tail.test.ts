@@ -1,4 +1,4 @@
-/** The end of a command's output. */
+/** The last lines of a command's output. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { OutputTail } from '../../../cli/ui/output-tail.ts'
@@ -35,7 +35,7 @@ test('the rows do not depend on the chunks of the output', () => {
   )
 })
 
-test('keeps the last 2,000 lines, and breaks a line that does not end', () => {
+test('keeps the last 2,000 lines, and splits an endless line', () => {
   const output = tailOf('x\n'.repeat(10_000))
   expect([output.total, output.text.length]).toEqual([10_000, 2 * 2_000])
   expect(output.show(1, 80, 2)).toEqual({ first: 8_001, last: 8_002, rows: ['x', 'x'] })

@@ -1,4 +1,4 @@
-/** How often the picker asks. */
+/** Request intervals of the picker. */
 import { expect, test } from 'vitest'
 import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
@@ -9,7 +9,7 @@ import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
 import { account, session, sessionPage } from './sample.ts'
 
-test('the commands of an open page are asked for once in ten seconds, and at once after an own action', async () => {
+test('lists the commands of an open page every ten seconds, and immediately after an action', async () => {
   const { id } = session()
   await using peer = await startPeer(({ url = '' }, response) => {
     if (url.startsWith('/v1/account')) return void response.end(JSON.stringify(account))

@@ -1,4 +1,4 @@
-/** States of the picker to draw. */
+/** Sample states of the picker. */
 
 import { newFolder } from '../../../cli/ui/folder.ts'
 import { OutputTail } from '../../../cli/ui/output-tail.ts'
@@ -91,7 +91,7 @@ export function tailOf(text: string): OutputTail {
   return output
 }
 
-/** Of a command that runs. */
+/** The page of a running command. */
 export const outputPage = (change: Partial<OutputPage> = {}): OutputPage => ({
   at: 'output',
   pageId: newPageId(),

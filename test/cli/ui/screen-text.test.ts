@@ -1,4 +1,4 @@
-/** Text from elsewhere, on its way to a screen. */
+/** Neutralizing control characters in untrusted text. */
 import fc from 'fast-check'
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
@@ -14,10 +14,10 @@ import { ScreenModes } from '../../../cli/exec/screen-modes.ts'
 import { oneLine, printedLine, wrap } from '../../../cli/ui/text.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const steering = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
+const controls = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
 const anything = fc.string({ unit: 'binary', maxLength: 200 })
-/** Made of what terminals act on. */
+/** Text composed of control sequences. */
 const hostile = fc
   .array(
     fc.constantFrom(
@@ -53,16 +53,16 @@ const styles = fc
   )
   .map((parts) => parts.join(''))
 
-/** Bold and the like, and colours: of a palette of 16, of 256, or of three bytes. */
+/** Attributes such as bold, and colors from 16, 256 or RGB. */
 const style =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
   /\u001b\[(?:[1-4]|7|9|2[2-479]|[39][0-7]|39|4[0-7]|49|10[0-7]|[34]8;5;\d{1,3}|[34]8;2;\d{1,3};\d{1,3};\d{1,3})m/g
 const withoutStyles = (text: string) => text.replace(style, '')
 
-/** The styles that are on at the end of a text. */
+/** The styles that are still active at the end of a text. */
 function openAtEnd(text: string): string[] {
   const open = new Set<string>()
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
   for (const [, code = ''] of text.matchAll(/\u001b\[([\d;]*)m/g)) {
     const number = Number(code.split(';')[0])
     const kind =
@@ -73,25 +73,25 @@ function openAtEnd(text: string): string[] {
   return [...open]
 }
 
-test('nothing steers a terminal, whatever came', () => {
+test('no control character remains in any text', () => {
   fc.assert(
     fc.property(fc.oneof(anything, hostile), (text) => {
-      expect(oneLine(text)).not.toMatch(steering)
-      expect(withoutStyles(printedLine(text.replaceAll('\n', '')))).not.toMatch(steering)
-      expect(plainLine(text)).not.toMatch(steering)
-      expect(printable(text).replace(/[\t\n]/g, '')).not.toMatch(steering)
+      expect(oneLine(text)).not.toMatch(controls)
+      expect(withoutStyles(printedLine(text.replaceAll('\n', '')))).not.toMatch(controls)
+      expect(plainLine(text)).not.toMatch(controls)
+      expect(printable(text).replace(/[\t\n]/g, '')).not.toMatch(controls)
       const json = printableJson(JSON.stringify({ text }))
-      expect(json).not.toMatch(steering)
+      expect(json).not.toMatch(controls)
       expect(JSON.parse(json)).toEqual({ text })
     }),
   )
 })
 
-test('styles are colours and the like, and each piece of text ends its own', () => {
+test('keeps only colors and text attributes, and each piece resets its styles', () => {
   fc.assert(
     fc.property(fc.oneof(anything, hostile, styles), fc.integer({ min: 1, max: 20 }), (text, width) => {
       const line = printedLine(text.replaceAll('\n', ''))
-      // Said twice, it is the same.
+      // Cleaning twice changes nothing more.
       expect([...styledPieces(line)].map(withStyle).join('')).toBe(line)
       const rows = wrap(line, width)
       for (const row of rows) {
@@ -102,17 +102,17 @@ test('styles are colours and the like, and each piece of text ends its own', () 
   )
 })
 
-test('what steers nothing comes as it is', () => {
+test('leaves text without control characters unchanged', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (text) => {
-      fc.pre(!steering.test(text.replace(/[\t\n]/g, '')))
+      fc.pre(!controls.test(text.replace(/[\t\n]/g, '')))
       expect(printable(text)).toBe(text)
     }),
   )
   expect(printable('a\tb\r\nc\r\n👩‍👩‍👧')).toBe('a\tb\nc\n👩‍👩‍👧')
 })
 
-describe('what a program printed', () => {
+describe('output of a program', () => {
   test.each([
     ['\u001b[31mred\u001b[0m text', '\u001b[31mred\u001b[39m text'],
     ['\u001b[1;38;5;208mx', '\u001b[1m\u001b[38;5;208mx\u001b[39m\u001b[22m'],
@@ -139,7 +139,7 @@ const clean = (bytes: Buffer, cuts: number[] = [], options = { styles: true }) =
 }
 
 describe('recorded output', () => {
-  test('keeps text, tabs, line ends and styles, whatever the chunks', () => {
+  test('keeps text, tabs, line ends and styles, regardless of chunks', () => {
     const cuts = fc.array(fc.nat(), { maxLength: 6 })
     const bytes = fc.oneof(
       fc.tuple(hostile, styles, hostile).map((parts) => Buffer.from(parts.join(''))),
@@ -148,7 +148,7 @@ describe('recorded output', () => {
     fc.assert(
       fc.property(bytes, cuts, (output, cuts) => {
         const shown = withoutRepeats(clean(output, cuts))
-        expect(withoutStyles(shown).replace(/[\t\n]/g, '')).not.toMatch(steering)
+        expect(withoutStyles(shown).replace(/[\t\n]/g, '')).not.toMatch(controls)
         expect(openAtEnd(clean(output, cuts))).toEqual([])
         expect(shown).toBe(withoutRepeats(clean(output)))
         expect(withoutStyles(shown)).toBe(clean(output, cuts, { styles: false }))
@@ -170,7 +170,7 @@ describe('recorded output', () => {
     expect(withoutRepeats(clean(bytes, everyByte))).toBe(withoutRepeats(shown))
   })
 
-  test('a string without an end is held back up to a limit', () => {
+  test('buffers an unterminated string up to a limit', () => {
     const cleaner = new OutputCleaner({ styles: true })
     expect(cleaner.clean(Buffer.from('\u001b]52;c;'))).toBe('')
     expect(cleaner.clean(Buffer.alloc(8_000, 'x'))).toBe('')
@@ -180,11 +180,11 @@ describe('recorded output', () => {
   })
 })
 
-/** A style that ends and begins again is one: chunks end their styles. */
+/** Merges a style that ends and begins again, because chunks end their styles. */
 const withoutRepeats = (text: string): string => {
   const letters: string[] = []
   let on: string[] = []
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
   for (const [token, code] of text.matchAll(/\u001b\[([\d;]*)m|[^\u001b]/gu)) {
     if (code === undefined) letters.push(`${on.map((each) => `\u001b[${each}m`).join('')}${token}`)
     else on = isEnd(code) ? [] : [...on, code]
@@ -193,7 +193,7 @@ const withoutRepeats = (text: string): string => {
 }
 const isEnd = (code: string) => /^(?:2[2-479]|39|49)$/.test(code)
 
-test('rows are as wide as the screen at most, and hold all of the line', () => {
+test('rows are at most as wide as the screen, and contain the whole line', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'grapheme', maxLength: 300 }),
@@ -208,7 +208,7 @@ test('rows are as wide as the screen at most, and hold all of the line', () => {
   )
 })
 
-test('words that a shell would split or read are quoted', () => {
+test('quotes arguments with shell syntax', () => {
   expect(['plain', '/a-b_c.d', '', "it's", 'a b', '$(x)'].map(shellWord)).toEqual([
     'plain',
     '/a-b_c.d',
@@ -219,7 +219,7 @@ test('words that a shell would split or read are quoted', () => {
   ])
 })
 
-test('the modes that a program has switched are known, however its output came in pieces', () => {
+test('tracks the terminal modes of a program regardless of chunks', () => {
   const output =
     'a\u001b[?1049h\u001b[?1;25l\u001b=\u001b[31mred\u001b[?2004h\u001b[?2004l\u001b[?7777h\u001b[?1006h'
   fc.assert(
@@ -227,9 +227,9 @@ test('the modes that a program has switched are known, however its output came i
       const modes = new ScreenModes()
       const places = [0, ...cuts.toSorted((a, b) => a - b), output.length]
       for (const [index, place] of places.entries())
-        modes.see(Buffer.from(output.slice(places[index - 1], place)))
-      expect(modes.givenAgain).toBe('\u001b[?1049h\u001b[?25l\u001b=\u001b[?1006h')
-      expect(modes.takenBack).toBe('\u001b[?1006l\u001b>\u001b[?25h\u001b[?1049l\u001b[m')
+        modes.track(Buffer.from(output.slice(places[index - 1], place)))
+      expect(modes.restoreSequence).toBe('\u001b[?1049h\u001b[?25l\u001b=\u001b[?1006h')
+      expect(modes.resetSequence).toBe('\u001b[?1006l\u001b>\u001b[?25h\u001b[?1049l\u001b[m')
     }),
   )
 })

@@ -1,4 +1,4 @@
-/** The selection is a session, not a row. */
+/** The selection follows a session, not a row. */
 import { expect, test } from 'vitest'
 import { keepSelection, type State, sessionInFront } from '../../../cli/ui/state.ts'
 import { createStore } from '../../../cli/ui/store.ts'
@@ -15,14 +15,14 @@ function listOf(sessions: State['sessions']) {
 }
 const all = (...sessions: (typeof first)[]) => new Map(sessions.map((each) => [each.id, each]))
 
-test('it stays from the first draw, whatever appears above', () => {
+test('stays on its session when others appear above', () => {
   const { store, selected } = listOf(all(first, second))
   expect(selected()).toBe('job-2')
   store.set({ sessions: all(first, second, third) })
   expect(selected()).toBe('job-2')
 })
 
-test('when its session leaves the list, the one that takes its row is selected', () => {
+test('moves to the session that takes the row when its session leaves the list', () => {
   const { store, selected } = listOf(all(first, second, third))
   store.set({ selected: second.id })
   store.set({ sessions: all(first, ended({ ...second, state: 'destroyed' }), third) })
@@ -31,7 +31,7 @@ test('when its session leaves the list, the one that takes its row is selected',
   expect(selected()).toBe('job-3')
 })
 
-test('a filter selects the first that it lets through, and that stays when the filter goes', () => {
+test('a filter selects the first match, which stays selected without the filter', () => {
   const { store, selected } = listOf(all(first, second, third))
   store.set({ filter: 'job-1' })
   expect(selected()).toBe('job-1')

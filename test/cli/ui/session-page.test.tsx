@@ -1,4 +1,4 @@
-/** A session's page, its output and its files, drawn. */
+/** Drawing the pages of a session, an output and files. */
 import { describe, expect, test, vi } from 'vitest'
 import { newFolder } from '../../../cli/ui/folder.ts'
 import type { OutputPage } from '../../../cli/ui/state.ts'
@@ -20,7 +20,7 @@ const web = session({ metadata: { team: 'blue' } })
 const on = (page: Parameters<typeof sessionPage>[1]) =>
   stateWith([web], { pages: [sessionPage(web.id, page)] })
 
-test('has facts, the end counted down, and its commands with how they stand', () => {
+test('has facts, the remaining time, and the commands with their status', () => {
   const rows = drawRows(
     on({
       commands: [
@@ -31,7 +31,7 @@ test('has facts, the end counted down, and its commands with how they stand', ()
   )
   expect(rows[0]).toMatch(/^‹ web +█{13}░{3} 25:00$/)
   expect(rows[1]).toBe(`${web.id}  debian:bookworm-slim`)
-  expect(rows[2]).toBe('made 5m ago, ready after 300 ms, 300 s billed')
+  expect(rows[2]).toBe('created 5m ago, ready after 300 ms, 300 s billed')
   expect(rows[3]).toBe('team=blue')
   expect(rows[4]).toBe('[Commands]  Files')
   expect(rows[5]).toMatch(/^›▸ running +4m +sleep 60$/)
@@ -39,15 +39,15 @@ test('has facts, the end counted down, and its commands with how they stand', ()
 })
 
 test.each([
-  ['expired', null, 'its time was up'],
+  ['expired', null, 'its TTL has expired'],
   ['requested', null, 'it was destroyed on request'],
-  ['pod_failed', 'OOMKilled', 'its machine failed (OOMKilled)'],
+  ['pod_failed', 'OOMKilled', 'its pod failed (OOMKilled)'],
   ['start_failed', 'no image', 'it could not be started (no image)'],
   ['suspended', null, 'the account was suspended'],
 ] as const)('one that ended as %s says why', (destroy_reason, destroy_detail, words) => {
   const gone = ended({ destroy_reason, destroy_detail })
   const screen = draw(stateWith([gone], { pages: [sessionPage(gone.id)] }))
-  expect(screen).toMatch(/! It has ended at [\d:]{8}/)
+  expect(screen).toMatch(/! Ended at [\d:]{8}/)
   expect(screen).toContain(words)
 })
 
@@ -55,27 +55,27 @@ describe('output', () => {
   const output = tailOf(Array.from({ length: 100 }, (_, line) => `line ${line + 1}\n`).join(''))
   const page = (top: OutputPage['top']) => outputPage({ id: web.id, command: 'seq 100', output, top })
 
-  test('stays at its end while more comes', () => {
+  test('follows the end while output arrives', () => {
     const rows = drawRows(stateWith([web], { pages: [page('end')] }))
     expect(rows[0]).toBe('‹ web $ seq 100')
     expect(rows[1]).toBe('▸ running · line 80 of 100')
     expect(rows[22]).toBe('line 100')
   })
 
-  test('has a help that offers to interrupt only what runs', () => {
+  test('help offers to interrupt only a running command', () => {
     const help = (change: Partial<OutputPage>) =>
       draw(stateWith([web], { pages: [{ ...page('end'), ...change }], dialog: { kind: 'help', top: 0 } }))
     expect(help({})).toMatch(/^i +interrupt the command$/m)
     expect(help({ isRunning: false })).toMatch(/^i +interrupt the command \(not now\)$/m)
   })
 
-  test('stays where one has scrolled to', () => {
+  test('keeps the scroll position', () => {
     const rows = drawRows(stateWith([web], { pages: [page(10)] }))
     expect(rows[2]).toBe('line 10')
   })
 })
 
-test('files are a list: folders first', () => {
+test('lists files with folders first', () => {
   const entry = (name: string, type: 'file' | 'directory', size = 2048) =>
     ({ name, type, size, mode: '644', modified_at: new Date(start).toISOString() }) as const
   const entries = [entry('a.txt', 'file'), entry('src', 'directory'), entry('main.c', 'file', 7)]
@@ -89,9 +89,9 @@ test('files are a list: folders first', () => {
   ])
 })
 
-test('words say all that colours and bars say', () => {
+test('shows all information without colors and bars', () => {
   const bare = draw(stateWith([web], { lastCommands: new Map([[web.id, command({ exit_code: 1 })]]) }))
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
     .replace(/\u001b\[[\d;]*m/g, '')
     .replace(/[█░]/g, '')
   for (const words of ['2/5 sessions', '3.2/20 h', '25:00', '›web', '✗ npm test']) {
@@ -99,7 +99,7 @@ test('words say all that colours and bars say', () => {
   }
 })
 
-test('for a screen reader it is plain text: no bars, no rules, and the time left in words', () => {
+test('draws plain text for screen readers: no bars, no rules, and the remaining time as text', () => {
   vi.stubEnv('INK_SCREEN_READER', 'true')
   try {
     const text = draw(stateWith([web, ...many(2)], { selected: web.id }), now)
@@ -112,7 +112,7 @@ test('for a screen reader it is plain text: no bars, no rules, and the time left
   }
 })
 
-test('on 40 columns and 12 rows the list and a session keep what matters', () => {
+test('keeps the essential columns on 40 columns and 12 rows', () => {
   const list = drawRows(sized(stateWith([web]), 40, 12))
   expect(list).toHaveLength(12)
   expect(list.find((row) => row.startsWith('›web'))).toMatch(/5m ████░ 25:00$/)

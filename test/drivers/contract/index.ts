@@ -1,21 +1,21 @@
 /**
- * What workers/drivers/driver.ts promises, held against real sandboxes: both drivers run this
- * same suite. The image may be a busybox: only POSIX sh and small tools are used inside.
+ * The contract of workers/drivers/driver.ts, tested with real sandboxes. Both drivers run this suite. The image may be
+ * busybox, so only POSIX sh and small tools are used in it.
  */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Pod } from '../../../workers/drivers/driver.ts'
-import { describeBeside } from '../../support/beside.ts'
+import { describeConcurrently } from '../../support/describe-concurrently.ts'
 import { patient } from '../../support/eventually.ts'
 import { newSandboxId, ofSandbox } from '../requests.ts'
+import { describeIsolation } from './isolation.ts'
 import type { Contract, OpenDriver } from './parts.ts'
 import { describeDeadlines, describePods } from './pods.ts'
 import { describePorts } from './ports.ts'
 import { describeProcesses } from './processes.ts'
 import { describeTerminals } from './terminals.ts'
-import { describeWalls } from './walls.ts'
 
-/** @param open opens one more driver of the same installation, as one more worker would */
+/** @param open opens another driver of the same installation, like another worker */
 export function describeDriver(
   name: string,
   open: () => Promise<OpenDriver>,
@@ -53,13 +53,13 @@ export function describeDriver(
       await opened?.close()
     })
 
-    describeBeside('those that wait', () => describeDeadlines(contract))
-    describeBeside('those that make pods', () => describePods(contract))
-    describeBeside('those that share a pod', () => {
+    describeConcurrently('tests that wait', () => describeDeadlines(contract))
+    describeConcurrently('tests that create pods', () => describePods(contract))
+    describeConcurrently('tests that share a pod', () => {
       describePorts(contract)
       describeProcesses(contract)
       describeTerminals(contract)
-      describeWalls(contract)
+      describeIsolation(contract)
     })
   })
 }

@@ -1,4 +1,4 @@
-/** The contract of drivers on a real cluster, under the role that the workers have. */
+/** The contract of drivers on a real cluster, with the role of the workers. */
 import { afterAll, beforeAll, describe } from 'vitest'
 import { hasCluster, images } from '../../support/cluster.ts'
 import { isSoak } from '../../support/eventually.ts'

@@ -1,4 +1,4 @@
-/** What the parts of the contract have in hand. */
+/** Context that the parts of the contract share. */
 import type { Driver, Pod, PodRequest } from '../../../workers/drivers/driver.ts'
 
 export interface OpenDriver {
@@ -7,16 +7,16 @@ export interface OpenDriver {
   close(): Promise<void>
 }
 
-/** What each part of the suite works with. */
+/** Values that each part of the suite uses. */
 export interface Contract {
-  /** One more driver of the same installation, as one more worker would have. */
+  /** Opens another driver of the same installation, like another worker. */
   open(): Promise<OpenDriver>
-  /** The driver that the suite is about, and one sandbox that most tests share: there once the tests run. */
+  /** The driver under test, and a sandbox that most tests share. Available once the tests run. */
   opened(): OpenDriver & { pod: Pod }
   request(sandboxId: string, deadlineSeconds?: number): PodRequest
   createReady(sandboxId?: string, deadlineSeconds?: number): Promise<Pod>
-  /** False in the gate on a cluster, which leaves out what the driver has no part in, and what bounds memory. */
+  /** False in the gate on a cluster, which skips tests of memory limits and of code outside the driver. */
   isWhole: boolean
-  /** Stands in the environment of the process that runs the driver. */
+  /** A value in the environment of the process that runs the driver. */
   hostSecret: string
 }

@@ -1,4 +1,4 @@
-/** What a driver promises of pods: made once, found, told whose they are, ended, deleted. */
+/** The contract of drivers for pods: create, find, assign, end, delete. */
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { podName } from '../../../shared/data/ids.ts'
@@ -16,7 +16,7 @@ export function describePods(contract: Contract): void {
     beforeAll(() => {
       ;({ driver, image, pod } = contract.opened())
     })
-    const { names, find, makeForNobody } = lookAt(contract)
+    const { names, find, createWarmPod } = inspectPods(contract)
 
     test('answers a ping', async () => {
       await driver.ping()
@@ -26,12 +26,12 @@ export function describePods(contract: Contract): void {
       expect(pod.name).toBe(podName(pod.sandboxId!))
     })
 
-    test('finds a pod again that exists already', async () => {
+    test('finds an existing pod again', async () => {
       const again = await driver.create(contract.request(pod.sandboxId!))
       expect(again).toEqual(pod)
     })
 
-    test('makes one pod out of several creates at once', async () => {
+    test('concurrent creates of one sandbox make one pod', async () => {
       const sandboxId = newSandboxId()
       const pods = await Promise.all(
         Array.from({ length: 5 }, () => driver.create(contract.request(sandboxId))),
@@ -55,7 +55,7 @@ export function describePods(contract: Contract): void {
       }
     })
 
-    test('deletes a pod with all that runs in it, again and again, and starts nothing in it any more', async () => {
+    test('deletes a pod with all its processes, repeatedly, and starts nothing in it afterwards', async () => {
       const doomed = await contract.createReady()
       const process = await driver.start(doomed, shell("trap '' TERM HUP INT; while :; do sleep 1; done"))
       await driver.delete(doomed)
@@ -66,7 +66,7 @@ export function describePods(contract: Contract): void {
       await driver.delete({ name: doomed.name })
     })
 
-    test('a trial of the caller’s own is repeated until the pod can be used', async () => {
+    test('a readiness check of the caller is repeated until the pod can be used', async () => {
       const made = await driver.create(contract.request(newSandboxId()))
       let tries = 0
       const trial = async () => {
@@ -82,7 +82,7 @@ export function describePods(contract: Contract): void {
       expect(tries).toBeGreaterThan(1)
     })
 
-    test('a trial that never ends delays nobody beyond the time that was given', async () => {
+    test('a readiness check that never ends is stopped at the timeout', async () => {
       const stop = new AbortController()
       const ready = driver.ready(pod, stop.signal, () => new Promise(() => {}))
       stop.abort(new Error('called off'))
@@ -107,13 +107,13 @@ export function describePods(contract: Contract): void {
       expect(left.code).not.toBe(0)
     })
 
-    test('refuses to start in a pod that never was', async () => {
+    test('refuses to start a process in a pod that never existed', async () => {
       await expect(driver.start({ name: podName(newSandboxId()) }, ['true'])).rejects.toThrow(PodGone)
     })
 
-    describe('for nobody', () => {
-      test('are told whose they are, again and again, and keep what runs in them', async () => {
-        const warm = await makeForNobody()
+    describe('without a sandbox', () => {
+      test('are assigned to a sandbox, repeatedly, and keep their processes', async () => {
+        const warm = await createWarmPod()
         expect(await find(warm)).toEqual({ ...warm, sandboxId: undefined, death: undefined })
         const waiting = await driver.start(warm, shell('read -r word; echo "$word"'))
         const sandboxId = newSandboxId()
@@ -129,7 +129,7 @@ export function describePods(contract: Contract): void {
         await expect(driver.assign(warm, { sandboxId, deadlineSeconds: 1 })).rejects.toThrow(PodGone)
       })
 
-      test('are alike when what they are made of is', () => {
+      test('have equal fingerprints if their settings are equal', () => {
         const print = (deadlineSeconds: number) => driver.fingerprint({ image: image, deadlineSeconds })
         expect(print(600)).toBe(print(600))
         expect(print(600)).not.toBe(print(601))
@@ -138,16 +138,16 @@ export function describePods(contract: Contract): void {
   })
 }
 
-/** At once: each mostly waits. */
+/** Concurrent, because most tests wait. */
 export function describeDeadlines(contract: Contract): void {
   describe('pods at their deadline', { concurrent: true }, () => {
     let driver: Driver
     beforeAll(() => {
       ;({ driver } = contract.opened())
     })
-    const { names, find, makeForNobody } = lookAt(contract)
+    const { names, find, createWarmPod } = inspectPods(contract)
 
-    test('a pod ends by itself at its deadline, with the driver that made it closed', async () => {
+    test('a pod ends at its deadline after the driver that created it was closed', async () => {
       const other = await contract.open()
       const doomed = await other.driver.create(contract.request(newSandboxId(), 15))
       await other.driver.ready(doomed, AbortSignal.timeout(patient(60_000)))
@@ -165,9 +165,9 @@ export function describeDeadlines(contract: Contract): void {
       expect(await names()).not.toContain(doomed.name)
     })
 
-    test('a pod for nobody ends by itself at the deadline that it is told, with every driver closed', async () => {
+    test('a warm pod ends at the deadline that it was assigned, with every driver closed', async () => {
       const other = await contract.open()
-      const warm = await makeForNobody()
+      const warm = await createWarmPod()
       await other.driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 15 })
       await other.close()
       await eventually(async () => !(await find(warm)) || (await find(warm))?.death !== undefined, 60_000)
@@ -181,12 +181,12 @@ export function describeDeadlines(contract: Contract): void {
   })
 }
 
-function lookAt({ opened }: Contract) {
+function inspectPods({ opened }: Contract) {
   const list = () => opened().driver.list()
   return {
     names: async () => (await list()).map((each) => each.name),
     find: async ({ uid }: Pod) => (await list()).find((each) => each.uid === uid),
-    async makeForNobody(deadlineSeconds = 600) {
+    async createWarmPod(deadlineSeconds = 600) {
       const { driver, image } = opened()
       const made = await driver.create({ ...ofNobody(), image, deadlineSeconds })
       await driver.ready(made, AbortSignal.timeout(patient(60_000)))

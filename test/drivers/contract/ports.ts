@@ -1,4 +1,4 @@
-/** What a driver promises of connections to ports of a pod. */
+/** The contract of drivers for connections to ports of a pod. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
@@ -12,7 +12,7 @@ import { run, shell } from '../processes.ts'
 import type { Contract } from './parts.ts'
 
 const port = 3000
-/** Its listener takes one connection. */
+/** Its listener accepts one connection. */
 const portOfOne = 3001
 
 export function describePorts(contract: Contract): void {
@@ -31,7 +31,7 @@ export function describePorts(contract: Contract): void {
     })
     afterAll(() => listener?.close())
 
-    test('carry bytes both ways, several connections at once', async () => {
+    test('carry bytes in both directions, over several connections concurrently', async () => {
       const echoed = async () => {
         const bytes = randomBytes(700_000)
         const stream = await connect()
@@ -42,7 +42,7 @@ export function describePorts(contract: Contract): void {
       await Promise.all(Array.from({ length: 4 }, echoed))
     })
 
-    test('end when the listener ends the connection, behind its last byte', async () => {
+    test('end after the last byte when the listener closes the connection', async () => {
       const echo = await driver.start(pod, shell(echoOnce(portOfOne, 'bye quit'.length)))
       await awaitListener(portOfOne)
       const stream = await driver.connect(pod, portOfOne)
@@ -53,12 +53,12 @@ export function describePorts(contract: Contract): void {
       echo.close()
     })
 
-    test('refuse where nobody listens', async () => {
+    test('refuse a port without a listener', async () => {
       const refused = driver.connect(pod, 3999).then(async (stream) => await buffer(stream))
       await expect(refused).rejects.toBeInstanceOf(PortRefused)
     })
 
-    test('refuse a pod that is not there', async () => {
+    test('refuse a pod that does not exist', async () => {
       await expect(driver.connect({ name: `none-${randomUUID()}` }, port)).rejects.toBeInstanceOf(PodGone)
     })
 
@@ -68,7 +68,7 @@ export function describePorts(contract: Contract): void {
         const stream = await connect()
         const chunk = Buffer.alloc(1024 * 1024, 'x')
         let accepted = 0
-        // The kernel's buffers on the way to a cluster may take more than a hundred.
+        // The kernel's buffers on the path to a cluster may take more than a hundred.
         const most = 1024 * chunk.length
         const write = (): void => {
           stream.write(chunk, (error) => {
@@ -79,7 +79,7 @@ export function describePorts(contract: Contract): void {
         }
         const before = memoryKept()
         write()
-        // It stands still once all buffers on the way are full.
+        // It stops once all buffers on the path are full.
         for (let last = -1; last !== accepted; await sleep(1_000)) last = accepted
         expect(accepted).toBeLessThan(most)
         expect(memoryKept() - before).toBeLessThan(32 * 1024 * 1024)
@@ -88,7 +88,7 @@ export function describePorts(contract: Contract): void {
       },
     )
 
-    test('end only one direction, where the driver can', async () => {
+    test('close only one direction, if the driver can', async () => {
       if (driver.kind === 'kubernetes') return
       const stream = await connect()
       stream.end('last words')
@@ -97,7 +97,7 @@ export function describePorts(contract: Contract): void {
   })
 }
 
-/** Reads so many bytes, and no more. */
+/** Reads exactly so many bytes. */
 async function read(stream: Duplex, length: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   for (let left = length; left > 0; ) {

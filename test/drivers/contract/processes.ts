@@ -53,7 +53,7 @@ export function describeProcesses(contract: Contract): void {
       expect(await process.ended).toEqual({ kind: 'exited', code: 5 })
     })
 
-    test('output that is all there before the end is announced is all delivered', async () => {
+    test('delivers all output that was written before the exit status', async () => {
       for (let round = 0; round < (contract.isWhole ? 10 : 3); round++) {
         const process = await driver.start(pod, shell('head -c 300000 /dev/zero; exit 5'))
         const [output, end] = await Promise.all([collect(process.stdout), process.ended])
@@ -62,9 +62,9 @@ export function describeProcesses(contract: Contract): void {
       }
     })
 
-    whole('a reader that pauses makes the process wait', async () => {
+    whole('a process blocks on a reader that pauses', async () => {
       const size = 64 * 1024 * 1024
-      // Ends only once all of it was read: see openExec for what containerd may do otherwise.
+      // Exits only once all of it was read; see openExec for what containerd may do otherwise.
       const process = await driver.start(pod, shell(`echo $$; head -c ${size} /dev/zero; read -r _; exit 5`))
       const pid = await firstLine(process.stdout)
       process.stdout.pause()
@@ -83,7 +83,7 @@ export function describeProcesses(contract: Contract): void {
       expect(await process.ended).toEqual({ kind: 'exited', code: 5 })
     })
 
-    whole('a process that does not read makes the writer wait', async () => {
+    whole('a writer blocks on a process that does not read', async () => {
       const process = await driver.start(pod, shell('echo $$; exec sleep 600'))
       const pid = await firstLine(process.stdout)
       const chunk = Buffer.alloc(1024 * 1024)
@@ -108,7 +108,7 @@ export function describeProcesses(contract: Contract): void {
       )
     })
 
-    test('leads its own process group: a signal to the group ends all of it', async () => {
+    test('leads its own process group: a signal to the group ends all its processes', async () => {
       const process = await driver.start(pod, shell('sleep 600 & echo "$$ $!"; wait'))
       const [leader, child] = (await firstLine(process.stdout)).split(' ')
       await run(driver, pod, shell(`kill -TERM -${leader}`))
@@ -119,7 +119,7 @@ export function describeProcesses(contract: Contract): void {
       }, 20_000)
     })
 
-    test('no zombies pile up', async () => {
+    test('leaves no zombies', async () => {
       await run(driver, pod, shell('for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 0 >/dev/null 2>&1 &); done'))
       const zombies = shell("grep -l '^State:[[:space:]]*Z' /proc/[0-9]*/status 2>/dev/null | wc -l")
       await eventually(async () => (await run(driver, pod, zombies)).stdout.trim() === '0', 20_000)

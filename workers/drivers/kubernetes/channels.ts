@@ -1,49 +1,49 @@
 /**
- * Streams of a pod, over a WebSocket of Kubernetes: the first byte of each message is its channel. One stream needs a
- * connection of its own; opening one resumes the TLS session of those before (5 ms). The client library's own classes
- * buffer what a slow reader has not taken, and never end when the connection breaks. So this file speaks the protocol
- * itself, and takes only the credentials from the library.
+ * Implements Kubernetes' WebSocket protocol for the streams of a pod, in which the first byte of each message is its
+ * channel. The classes of the client library buffer the output of slow readers without limit, and never end when the
+ * connection breaks, so only its credentials are used here. Every process has its own connection; opening one resumes
+ * an earlier TLS session (5 ms).
  */
 import { Writable } from 'node:stream'
 import type WebSocket from 'ws'
 import { keepAlive } from '../../../shared/contract/keep-alive.ts'
 import { TokenBuckets } from '../../../shared/lib/token-buckets.ts'
 import { RateLimitedWebSocket } from '../../../shared/platform/rate-limited-websocket.ts'
-import { DriverUnavailable, PodGone, type Process, type ProcessEnd } from '../driver.ts'
+import { DriverUnavailable, PodGone, type Process, type ProcessExit } from '../driver.ts'
 import { outputsOf, type ProcessOutput } from '../output.ts'
 import { type ClusterConnection, driverUnavailable, type Failure, readStatus } from './client.ts'
 
-/** Bytes of one stream that may wait for its reader until the process is made to wait. */
+/** Bytes of one stream that may wait for its reader before the process is blocked. */
 const bufferBytes = 256 * 1024
 const frameBytes = 64 * 1024
-/** The channel of input: the first one, of an exec and of a port alike. */
+/** The first channel carries the input, of an exec and of a port alike. */
 const inputChannel = 0
-/** Of each pod: every write of a program in it arrives as a frame. */
+/** Per pod. Every write of a program in the pod arrives as a frame. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
 export interface Protocol {
   name: string
   take(channel: number, bytes: Buffer, to: Outputs): void
-  /** How it ended, when the connection was closed without another word. */
-  closed(code: number): ProcessEnd
+  /** Returns the result when the connection was closed without a status. */
+  closed(code: number): ProcessExit
   endInput(socket: WebSocket, done: (error?: Error | null) => void): void
 }
 
 export interface Outputs {
   stdout: ProcessOutput
   stderr: ProcessOutput
-  end(result: ProcessEnd): void
+  end(result: ProcessExit): void
 }
 
-/** `abandon` closes it for a reason: the process then ends as `lost`, with that reason. */
+/** `abandon` closes the connection. The process then ends as `lost`, with the given reason. */
 export interface PodProcess extends Process {
   abandon(why: string): void
 }
 
 /**
  * Opens a connection to a subresource of a pod, such as `exec?…`. Resolves as soon as the API server has accepted it.
- * @throws {PodGone} there is no such pod
- * @throws {DriverUnavailable} no connection in time (`silence.cluster`), or it was refused
+ * @throws {PodGone} the pod does not exist
+ * @throws {DriverUnavailable} the connection was refused, or not accepted in time (`livenessTimeouts.cluster`)
  */
 export async function openChannels(
   connection: ClusterConnection,
@@ -56,8 +56,8 @@ export async function openChannels(
   const url = `${server}/api/v1/namespaces/${namespace}/pods/${pod}/${subresource}`
   const socket = new RateLimitedWebSocket(url, [protocol.name], {
     ...credentials,
-    handshakeTimeout: connection.silence.cluster,
-    // The types do not have it yet.
+    handshakeTimeout: connection.livenessTimeouts.cluster,
+    // Missing from the types.
     ...{ closeTimeout: 2_000 },
     perMessageDeflate: false,
     // One frame per turn of the event loop; the default handles all frames of a read in one.
@@ -68,8 +68,8 @@ export async function openChannels(
     maxBufferedChunks: 2048,
   })
   socket.limitFrames(frameLimit, pod)
-  // Made before the socket opens, so that no byte is missed.
-  const process = attach(socket, protocol, connection.silence.keepAlive)
+  // Attached before the socket opens, so that no byte is missed.
+  const process = attach(socket, protocol, connection.livenessTimeouts.keepAlive)
   await awaitOpen(socket, protocol.name)
   return { socket, process }
 }
@@ -92,7 +92,9 @@ function awaitOpen(socket: WebSocket, protocol: string): Promise<void> {
     })
     socket.once('error', (error) => {
       const isTooOld = /subprotocol/.test(error.message)
-      const why = isTooOld ? `the cluster does not speak ${protocol}: 1.30 or newer is needed` : error.message
+      const why = isTooOld
+        ? `${protocol} is not supported; Kubernetes 1.30 or newer is required`
+        : error.message
       reject(new DriverUnavailable(`Kubernetes: ${why}`))
     })
   })
@@ -104,7 +106,7 @@ const refusal = (failure: Failure) =>
     : driverUnavailable(failure)
 
 function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): PodProcess {
-  const { promise: ended, resolve: settle } = Promise.withResolvers<ProcessEnd>()
+  const { promise: ended, resolve: settle } = Promise.withResolvers<ProcessExit>()
   let isOver = false
   const output = outputsOf(socket, bufferBytes)
   const stdout = output()
@@ -112,7 +114,7 @@ function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): Pod
   const liveness = keepAlive(socket, pingEveryMs, () => abandon('the connection went silent'))
   const stdin = input(socket, protocol, liveness.wrote)
 
-  const end = (result: ProcessEnd) => {
+  const end = (result: ProcessExit) => {
     if (isOver) return
     isOver = true
     liveness.stop()
@@ -144,7 +146,7 @@ function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): Pod
   }
 }
 
-/** A write ends when the bytes have left this process, so a slow reader slows the writer. */
+/** A write completes when its bytes have left this process, so a slow reader slows the writer down. */
 function input(socket: WebSocket, protocol: Protocol, wrote: (bytes: number) => void): Writable {
   const send = (chunk: Buffer, done: (error?: Error | null) => void) => {
     const part = chunk.subarray(0, frameBytes)
@@ -162,7 +164,7 @@ function input(socket: WebSocket, protocol: Protocol, wrote: (bytes: number) => 
     write: (chunk, _encoding, done) => send(chunk, done),
     final: (done) => protocol.endInput(socket, done),
   })
-  // A process may end without reading its input. The writer learns that from its write.
+  // A process may exit without reading its input. The writer receives the error from its write.
   stdin.on('error', () => {})
   return stdin
 }

@@ -1,34 +1,38 @@
 /**
- * The connection to the API server: one kubeconfig, one pool of connections, and a time-out on every request. Failures
- * are put in the driver's terms.
+ * The connection to the API server, with one kubeconfig, one pool of connections and a timeout on every request.
+ * Translates failures into the driver's errors.
  */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { RequestOptions } from 'node:https'
 import { ApiException, KubeConfig, type RequestContext } from '@kubernetes/client-node'
 import { Agent, type Dispatcher } from 'undici'
+import {
+  defaultSeconds,
+  type LivenessTimeouts,
+  livenessTimeoutsOf,
+} from '../../../shared/platform/liveness-timeouts.ts'
 import { SettingsError } from '../../../shared/platform/settings.ts'
-import { type Silence, silenceOf, usualSeconds } from '../../../shared/platform/silence.ts'
-import { DriverUnavailable, NotSetUp } from '../driver.ts'
+import { ClusterMisconfigured, DriverUnavailable } from '../driver.ts'
 import { runClusterHint } from './policies.ts'
 
 /**
- * A KubeConfig whose clients share connections, and wait for so long. By default every request opens one, and waits for
- * ever. The watch brings a time-out of its own.
+ * A KubeConfig whose clients share a pool of connections and time out. By default, every request opens a connection and
+ * waits without limit. A watch has its own timeout.
  */
 export class ClusterConnection extends KubeConfig {
   #pool: Dispatcher | undefined
   #path: string | undefined
   #text: string | undefined
-  silence: Silence = silenceOf(usualSeconds)
+  livenessTimeouts: LivenessTimeouts = livenessTimeoutsOf(defaultSeconds)
 
   /**
-   * @param path of a kubeconfig; without one, the service account of the pod that this runs in
-   * @throws {SettingsError} there is none, or it is unusable
+   * @param path of a kubeconfig. Defaults to the service account of the pod that this process runs in
+   * @throws {SettingsError} the kubeconfig or service account is missing or unusable
    */
-  static open(path: string | undefined, silence?: Silence): ClusterConnection {
+  static open(path: string | undefined, livenessTimeouts?: LivenessTimeouts): ClusterConnection {
     const connection = new ClusterConnection()
-    if (silence) connection.silence = silence
+    if (livenessTimeouts) connection.livenessTimeouts = livenessTimeouts
     connection.#path = path
     try {
       if (path !== undefined) {
@@ -42,14 +46,14 @@ export class ClusterConnection extends KubeConfig {
     if (server === undefined || server.includes('undefined')) {
       throw new SettingsError(
         path === undefined
-          ? 'KUBECONFIG is not set, and this is no pod of a cluster.'
+          ? 'KUBECONFIG is not set, and this process does not run in a pod of a cluster.'
           : 'KUBECONFIG has no current context with a cluster.',
       )
     }
     return connection
   }
 
-  /** Called by every generated API, and by the watch, just before a request leaves. */
+  /** Called by every generated API, and by the watch, before each request. */
   override async applySecurityAuthentication(request: RequestContext): Promise<void> {
     const options: RequestOptions = {}
     await this.applyToHTTPSOptions(options)
@@ -61,7 +65,7 @@ export class ClusterConnection extends KubeConfig {
     }
     this.#pool ??= await this.#openPool(request, options)
     request.setDispatcher(this.#pool)
-    request.setSignal(AbortSignal.timeout(this.silence.cluster))
+    request.setSignal(AbortSignal.timeout(this.livenessTimeouts.cluster))
   }
 
   async close(): Promise<void> {
@@ -69,11 +73,11 @@ export class ClusterConnection extends KubeConfig {
   }
 
   /**
-   * Takes the new credential of a kubeconfig that was replaced. It ignores a file that it cannot read, and one that leads
-   * to another cluster, which takes a restart.
-   * @returns whether there is a new one
+   * Loads the new credential of a kubeconfig that was replaced. Ignores an unreadable file, and one for another
+   * cluster, which requires a restart.
+   * @returns whether a new credential was loaded
    */
-  async readAgain(): Promise<boolean> {
+  async reload(): Promise<boolean> {
     const text = this.#path && (await readFile(this.#path, 'utf8').catch(() => undefined))
     if (!text || text === this.#text) return false
     this.#text = text
@@ -84,14 +88,14 @@ export class ClusterConnection extends KubeConfig {
     } catch {
       return false
     }
-    // Its connections have the old certificates. What is under way there goes on.
+    // The pooled connections use the old certificates. Requests in progress are completed.
     void this.#pool?.close()
     this.#pool = undefined
     return true
   }
 
-  /** When its token ends; undefined for another kind of credential, or a token that does not say. */
-  readEnd(): Date | undefined {
+  /** Returns the expiry of the token, or undefined for a token without one and for other credentials. */
+  readExpiry(): Date | undefined {
     const [, payload] = this.getCurrentUser()?.token?.split('.') ?? []
     if (!payload) return undefined
     try {
@@ -105,10 +109,10 @@ export class ClusterConnection extends KubeConfig {
   async #openPool(request: RequestContext, options: RequestOptions): Promise<Dispatcher> {
     const cluster = this.getCurrentCluster()
     if (cluster?.proxyUrl) {
-      // The library supports all kinds of proxies. The agent that it makes is kept, instead of made anew.
+      // The library supports all kinds of proxies. Its agent is reused instead of being created for every request.
       await super.applySecurityAuthentication(request)
-      const made = request.getDispatcher()
-      if (made) return made
+      const dispatcher = request.getDispatcher()
+      if (dispatcher) return dispatcher
     }
     const { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername } = options as Record<
       string,
@@ -116,25 +120,25 @@ export class ClusterConnection extends KubeConfig {
     >
     const tls = { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername }
     return new Agent({
-      // An HTTP/2 connection that died unseen would fail every request until TCP notices. Over HTTP/1.1 the time-out of
-      // one request closes its connection, and the next request opens another.
+      // A dead HTTP/2 connection would fail every request until TCP detects it. With HTTP/1.1, the timeout of one
+      // request closes its connection, and the next request opens another.
       allowH2: false,
-      // Below the 90 s after which an API server closes an idle connection.
+      // Shorter than the 90 s after which an API server closes an idle connection.
       keepAliveTimeout: 60_000,
       connect: Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined)),
     })
   }
 }
 
-/** What went wrong with a request. Without a `code` no answer came. */
+/** The failure of a request. `code` is absent if no response arrived. */
 export interface Failure {
   code?: number | undefined
-  /** One word of Kubernetes, such as `AlreadyExists`; may be empty. */
+  /** Kubernetes' reason, such as `AlreadyExists`; may be empty. */
   reason: string
   message: string
 }
 
-/** Reads an error of the client. Its own message would show headers. */
+/** Reads an error of the client library, whose own message would expose headers. */
 export function readFailure(error: unknown): Failure {
   if (error instanceof ApiException) return { code: error.code, ...readStatus(error.body, error.code) }
   const { cause, name, message, statusCode } = error as Error & { statusCode?: number; cause?: Error }
@@ -142,7 +146,7 @@ export function readFailure(error: unknown): Failure {
   return { code: statusCode, reason: '', message: cause?.message || message || String(error) }
 }
 
-/** Reads a Kubernetes Status, as text or parsed; anything else is quoted as it is. */
+/** Reads a Kubernetes Status, as text or parsed. Any other text is quoted. */
 export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   let status = body
   if (typeof body === 'string') {
@@ -153,18 +157,18 @@ export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
     }
   }
   const { reason, message } = (status ?? {}) as { reason?: string; message?: string }
-  const words = code === 401 ? 'the credential is unknown, or has ended (HTTP 401)' : `HTTP ${code}`
-  return { reason: reason ?? '', message: message ?? words }
+  const fallback = code === 401 ? 'the credential is unknown or has expired (HTTP 401)' : `HTTP ${code}`
+  return { reason: reason ?? '', message: message ?? fallback }
 }
 
-/** Whether the cluster was never set up, or the credential is not the one that was made for it. */
+/** Whether the cluster has not been set up, or the credential is not the one that was created for it. */
 export const isSetupProblem = ({ code, message }: Failure): boolean =>
   code === 401 ||
   (code === 403 && /cannot \w+ resource/.test(message)) ||
   (code === 404 && /^namespaces? /.test(message))
 
-/** For a failure that says nothing about the pod: worth another try, perhaps after an operator has helped. */
+/** Converts a failure that does not concern the pod itself, so that a retry may succeed. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
-  return new NotSetUp(`Kubernetes: ${failure.message}. ${runClusterHint}`)
+  return new ClusterMisconfigured(`Kubernetes: ${failure.message}. ${runClusterHint}`)
 }

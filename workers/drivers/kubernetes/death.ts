@@ -1,6 +1,6 @@
 /**
- * Reads from a pod's status how it ended. Kubernetes tells it in four places, which may contradict each other while a
- * pod goes down. The most telling one is read first.
+ * Determines from a pod's status why it died. Kubernetes reports that in four places, which may contradict each other
+ * while a pod is terminating, so the most specific one is checked first.
  */
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import type { PodDeath } from '../driver.ts'
@@ -13,7 +13,7 @@ export function podDeath(pod: V1Pod): PodDeath | undefined {
     disruption(pod) ??
     outOfMemory(main) ??
     restart(main) ??
-    // Somebody deleted it. How its processes then end means nothing.
+    // The pod was deleted, so the exit codes of its processes are irrelevant.
     (pod.metadata?.deletionTimestamp ? failed('Deleted') : undefined) ??
     containerEnd(main) ??
     phase(pod) ??
@@ -21,7 +21,7 @@ export function podDeath(pod: V1Pod): PodDeath | undefined {
   )
 }
 
-/** Why a pod has not started yet, where the scheduler says so. */
+/** Returns why a pod has not started yet, as far as the scheduler or the kubelet reports it. */
 export function whyPending(pod: V1Pod): string | undefined {
   const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (scheduled?.status === 'False' && scheduled.message) return sentence(scheduled.reason, scheduled.message)
@@ -29,31 +29,31 @@ export function whyPending(pod: V1Pod): string | undefined {
   return waiting?.reason && sentence(waiting.reason, waiting.message)
 }
 
-/** What the kubelet or a controller says about the whole pod. */
+/** Reads the reason that the kubelet or a controller has set for the whole pod. */
 function podReason(pod: V1Pod): PodDeath | undefined {
   const { reason, message, phase } = pod.status ?? {}
   if (!reason) return
   if (reason === 'DeadlineExceeded') return { reason: 'expired', detail: reason }
   if (reason === 'NodeLost') return failed(reason)
   if (phase !== 'Failed') return
-  // The message tells which limit of its own the pod passed. A node under pressure is not the pod's fault.
+  // The message names the limit that the pod has exceeded. It is omitted if the node was under pressure.
   if (reason === 'Evicted') {
     return failed(/exceeds the|exceeded/i.test(message ?? '') ? sentence(reason, message) : reason)
   }
-  // The node would not take it (OutOfcpu, NodeAffinity, UnexpectedAdmissionError, …).
+  // The kubelet rejected the pod (OutOfcpu, NodeAffinity, UnexpectedAdmissionError, …).
   if (!pod.status?.containerStatuses?.length) return startFailed(sentence(reason, message))
   return failed(reason)
 }
 
-/** Deleted by the cluster itself, not because anybody asked. */
+/** Recognizes pods that the cluster itself has terminated. */
 function disruption(pod: V1Pod): PodDeath | undefined {
   const target = pod.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
   if (target?.status !== 'True') return
   const reason = target.reason ?? 'Disrupted'
-  return failed(disruptionWords[reason] ?? reason)
+  return failed(disruptionReasons[reason] ?? reason)
 }
 
-const disruptionWords: Record<string, string> = {
+const disruptionReasons: Record<string, string> = {
   DeletionByTaintManager: 'NodeLost',
   DeletionByPodGC: 'NodeLost',
   PreemptionByScheduler: 'Preempted',
@@ -65,16 +65,15 @@ function outOfMemory(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.state?.terminated?.reason === 'OOMKilled') return failed('OOMKilled')
 }
 
-/** No container of ours starts twice, unless somebody changed it: what ran in it is gone, and its image may be another. */
+/** Our containers never restart unless the pod was changed. The sandbox's processes are then gone. */
 function restart(container?: V1ContainerStatus): PodDeath | undefined {
-  if (container?.restartCount)
-    return failed(`Changed: its container was started again, from ${container.image}`)
+  if (container?.restartCount) return failed(`Changed: its container was restarted from ${container.image}`)
 }
 
 function containerEnd(container?: V1ContainerStatus): PodDeath | undefined {
   const ended = container?.state?.terminated
   if (!ended) return
-  // The runtime could not run the command: an image without a shell, say.
+  // The runtime could not run the command, for example because the image has no shell.
   if (ended.reason === 'StartError' || ended.reason === 'ContainerCannotRun') {
     return startFailed(sentence(ended.reason, ended.message))
   }
@@ -86,7 +85,7 @@ function phase(pod: V1Pod): PodDeath | undefined {
   if (pod.status?.phase === 'Succeeded') return failed('Completed')
 }
 
-const hopelessReasons = new Set([
+const fatalReasons = new Set([
   'ErrImagePull',
   'ImagePullBackOff',
   'ErrImageNeverPull',
@@ -97,10 +96,10 @@ const hopelessReasons = new Set([
   'RunContainerError',
 ])
 
-/** Kubernetes would try again for ever, but somebody waits for this pod. */
+/** Kubernetes would retry these without limit, but a client is waiting for the pod. */
 function neverStarts(container?: V1ContainerStatus): PodDeath | undefined {
   const waiting = container?.state?.waiting
-  if (waiting?.reason && hopelessReasons.has(waiting.reason)) {
+  if (waiting?.reason && fatalReasons.has(waiting.reason)) {
     return startFailed(sentence(waiting.reason, waiting.message))
   }
 }

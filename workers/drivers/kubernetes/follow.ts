@@ -1,6 +1,6 @@
 /**
- * Follows a kind of object in the cluster: lists it, watches from there, resumes when the watch breaks, and lists again
- * when it cannot be resumed.
+ * Follows the objects of one kind: lists them, watches from that version, resumes the watch when it breaks, and lists
+ * again when it cannot be resumed.
  */
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,11 +8,11 @@ import { type KubernetesObject, Watch } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import { type ClusterConnection, isSetupProblem, readFailure } from './client.ts'
 
-/** Milliseconds after which everything is listed again, whatever the watch said. */
-const relistEveryMs = 10 * 60_000
-/** Seconds after which the server ends a watch: below the 30 that the client waits for a byte. */
+/** Milliseconds after which all objects are listed again, even if the watch works. */
+const relistIntervalMs = 10 * 60_000
+/** Seconds after which the server ends a watch. They must be fewer than the 30 that the client waits for data. */
 const watchSeconds = 25
-const backOffMs = { least: 100, most: 5_000 }
+const backoffMs = { min: 100, max: 5_000 }
 
 interface FollowedKind<Item extends KubernetesObject> {
   what: string
@@ -26,22 +26,22 @@ interface FollowedKind<Item extends KubernetesObject> {
   signal: AbortSignal
 }
 
-/** Goes on until the signal aborts, however often the cluster is away. @returns tells whether the watch is running */
+/** Runs until the signal aborts, and retries after every failure. @returns a function: whether the watch is running */
 export function follow<Item extends KubernetesObject>(followed: FollowedKind<Item>): () => boolean {
   const { what, list, log, signal } = followed
   let isLive = false
   let isNew = true
 
   async function run(): Promise<void> {
-    let backOff = backOffMs.least
+    let backoff = backoffMs.min
     while (!signal.aborted) {
       try {
         let version = await list()
-        const until = performance.now() + relistEveryMs
+        const until = performance.now() + relistIntervalMs
         while (version !== '' && performance.now() < until && !signal.aborted) {
           isLive = true
           version = await listen(followed, version)
-          backOff = backOffMs.least
+          backoff = backoffMs.min
         }
       } catch (error) {
         if (signal.aborted) return
@@ -50,9 +50,9 @@ export function follow<Item extends KubernetesObject>(followed: FollowedKind<Ite
           log.warn({ reason: failure.message }, `${what} ended`)
         isLive = false
         isNew = false
-        // Workers should not all retry at the same instant.
-        await sleep(backOff * (0.5 + Math.random()), undefined, { signal }).catch(() => {})
-        backOff = Math.min(backOff * 2, backOffMs.most)
+        // Jitter, so that workers do not all retry at the same time.
+        await sleep(backoff * (0.5 + Math.random()), undefined, { signal }).catch(() => {})
+        backoff = Math.min(backoff * 2, backoffMs.max)
       }
     }
   }
@@ -62,7 +62,7 @@ export function follow<Item extends KubernetesObject>(followed: FollowedKind<Ite
 
 /**
  * Listens until the server or the network ends the watch.
- * @returns the version to resume from, '' when that is impossible
+ * @returns the version to resume from, or '' if the watch cannot be resumed
  */
 async function listen<Item extends KubernetesObject>(
   { connection, path, query, take, signal }: FollowedKind<Item>,
@@ -74,7 +74,7 @@ async function listen<Item extends KubernetesObject>(
     path,
     { ...query, resourceVersion: from, allowWatchBookmarks: true, timeoutSeconds: watchSeconds },
     (type: string, item: Item) => {
-      // Mostly 410: the server no longer knows what happened since.
+      // Usually 410, because the server no longer has the changes since that version.
       if (type === 'ERROR') {
         version = ''
         return
@@ -86,7 +86,7 @@ async function listen<Item extends KubernetesObject>(
       const { code } = error ? readFailure(error) : {}
       if (code === 410) version = ''
       else if (code !== undefined) return ended.reject(error)
-      // A refused connection must not be tried again at once.
+      // Rejecting causes a backoff, so that a refused connection is not retried immediately.
       else if (error && error.name !== 'TimeoutError') return ended.reject(error)
       ended.resolve()
     },

@@ -1,10 +1,10 @@
-/** Sandboxes as pods of a Kubernetes cluster. */
+/** Runs sandboxes as pods of a Kubernetes cluster. */
 import { createHash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { CoreV1Api } from '@kubernetes/client-node'
 import { withTimeout } from '../../../shared/lib/timeout.ts'
+import type { LivenessTimeouts } from '../../../shared/platform/liveness-timeouts.ts'
 import type { Logger } from '../../../shared/platform/log.ts'
-import type { Silence } from '../../../shared/platform/silence.ts'
 import {
   type Driver,
   type DriverOptions,
@@ -19,8 +19,8 @@ import {
 import type { PodProcess } from './channels.ts'
 import { ClusterConnection, readFailure } from './client.ts'
 import { podDeath } from './death.ts'
-import { endAllArgv, endAllProcesses } from './end-all.ts'
 import { openExec, wrap } from './exec.ts'
+import { killAllArgv, killAllProcesses } from './kill-all.ts'
 import {
   assignClusterPod,
   awaitReady,
@@ -36,41 +36,52 @@ import { openPort } from './port.ts'
 import { watchSetup } from './setup.ts'
 import { listPods, PodWatch, presentPod } from './watch.ts'
 
-/** Milliseconds that the processes of a dead pod have to report their own end. */
-const lastWordsMs = 2_000
+/** Milliseconds that the processes of a dead pod have to report their exit status. */
+const exitReportMs = 2_000
 
 export class KubernetesDriver implements Driver {
   readonly kind = 'kubernetes'
   readonly startsSlowly = true
-  readonly silence: Silence
+  readonly livenessTimeouts: LivenessTimeouts
   private readonly connection: ClusterConnection
   private readonly cluster: Cluster
-  /** Pods that a list showed dead, and that the watch may still report. */
+  /** Uids of the pods that were dead in the last list. The watch may not have reported them yet. */
   private readonly dead = new Set<string>()
-  /** Running processes and open ports, by the uid of their pod where that is known. */
+  /** Running processes and open ports, by the uid of their pod if it is known. */
   private readonly processes = new Map<string | undefined, Set<PodProcess>>()
   private isClosed = false
 
   /**
-   * Opens without asking the cluster anything, so that a worker can start before the cluster does.
-   * @throws {SettingsError} there is no kubeconfig, or it is unusable
+   * Sends no request that must succeed, so that a worker can start before the cluster does.
+   * @throws {SettingsError} the kubeconfig is missing or unusable
    */
   constructor({ settings, installationId, log }: DriverOptions) {
-    const { kubernetes, sandbox, silence } = settings
+    const { kubernetes, sandbox, livenessTimeouts } = settings
     if (!/^[a-z0-9]([-\w.]{0,61}[a-z0-9])?$/i.test(installationId)) {
-      throw new Error('The installation id cannot be a label of Kubernetes.')
+      throw new Error('The installation id is not a valid Kubernetes label value.')
     }
     const { namespace } = kubernetes
-    this.silence = silence
-    this.connection = ClusterConnection.open(kubernetes.kubeconfig, silence)
+    this.livenessTimeouts = livenessTimeouts
+    this.connection = ClusterConnection.open(kubernetes.kubeconfig, livenessTimeouts)
     const api = this.connection.makeApiClient(CoreV1Api)
     const watch = new PodWatch(this.connection, namespace, installationId, log)
     watch.onEnd((uid) => this.abandonProcesses(uid))
-    void tellOfNodes(this.connection, sandbox.pids, log)
+    void warnOfNodes(this.connection, sandbox.pids, log)
     const exec: Cluster['exec'] = (pod, argv) => this.exec(pod, argv)
     const setup = watchSetup(this.connection, settings, installationId, log)
-    const tried = new Set<string>()
-    this.cluster = { api, namespace, installationId, sandbox, silence, setup, watch, log, exec, tried }
+    const polled = new Set<string>()
+    this.cluster = {
+      api,
+      namespace,
+      installationId,
+      sandbox,
+      livenessTimeouts,
+      setup,
+      watch,
+      log,
+      exec,
+      polled,
+    }
   }
 
   async ping(): Promise<void> {
@@ -78,11 +89,11 @@ export class KubernetesDriver implements Driver {
     const late = () => {
       throw new DOMException('', 'TimeoutError')
     }
-    const asked = [api.listNamespacedPod({ namespace, limit: 1 }), this.cluster.setup.check()]
-    await withTimeout(this.silence.ping, Promise.all(asked), late).catch(async (error) => {
-      // The credential may have ended, and another have been put in its place: the next ping tries that.
-      if (await this.connection.readAgain()) {
-        this.cluster.log.info('the kubeconfig was replaced, and read again')
+    const checks = [api.listNamespacedPod({ namespace, limit: 1 }), this.cluster.setup.check()]
+    await withTimeout(this.livenessTimeouts.ping, Promise.all(checks), late).catch(async (error) => {
+      // If the credential has expired and been replaced, the next ping uses the new one.
+      if (await this.connection.reload()) {
+        this.cluster.log.info('reloaded the kubeconfig, which was replaced')
         this.cluster.setup.forget()
       }
       throw error instanceof DriverUnavailable ? error : report(this.cluster, readFailure(error))
@@ -113,30 +124,30 @@ export class KubernetesDriver implements Driver {
   }
 
   async start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
-    this.mustRun(pod)
+    this.assertRunning(pod)
     return await this.exec(pod, wrap(argv, options), options)
   }
 
   async endProcesses(pod: PodName): Promise<void> {
-    this.mustRun(pod)
-    await endAllProcesses(await this.exec(pod, endAllArgv))
+    this.assertRunning(pod)
+    await killAllProcesses(await this.exec(pod, killAllArgv))
   }
 
   async connect(pod: PodName, port: number): Promise<Duplex> {
-    this.mustRun(pod)
-    this.mustBeOpen()
-    const place = { namespace: this.cluster.namespace, pod: pod.name }
-    return await openPort(this.connection, place, port, (process) => this.follow(pod, process))
+    this.assertRunning(pod)
+    this.assertOpen()
+    const target = { namespace: this.cluster.namespace, pod: pod.name }
+    return await openPort(this.connection, target, port, (process) => this.follow(pod, process))
   }
 
-  /** @throws {PodGone} it is known to be dead */
-  private mustRun(pod: PodName): void {
+  /** @throws {PodGone} the pod is known to be dead */
+  private assertRunning(pod: PodName): void {
     const seen = this.cluster.watch.find(pod.name)
     const uid = pod.uid ?? seen?.metadata?.uid
-    if (uid !== undefined && this.dead.has(uid)) throw new PodGone('The pod runs no more.')
+    if (uid !== undefined && this.dead.has(uid)) throw new PodGone('The pod no longer runs.')
     if (seen && isThat(seen, pod)) {
       const death = podDeath(seen)
-      if (death) throw new PodGone(`The pod runs no more: ${death.detail}`)
+      if (death) throw new PodGone(`The pod no longer runs: ${death.detail}`)
     }
   }
 
@@ -148,13 +159,13 @@ export class KubernetesDriver implements Driver {
   }
 
   private async exec(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
-    this.mustBeOpen()
+    this.assertOpen()
     const process = await openExec(this.connection, this.cluster.namespace, pod.name, argv, options)
     this.follow(pod, process)
     return process
   }
 
-  private mustBeOpen(): void {
+  private assertOpen(): void {
     if (this.isClosed) throw new DriverUnavailable('The driver is closed.')
   }
 
@@ -169,23 +180,22 @@ export class KubernetesDriver implements Driver {
     if (this.isClosed) process.close()
   }
 
-  /** Kubernetes may never close the execs of a pod that is gone. */
+  /** Kubernetes may never close the execs of a deleted pod. */
   private abandonProcesses(podUid: string): void {
     const affected = [...(this.processes.get(podUid) ?? [])]
     if (affected.length === 0) return
     setTimeout(() => {
-      for (const process of affected) process.abandon('the pod runs no more')
-    }, lastWordsMs).unref()
+      for (const process of affected) process.abandon('the pod no longer runs')
+    }, exitReportMs).unref()
   }
 }
 
-/** Checks the nodes' settings where this credential may. The one that `npm run cluster` makes may not. */
-async function tellOfNodes(connection: ClusterConnection, pids: number, log: Logger): Promise<void> {
+/** Checks the nodes' settings if this credential allows it. The one from `npm run cluster` does not. */
+async function warnOfNodes(connection: ClusterConnection, pids: number, log: Logger): Promise<void> {
   try {
     for (const gap of await examineNodes(connection, pids)) log.warn(gap)
   } catch (error) {
-    const words =
-      'the nodes were not asked whether they bound processes and files: `npm run cluster` asks them'
-    log.info({ why: readFailure(error).message }, words)
+    const message = 'could not check the process and file limits of the nodes; `npm run cluster` checks them'
+    log.info({ why: readFailure(error).message }, message)
   }
 }

@@ -1,8 +1,9 @@
 /**
- * `npm run cluster`: prepares a cluster for sandboxes. With an administrator's kubeconfig it makes the namespace, the
- * network policy and a role for the workers, and returns a kubeconfig that can do what that role can, and no more. It
- * may be run again at any time: to repair, to renew the credential, to change the egress rule, to learn of new nodes. A
- * script entry: flags first, then the environment, then the defaults of shared/platform/settings.ts.
+ * `npm run cluster` prepares a cluster for sandboxes. With an administrator's kubeconfig it creates the namespace, the
+ * network policies and a role for the workers, and writes a kubeconfig that is limited to that role. It may be run
+ * again at any time, to repair the setup, renew the credential, change the egress rule or deny the addresses of new
+ * nodes. Flags take precedence over the environment, and the environment over the defaults of
+ * shared/platform/settings.ts.
  */
 import { readFileSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
@@ -27,28 +28,28 @@ export interface ClusterOptions {
   kubeconfig: string
   namespace: string
   egress: Egress
-  say?: (line: string) => void
+  report?: (line: string) => void
 }
 
-/** A year. Whoever loses the kubeconfig deletes the service account. A cluster may allow less. */
+/** One year; a cluster may allow less. A lost kubeconfig is revoked by deleting the service account. */
 const tokenSeconds = 365 * 24 * 3600
 
 /**
- * Makes what is missing, and corrects what differs.
+ * Creates missing objects, and corrects those that differ.
  * @returns the text of a kubeconfig for the workers
- * @throws {Error} with the cluster's words, when it refuses
+ * @throws {Error} with the cluster's message
  */
 export async function installCluster(
   options: ClusterOptions,
 ): Promise<{ kubeconfig: string; expires: Date }> {
-  const { namespace, egress, say = () => {} } = options
+  const { namespace, egress, report = () => {} } = options
   const connection = ClusterConnection.open(options.kubeconfig)
   try {
-    const own = egress === 'internet' ? await findPublicRanges(connection, say) : []
+    const own = egress === 'internet' ? await findPublicRanges(connection, report) : []
     const objects = KubernetesObjectApi.makeApiClient(connection)
     for (const object of buildPolicies(namespace, egress, own)) {
       await objects.patch(object, undefined, undefined, 'sandlot', true, PatchStrategy.ServerSideApply)
-      say(`applied ${object.kind} ${object.metadata?.name}`)
+      report(`applied ${object.kind} ${object.metadata?.name}`)
     }
     return await mintKubeconfig(connection, namespace)
   } catch (error) {
@@ -77,12 +78,12 @@ async function mintKubeconfig(admin: ClusterConnection, namespace: string) {
 }
 
 /**
- * Finds public addresses of the cluster itself: nodes, the API server, pods, services. "The internet without private
- * ranges" would still hold them, so they are denied by name.
+ * Finds public addresses of the cluster itself: of nodes, the API server, pods and services. Excluding private ranges
+ * does not cover them, so the network policy denies them individually.
  */
 async function findPublicRanges(
   connection: ClusterConnection,
-  say: (line: string) => void,
+  report: (line: string) => void,
 ): Promise<string[]> {
   const lookups: Record<string, () => Promise<(string | undefined)[]>> = {
     nodes: async () => {
@@ -105,39 +106,39 @@ async function findPublicRanges(
     },
   }
   const found: (string | undefined)[] = []
-  for (const [what, look] of Object.entries(lookups)) {
+  for (const [what, lookup] of Object.entries(lookups)) {
     try {
-      found.push(...(await look()))
+      found.push(...(await lookup()))
     } catch (error) {
-      say(`note: the addresses of ${what} could not be listed (${readFailure(error).message})`)
+      report(`note: the addresses of ${what} could not be listed (${readFailure(error).message})`)
     }
   }
   const ranges = new Set(found.flatMap((each) => (each ? toPublicRange(each) : [])))
-  if (ranges.size > 0) say(`denied besides private ranges: ${[...ranges].join(', ')}`)
+  if (ranges.size > 0) report(`denied in addition to private ranges: ${[...ranges].join(', ')}`)
   return [...ranges]
 }
 
-/** @returns nothing for a host name, or for a range that is denied anyway */
+/** Returns nothing for a host name, or for a range that is denied anyway. */
 function toPublicRange(text: string): string[] {
   const [address, length] = text.split('/') as [string, string?]
   if (!ipaddr.isValid(address)) return []
   const parsed = ipaddr.parse(address)
   const family = parsed.kind() === 'ipv4' ? 'v4' : 'v6'
-  const lies = (range: string) => parsed.match(ipaddr.parseCIDR(range))
-  if (!lies(wholeInternet[family]) || notInternet[family].some(lies)) return []
+  const isIn = (range: string) => parsed.match(ipaddr.parseCIDR(range))
+  if (!isIn(wholeInternet[family]) || notInternet[family].some(isIn)) return []
   return [`${address}/${length ?? (family === 'v4' ? 32 : 128)}`]
 }
 
 const usageText = `npm run cluster -- [options]
 
-Prepares a Kubernetes cluster for Sandlot, and makes a kubeconfig for its workers.
+Prepares a Kubernetes cluster for Sandlot and writes a kubeconfig for its workers.
 
-  --kubeconfig FILE      an administrator's (default: KUBECONFIG)
-  --namespace NAME       (default: SANDBOX_NAMESPACE, else sandlot)
-  --egress internet|none (default: SANDBOX_EGRESS, else internet)
-  --kubeconfig-out FILE  where the workers' kubeconfig goes (default: .data/kubeconfig)
-  --print                prints the objects as YAML, and asks no cluster
-  --help`
+  --kubeconfig FILE      kubeconfig of an administrator (default: KUBECONFIG)
+  --namespace NAME       namespace of the sandboxes (default: SANDBOX_NAMESPACE, else sandlot)
+  --egress internet|none network access of the sandboxes (default: SANDBOX_EGRESS, else internet)
+  --kubeconfig-out FILE  output file for the workers' kubeconfig (default: .data/kubeconfig)
+  --print                print the objects as YAML without contacting a cluster
+  --help                 show this help`
 
 async function main(): Promise<void> {
   const { values: flags } = parseArgs({
@@ -164,13 +165,13 @@ async function main(): Promise<void> {
     return console.log(objects.join('---\n'))
   }
   if (kubeconfig === undefined)
-    throw new Error("Set KUBECONFIG, or give --kubeconfig, to an administrator's.")
+    throw new Error('Set KUBECONFIG or --kubeconfig to the kubeconfig of an administrator.')
   const out = flags['kubeconfig-out']
-  const made = await installCluster({ kubeconfig, namespace, egress, say: (line) => console.log(line) })
+  const made = await installCluster({ kubeconfig, namespace, egress, report: (line) => console.log(line) })
   for (const gap of await findGaps(kubeconfig, pids)) console.log(`WARNING: ${gap}`)
-  await writeWhole(out, made.kubeconfig)
+  await writeAtomically(out, made.kubeconfig)
   console.log(
-    `wrote ${out}, which may run sandboxes in ${namespace} until ${made.expires.toISOString().slice(0, 10)}`,
+    `wrote ${out}, which is valid for sandboxes in ${namespace} until ${made.expires.toISOString().slice(0, 10)}`,
     '\n\nNext:\n',
     `\n  SANDBOX_DRIVER=kubernetes KUBECONFIG=${out} SANDBOX_NAMESPACE=${namespace} SANDBOX_EGRESS=${egress} npm start`,
   )
@@ -187,8 +188,8 @@ export async function findGaps(kubeconfig: string, pids: number): Promise<string
   }
 }
 
-/** The old file stays until the new one is complete. Nobody else may read either. */
-async function writeWhole(path: string, text: string): Promise<void> {
+/** Replaces the old file only when the new one is complete. Only the owner may read either. */
+async function writeAtomically(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   await writeFile(`${path}.new`, text, { mode: 0o600, flush: true })
   await rename(`${path}.new`, path)

@@ -1,4 +1,4 @@
-/** The life of a pod: create, assign, wait until it is ready, delete. Each function may run twice, or late. */
+/** Creates, assigns, awaits and deletes pods. Each function may run twice, or late. */
 import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import { untilAborted } from '../../../shared/lib/timeout.ts'
@@ -24,32 +24,33 @@ export interface Cluster {
   namespace: string
   installationId: string
   sandbox: Settings['sandbox']
-  silence: Settings['silence']
+  livenessTimeouts: Settings['livenessTimeouts']
   setup: Setup
   watch: PodWatch
   log: Logger
   exec(pod: PodName, argv: readonly string[]): Promise<Process>
-  /** Names of pods that are being tried until they answer. */
-  tried: Set<string>
+  /** Names of the pods that are being polled until they answer. */
+  polled: Set<string>
 }
 
-/** Milliseconds until a deletion is forced: the kubelet of a lost node never confirms one. */
+/** Milliseconds until a deletion is forced, because the kubelet of a lost node never confirms it. */
 const forceAfterMs = 20_000
 const deleteMs = 30_000
-/** Milliseconds between two looks at a pod of which the watch has no news. */
-const lookEveryMs = 1_000
+/** Milliseconds between reads of a pod about which the watch has no report. */
+const readIntervalMs = 1_000
 /**
- * Milliseconds between two tries to reach a new pod: growing from `first` to `last`, and longer the more pods are tried
- * at once, because they share the node. `headStart` is for clusters that do not tell of starts. A kubelet
- * looks at once whether a pod's volumes are mounted, which they never are, and again 300 ms later; then two containers
- * have to start. An earlier try cannot succeed, and measurably slows the node down.
+ * Milliseconds between attempts to run a process in a new pod. The delay grows from `first` to `last`, and is
+ * multiplied by the number of pods that are polled concurrently, up to `max`, because they share the node. `headStart`
+ * applies to clusters that do not report container starts: a kubelet checks immediately whether a pod's volumes are
+ * mounted, which they never are, and again 300 ms later; then two containers have to start. An earlier attempt cannot
+ * succeed, and measurably slows the node down.
  */
-const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, most: 500 }
+const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, max: 500 }
 
-/** @throws {NotSetUp} the walls do not stand: no pod is made then */
+/** @throws {ClusterMisconfigured} the cluster does not isolate pods, so none is created */
 export async function createClusterPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
   const { api, namespace, installationId, setup } = cluster
-  await setup.mustStand()
+  await setup.assertIsolated()
   const body = buildPod(request, installationId, cluster.sandbox)
   try {
     return presentPod(await api.createNamespacedPod({ namespace, body }))
@@ -59,15 +60,15 @@ export async function createClusterPod(cluster: Cluster, request: PodRequest): P
   }
   const found = await readPod(cluster, body.metadata!.name!)
   if (!found || found.metadata?.deletionTimestamp) {
-    throw new DriverUnavailable('Kubernetes: a pod of this name is just being deleted')
+    throw new DriverUnavailable('Kubernetes: a pod with this name is being deleted')
   }
   if (found.metadata?.labels?.[labelNames.installation] !== installationId) {
-    throw new PodRefused('Kubernetes: the pod of this name belongs to another installation')
+    throw new PodRefused('Kubernetes: the pod with this name belongs to another installation')
   }
   return presentPod(found)
 }
 
-/** Changes only what the API server allows for a running pod, and no label that a policy selects. */
+/** Changes only fields that the API server allows for a running pod, and no label that a policy selects. */
 export async function assignClusterPod(
   cluster: Cluster,
   { name, uid }: PodName,
@@ -75,7 +76,7 @@ export async function assignClusterPod(
 ): Promise<void> {
   const { api, namespace } = cluster
   const body = {
-    // With a uid, another pod of this name is left alone.
+    // With a uid, the API server rejects the patch if another pod has this name.
     metadata: { ...(uid === undefined ? {} : { uid }), labels: { [labelNames.sandbox]: sandboxId } },
     spec: { activeDeadlineSeconds: wholeSeconds(deadlineSeconds) },
   }
@@ -87,13 +88,13 @@ export async function assignClusterPod(
     throw report(cluster, failure)
   })
   const death = podDeath(pod)
-  if (death) throw new PodGone(`The pod runs no more: ${death.detail}`)
+  if (death) throw new PodGone(`The pod no longer runs: ${death.detail}`)
 }
 
 /**
- * Resolves when the pod answers an exec. That is long before its status says Ready, because the kubelet reports in its
- * own time. So the pod is tried when an event tells of its start, or again and again where no events come; meanwhile
- * its status is watched for a failure.
+ * Resolves when the pod answers an exec, which is long before its status is Ready, because the kubelet reports with a
+ * delay. The first attempt follows the event of the container's start. On clusters without such events, the pod is
+ * polled from the moment it is scheduled. Its status is watched for a failure at the same time.
  */
 export async function awaitReady(
   cluster: Cluster,
@@ -101,9 +102,9 @@ export async function awaitReady(
   signal: AbortSignal,
   trial?: () => Promise<unknown>,
 ): Promise<void> {
-  const { watch, tried } = cluster
-  const answers = () => works(trial ?? (() => runNothing(cluster, pod, signal)), signal)
-  let lookAt = performance.now() + lookEveryMs
+  const { watch, polled } = cluster
+  const answers = () => succeeds(trial ?? (() => runTrial(cluster, pod, signal)), signal)
+  let readAt = performance.now() + readIntervalMs
   let retry = retryMs.first
   let isUp = false
   let tryAt: number | undefined
@@ -112,9 +113,9 @@ export async function awaitReady(
     while (true) {
       signal.throwIfAborted()
       seen = watch.find(pod.name)
-      if ((!seen || !watch.isLive()) && performance.now() >= lookAt) {
+      if ((!seen || !watch.isLive()) && performance.now() >= readAt) {
         seen = await readPod(cluster, pod.name)
-        lookAt = performance.now() + lookEveryMs
+        readAt = performance.now() + readIntervalMs
         if (!seen) throw new PodRefused('The pod was deleted while it started.')
       }
       if (seen && isThat(seen, pod)) {
@@ -123,77 +124,78 @@ export async function awaitReady(
         if (!isUp && (seen.status?.phase === 'Running' || watch.hasStarted(seen.metadata!.uid!))) {
           isUp = true
           tryAt = performance.now()
-        } else if (seen.spec?.nodeName && !watch.tellsStarts()) {
+        } else if (seen.spec?.nodeName && !watch.reportsStarts()) {
           tryAt ??= performance.now() + retryMs.headStart
         }
         if (tryAt !== undefined && performance.now() >= tryAt) {
-          tried.add(pod.name)
+          polled.add(pod.name)
           if (await answers()) return
           retry = Math.min(retry * retryMs.growth, retryMs.last)
-          tryAt = performance.now() + Math.min(retry * tried.size, retryMs.most)
+          tryAt = performance.now() + Math.min(retry * polled.size, retryMs.max)
           continue
         }
       }
-      const waitMs = tryAt === undefined ? lookEveryMs / 4 : Math.max(0, tryAt - performance.now())
+      const waitMs = tryAt === undefined ? readIntervalMs / 4 : Math.max(0, tryAt - performance.now())
       await watch.awaitChange(pod.name, waitMs, signal)
     }
   } catch (error) {
     if (!signal.aborted) throw error
-    // It ran out of time and was not cancelled: the reason is what the cluster was waiting for.
+    // After a timeout, unlike a cancellation, the reason is the one for which the pod is still pending.
     if (signal.reason?.name !== 'TimeoutError') throw signal.reason
     throw new PodRefused((seen && whyPending(seen)) ?? 'The pod was not ready in time.')
   } finally {
-    tried.delete(pod.name)
+    polled.delete(pod.name)
   }
 }
 
-/** @throws the signal's reason, when it is cancelled or late */
-async function works(trial: () => Promise<unknown>, signal: AbortSignal): Promise<boolean> {
+/** @throws the signal's reason, after a cancellation or timeout */
+async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Promise<boolean> {
   try {
     await untilAborted(signal, trial())
     return true
   } catch (error) {
-    // Its status will tell more than the refusal does.
+    // The status of the pod will give a more specific reason.
     if (error instanceof PodGone || error instanceof DriverUnavailable) return false
     throw error
   }
 }
 
-/** The exit code that proves that a process ran. A broken connection may look like 0 (see `openExec`). */
-const ran = 42
+/** The exit code that proves that a process ran. A broken connection may be reported as 0 (see `openExec`). */
+const trialExitCode = 42
 
-async function runNothing(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
-  const process = await cluster.exec(pod, ['/bin/sh', '-c', `exit ${ran}`])
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(cluster.silence.shell)])
+async function runTrial(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
+  const process = await cluster.exec(pod, ['/bin/sh', '-c', `exit ${trialExitCode}`])
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(cluster.livenessTimeouts.shell)])
   using _stop = addAbortListener(limit, () => process.close())
   const end = await process.ended
-  if (end.kind === 'lost' || end.code !== ran) throw new DriverUnavailable('The trial did not answer.')
+  if (end.kind === 'lost' || end.code !== trialExitCode)
+    throw new DriverUnavailable('The trial did not answer.')
 }
 
-/** @throws {DriverUnavailable} the pod is not gone after {@link deleteMs} */
+/** @throws {DriverUnavailable} the pod still exists after {@link deleteMs} */
 export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName): Promise<void> {
   const { watch } = cluster
   const started = performance.now()
   const deleted = await requestDeletion(cluster, name, uid)
   if (!deleted) return
-  let lookAt = performance.now() + lookEveryMs
+  let readAt = performance.now() + readIntervalMs
   let isForced = false
   while (performance.now() - started < deleteMs) {
-    await watch.awaitChange(name, lookEveryMs)
-    if (watch.find(name) && watch.isLive() && performance.now() < lookAt) continue
-    const left = await readPod(cluster, name)
-    lookAt = performance.now() + lookEveryMs
-    if (!left || left.metadata?.uid !== deleted) return
+    await watch.awaitChange(name, readIntervalMs)
+    if (watch.find(name) && watch.isLive() && performance.now() < readAt) continue
+    const found = await readPod(cluster, name)
+    readAt = performance.now() + readIntervalMs
+    if (!found || found.metadata?.uid !== deleted) return
     if (!isForced && performance.now() - started > forceAfterMs) {
       // If the node still runs its processes, they end at the pod's own deadline.
       await requestDeletion(cluster, name, deleted, 0)
       isForced = true
     }
   }
-  throw new DriverUnavailable(`Kubernetes: the pod ${name} is still not gone`)
+  throw new DriverUnavailable(`Kubernetes: the pod ${name} has not been deleted in time`)
 }
 
-/** @returns the uid of the pod that is being deleted, undefined when there is no such pod */
+/** @returns the uid of the pod that is being deleted, or undefined if the pod does not exist */
 async function requestDeletion(
   cluster: Cluster,
   name: string,
@@ -206,24 +208,24 @@ async function requestDeletion(
     const pod = await api.deleteNamespacedPod({
       name,
       namespace,
-      // All options are in the body: with a body, query parameters are ignored.
+      // All options are in the body, because the API server ignores query parameters when there is a body.
       body: {
         ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
         ...(uid === undefined ? {} : { preconditions: { uid } }),
       },
     })
-    const going = pod.metadata?.uid ?? uid
-    if (going) watch.expectDeath(going)
-    return going
+    const deleted = pod.metadata?.uid ?? uid
+    if (deleted) watch.expectDeath(deleted)
+    return deleted
   } catch (error) {
     const failure = readFailure(error)
     if (failure.code === 404 && !isSetupProblem(failure)) return
     if (failure.code !== 409) throw report(cluster, failure)
   }
-  // Another pod may have the name by now.
+  // A conflict can mean that another pod now has this name.
   const found = await readPod(cluster, name)
   if (found && found.metadata?.uid === uid)
-    throw new DriverUnavailable(`Kubernetes: ${name} changes just now`)
+    throw new DriverUnavailable(`Kubernetes: ${name} is being changed`)
 }
 
 async function readPod(cluster: Cluster, name: string): Promise<V1Pod | undefined> {
@@ -239,19 +241,19 @@ async function readPod(cluster: Cluster, name: string): Promise<V1Pod | undefine
 
 export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || seen.metadata?.uid === pod.uid
 
-/** Refusals that pass by themselves: a namespace that is a second old or being deleted, a quota that is not counted yet. */
-const passingErrors =
+/** Temporary refusals: the namespace is a second old or being deleted, or its quota has not been calculated yet. */
+const temporaryErrors =
   /error looking up service account|status unknown for quota|being terminated|not yet ready/
 
-/** Tells a pod that will never be accepted from a cluster that could not answer. */
+/** Returns `PodRefused` for a pod that will never be accepted, and `DriverUnavailable` for other failures. */
 function refusal(cluster: Cluster, failure: Failure): Error {
   const { code, message } = failure
   const isFinal = code === 400 || code === 403 || code === 422
-  if (!isFinal || passingErrors.test(message) || isSetupProblem(failure)) return report(cluster, failure)
+  if (!isFinal || temporaryErrors.test(message) || isSetupProblem(failure)) return report(cluster, failure)
   return new PodRefused(message)
 }
 
-/** Logs a failure that only an operator can repair: the client learns no more than "unavailable". */
+/** Logs a failure that only an operator can fix, because the client only receives "unavailable". */
 export function report(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
   const error = driverUnavailable(failure)
   if (isSetupProblem(failure)) cluster.log.error({ err: error }, 'the cluster is not set up for Sandlot')

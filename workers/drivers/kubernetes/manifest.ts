@@ -1,26 +1,26 @@
 /**
- * The manifest of a sandbox's pod, as a pure function of the request. All of its isolation is in here. The chart's
- * admission policies admit no other fields and values: change deploy/chart/templates/admission.yaml with it.
+ * Builds the manifest of a sandbox's pod, with all of its isolation, as a pure function of the request. The chart's
+ * admission policies admit no other fields and values, so change deploy/chart/templates/admission.yaml with this file.
  */
 import type { V1Container, V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import type { PodRequest } from '../driver.ts'
 
-/** The one container, which every exec names. */
+/** The only container. Every exec names it. */
 export const containerName = 'main'
 
 export const labelNames = {
   managedBy: 'app.kubernetes.io/managed-by',
   installation: 'sandlot.dev/installation',
   role: 'sandlot.dev/role',
-  /** For people who look. No policy selects it, because a warm pod gets it late. */
+  /** For operators. No policy may select it, because a warm pod receives it only when it is claimed. */
   sandbox: 'sandlot.dev/sandbox',
 } as const
 
 /** The label that the network policy selects. A pod has it from its creation, so no command runs without the policy. */
 export const sandboxRoleLabels = { [labelNames.role]: 'sandbox' }
 
-/** No image has this user, and none needs it. */
+/** The user need not exist in the image. */
 const userId = 10_001
 
 export function buildPod(
@@ -46,7 +46,7 @@ export function buildPod(
       terminationGracePeriodSeconds: 1,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      // The pause process is pid 1 and reaps what commands leave behind.
+      // The pause process becomes pid 1 and reaps orphaned processes.
       shareProcessNamespace: true,
       ...(sandbox.runtimeClass === undefined ? {} : { runtimeClassName: sandbox.runtimeClass }),
       ...(sandbox.hostUsers ? {} : { hostUsers: false }),
@@ -66,7 +66,7 @@ export function buildPod(
         seccompProfile: { type: 'RuntimeDefault' },
       },
       containers: [containerOf(request.image, sandbox)],
-      // Each volume may fill the disk limit; the container's own limit holds for both together.
+      // The disk limit applies to each volume, and through the container's limit also to both together.
       volumes: ['workspace', 'tmp'].map((name) => ({
         name,
         emptyDir: { sizeLimit: sandbox.limits.disk },
@@ -79,7 +79,7 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
   name: containerName,
   image,
   imagePullPolicy: 'IfNotPresent',
-  // Not being pid 1, sleep ends at once on TERM: a shell with a trap would cost a second process.
+  // Because it is not pid 1, sleep ends immediately on TERM. A shell with a trap would need a second process.
   command: ['/bin/sh', '-c', 'exec sleep 2147483647'],
   workingDir: '/workspace',
   env: [{ name: 'HOME', value: '/workspace' }],
@@ -96,14 +96,14 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
 })
 
 /**
- * A deadline in Kubernetes' whole seconds. It counts from the start in the status, which is rounded down to whole
- * seconds, so up to one before the real start. One more second keeps it from coming early.
+ * Converts a deadline to Kubernetes' whole seconds. Kubernetes counts from the start time in the status, which is
+ * rounded down to whole seconds. One more second compensates for that, so that the pod never ends early.
  */
 export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds)) + 1
 
 /**
- * The cluster's own resolver has a private address, which the network policy denies. So pods ask public resolvers;
- * without egress they ask none, so that a look-up fails at once instead of hanging.
+ * Pods use public resolvers, because the network policy denies the private address of the cluster's own resolver.
+ * Without egress, the resolver is a loopback address, so that lookups fail immediately instead of hanging.
  */
 function resolvers(egress: Settings['sandbox']['egress']): Pick<V1PodSpec, 'dnsPolicy' | 'dnsConfig'> {
   const nameservers = egress === 'internet' ? ['1.1.1.1', '8.8.8.8'] : ['127.0.0.1']

@@ -1,6 +1,6 @@
 /**
- * Limits that only a node's own settings can set: how many processes and how many files a sandbox may have. No field of
- * a pod sets either. An operator is told where they leave a gap.
+ * Checks the limits on a sandbox's processes and files, which only the settings of a node can set, because no field of
+ * a pod does. Operators are warned about nodes without them.
  */
 import { CoreV1Api } from '@kubernetes/client-node'
 import pLimit from 'p-limit'
@@ -12,40 +12,40 @@ export interface KubeletSettings {
   evictionHard?: Record<string, string>
 }
 
-const mostAtOnce = 10
-const mostNamed = 3
+const maxConcurrentRequests = 10
+const maxNamedNodes = 3
 
 /**
- * Asks every kubelet, through the API server.
+ * Reads the settings of every kubelet, through the API server.
  * @param pids the value of SANDBOX_PIDS
- * @returns a sentence for each gap, and for each reason why some kubelets could not be asked; none when all is well
- * @throws what the client throws when the nodes cannot be listed
+ * @returns one sentence for each missing limit, and for each reason why settings could not be read
+ * @throws the client's error if the nodes cannot be listed
  */
 export async function examineNodes(connection: ClusterConnection, pids: number): Promise<string[]> {
   const api = connection.makeApiClient(CoreV1Api)
   const gaps = new Map<string, string[]>()
   const { items } = await api.listNode()
   const names = items.flatMap(({ metadata }) => metadata?.name ?? [])
-  const limit = pLimit(mostAtOnce)
+  const limit = pLimit(maxConcurrentRequests)
   await Promise.all(names.map((name) => limit(examine, name)))
   return [...gaps].map(([gap, nodes]) => `${namesOf(nodes)}: ${gap}`)
 
   async function examine(name: string): Promise<void> {
     const found = await api.connectGetNodeProxyWithPath({ name, path: 'configz' }).then(
       (text) => listGaps((JSON.parse(text) as { kubeletconfig: KubeletSettings }).kubeletconfig, pids),
-      (error) => [`its settings could not be read (${readFailure(error).message}). ${check(pids)}`],
+      (error) => [`its settings could not be read (${readFailure(error).message}). ${remedy(pids)}`],
     )
     for (const gap of found) gaps.set(gap, [...(gaps.get(gap) ?? []), name])
   }
 }
 
-/** Where a kubelet's settings leave sandboxes unbounded, a sentence each. Pure. */
+/** Returns one sentence for each limit that a kubelet's settings lack. Pure. */
 export function listGaps({ podPidsLimit = -1, evictionHard = {} }: KubeletSettings, pids: number): string[] {
   const gaps: string[] = []
   if (podPidsLimit <= 0 || podPidsLimit > pids) {
     const allowed = podPidsLimit <= 0 ? 'any number of' : podPidsLimit
     gaps.push(
-      `a sandbox may have ${allowed} processes there, whatever SANDBOX_PIDS says. Set podPidsLimit: ${pids} for its kubelet.`,
+      `a sandbox may have ${allowed} processes, regardless of SANDBOX_PIDS. Set podPidsLimit: ${pids} for its kubelet.`,
     )
   }
   if (!Number.parseFloat(evictionHard['nodefs.inodesFree'] ?? '0')) {
@@ -57,9 +57,9 @@ export function listGaps({ podPidsLimit = -1, evictionHard = {} }: KubeletSettin
   return gaps
 }
 
-const check = (pids: number) =>
+const remedy = (pids: number) =>
   `Make sure that its kubelet has podPidsLimit: ${pids} and evictionHard nodefs.inodesFree: 5%.`
 
 const namesOf = (nodes: string[]): string =>
-  nodes.slice(0, mostNamed).join(', ') +
-  (nodes.length > mostNamed ? ` and ${nodes.length - mostNamed} more nodes` : '')
+  nodes.slice(0, maxNamedNodes).join(', ') +
+  (nodes.length > maxNamedNodes ? ` and ${nodes.length - maxNamedNodes} more nodes` : '')

@@ -1,6 +1,6 @@
 /**
- * What a cluster needs before it can run sandboxes, as data: `install.ts` applies it. deploy/chart makes the same, and a
- * test compares the two.
+ * Defines the objects that a cluster needs before it can run sandboxes. `install.ts` applies them. deploy/chart creates
+ * the same objects, and a test compares the two.
  */
 import type { KubernetesObject, V1NetworkPolicy } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
@@ -11,40 +11,40 @@ export type Egress = Settings['sandbox']['egress']
 export const serviceAccountName = 'sandlot-worker'
 
 export const runClusterHint =
-  "Run `npm run cluster` with an administrator's KUBECONFIG, and give the workers the kubeconfig it makes. " +
-  'Where the chart made it: run `helm upgrade`.'
+  "Run `npm run cluster` with an administrator's KUBECONFIG, and give the workers the kubeconfig it writes. " +
+  'If the chart set up the cluster, run `helm upgrade`.'
 
-/** The rights without which a worker makes no sandbox. */
+/** The rights without which a worker creates no sandbox. */
 export const neededRules = [
   { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch'] },
-  // Over a WebSocket both are a GET; from Kubernetes 1.35 on they also need what a POST needs.
+  // Over a WebSocket both are a GET. Since Kubernetes 1.35 they also require the right for a POST.
   { apiGroups: [''], resources: ['pods/exec', 'pods/portforward'], verbs: ['create', 'get'] },
-  // To see whether the walls stand. By a role in it, a namespace is all that may be read of it.
+  // For the isolation checks. A role can grant `get` on its own namespace, although namespaces are cluster-wide.
   { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: ['list'] },
   { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
 ]
 
-/** The rights of the workers' role, and no more. A test compares them with what the cluster allows. */
+/** All rights of the workers' role. A test compares them with the rights that the cluster grants. */
 export const workerRules = [
   ...neededRules,
-  // Events tell of a container's start seconds before its pod's status does.
+  // Events report a container's start seconds before the status of its pod does.
   { apiGroups: [''], resources: ['events'], verbs: ['list', 'watch'] },
 ]
 
-export const namespaceWalls = {
-  /** The annotation of the network policy that keeps which public addresses are the cluster's own. */
+export const namespaceIsolation = {
+  /** The annotation of the network policy that lists the cluster's own public addresses. */
   ownRanges: 'sandlot.dev/own-ranges',
-  /** Labels of the namespace, by which the cluster refuses pods that are not restricted. */
+  /** The labels of the namespace that make the cluster refuse pods outside of the `restricted` standard. */
   podSecurity: {
     'pod-security.kubernetes.io/enforce': 'restricted',
     'pod-security.kubernetes.io/enforce-version': 'latest',
   },
 }
 
-/** All addresses of the internet, and more. */
+/** A superset of the internet. */
 export const wholeInternet = { v4: '0.0.0.0/0', v6: '2000::/3' }
 
-/** What of that is not the internet: private, shared, local, link-local (metadata), multicast, reserved. */
+/** The rest of that: private, shared, local, link-local (metadata), multicast and reserved ranges. */
 export const notInternet = {
   v4: [
     '0.0.0.0/8',
@@ -59,14 +59,14 @@ export const notInternet = {
     '224.0.0.0/4',
     '240.0.0.0/4',
   ],
-  // Private IPv6 (fc00::/7, fe80::/10, ::1, 64:ff9b::/96) lies outside 2000::/3. These two hold IPv4 addresses.
+  // Private IPv6 (fc00::/7, fe80::/10, ::1, 64:ff9b::/96) is outside of 2000::/3. These two embed IPv4 addresses.
   v6: ['2001::/32', '2002::/16'],
 }
 
 const labels = { 'app.kubernetes.io/managed-by': 'sandlot' }
 
 /**
- * @param own addresses of the cluster that are public, as CIDR ranges
+ * @param own public addresses of the cluster, as CIDR ranges
  * @param workersIn the namespace of the workers' service account
  */
 export function buildPolicies(
@@ -76,7 +76,7 @@ export function buildPolicies(
   workersIn = namespace,
 ) {
   const named = (name: string) => ({ name, namespace, labels })
-  const tell = Object.fromEntries(
+  const warnings = Object.fromEntries(
     ['warn', 'audit'].flatMap((mode) => [
       [`pod-security.kubernetes.io/${mode}`, 'restricted'],
       [`pod-security.kubernetes.io/${mode}-version`, 'latest'],
@@ -86,14 +86,14 @@ export function buildPolicies(
     {
       apiVersion: 'v1',
       kind: 'Namespace',
-      metadata: { name: namespace, labels: { ...labels, ...namespaceWalls.podSecurity, ...tell } },
+      metadata: { name: namespace, labels: { ...labels, ...namespaceIsolation.podSecurity, ...warnings } },
     },
-    // They come first, before anything can make a pod.
+    // The policies are created before any pod can be.
     {
       apiVersion: 'networking.k8s.io/v1',
       kind: 'NetworkPolicy',
       metadata: named('sandlot-default-deny'),
-      // Every pod, also one that has not the label of a sandbox.
+      // Selects every pod, even without the label of a sandbox.
       spec: { podSelector: {}, policyTypes: ['Ingress', 'Egress'], ingress: [], egress: [] },
     },
     { ...buildNetworkPolicy(namespace, egress, own) },
@@ -131,11 +131,11 @@ export const buildNetworkPolicy = (
     name: 'sandlot-sandboxes',
     namespace,
     labels,
-    ...(own.length > 0 ? { annotations: { [namespaceWalls.ownRanges]: own.join(',') } } : {}),
+    ...(own.length > 0 ? { annotations: { [namespaceIsolation.ownRanges]: own.join(',') } } : {}),
   },
   spec: {
     podSelector: { matchLabels: sandboxRoleLabels },
-    // A direction that is named without rules is denied. Both are named, so that an applied policy takes rules away.
+    // A direction without rules is denied. Both are present, so that applying the policy removes rules that were added.
     policyTypes: ['Ingress', 'Egress'],
     ingress: [],
     egress: egress === 'internet' ? [{ to: toInternet(own) }] : [],

@@ -1,36 +1,36 @@
-/** A connection to a port of a pod, over the protocol that Kubernetes has for forwarding ports. */
+/** Connects to a port of a pod through Kubernetes' port-forward protocol. */
 import type { Duplex } from 'node:stream'
-import { PortRefused, type ProcessEnd } from '../driver.ts'
+import { PortRefused, type ProcessExit } from '../driver.ts'
 import { duplexOf } from '../duplex.ts'
 import { openChannels, type PodProcess, type Protocol } from './channels.ts'
 import type { ClusterConnection } from './client.ts'
 
 const channels = { data: 0, error: 1 } as const
 
-/** Milliseconds without a byte from the listener after which a connection ends whose own side has ended. */
+/** Milliseconds without output from the listener after which a connection is closed whose input has ended. */
 const lingerMs = 10_000
 const normalClosure = 1000
-const wellEnded: ProcessEnd = { kind: 'exited', code: 0 }
+const closedNormally: ProcessExit = { kind: 'exited', code: 0 }
 
 /**
- * Connects. If nobody listens, the stream fails later. containerd tells the end of a connection a second late, and looks
- * only at the loopback of IPv4.
- * @param opened is called with what must be abandoned when the pod is gone
- * @throws as {@link openChannels}
+ * Resolves when the API server has accepted the connection. If no process listens, the stream fails later. containerd
+ * connects only to the IPv4 loopback address, and reports the end of a connection a second late.
+ * @param opened receives the process, which must be abandoned when the pod is gone
+ * @throws the errors of {@link openChannels}
  */
 export async function openPort(
   connection: ClusterConnection,
-  place: { namespace: string; pod: string },
+  target: { namespace: string; pod: string },
   port: number,
   opened: (process: PodProcess) => void,
 ): Promise<Duplex> {
   const protocol = new PortForward()
   const subresource = `portforward?ports=${port}`
-  const { process } = await openChannels(connection, { ...place, subresource }, protocol)
+  const { process } = await openChannels(connection, { ...target, subresource }, protocol)
   opened(process)
   void process.ended.then(() => protocol.stop())
   return duplexOf(process, (why) =>
-    /connection refused/i.test(why) ? new PortRefused(`nobody listens at port ${port}`) : new Error(why),
+    /connection refused/i.test(why) ? new PortRefused(`no process listens on port ${port}`) : new Error(why),
   )
 }
 
@@ -39,7 +39,7 @@ class PortForward implements Protocol {
   /** The first message of a channel names its port. */
   private readonly begun = new Set<number>()
   private lingering: NodeJS.Timeout | undefined
-  private end = (_: ProcessEnd): void => {}
+  private end = (_: ProcessExit): void => {}
 
   take: Protocol['take'] = (channel, bytes, { stdout, end }) => {
     this.end = end
@@ -50,11 +50,11 @@ class PortForward implements Protocol {
   }
 
   closed: Protocol['closed'] = (code) =>
-    code === normalClosure ? wellEnded : { kind: 'lost', why: `the connection closed (${code})` }
+    code === normalClosure ? closedNormally : { kind: 'lost', why: `the connection closed (${code})` }
 
-  /** Kubernetes cannot be told. */
+  /** The protocol has no half-close. */
   endInput: Protocol['endInput'] = (_, done) => {
-    this.lingering = setTimeout(() => this.end(wellEnded), lingerMs)
+    this.lingering = setTimeout(() => this.end(closedNormally), lingerMs)
     this.lingering.unref()
     done()
   }

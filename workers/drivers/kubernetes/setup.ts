@@ -1,11 +1,9 @@
-/** Whether the cluster is as `npm run cluster` makes it: asked before the first sandbox, and again and again. */
+/** Verifies the isolation that `npm run cluster` sets up, before the first sandbox and periodically afterwards. */
 import { AuthorizationV1Api, CoreV1Api, NetworkingV1Api, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
-import { NotSetUp } from '../driver.ts'
+import { ClusterMisconfigured } from '../driver.ts'
 import { ClusterConnection, driverUnavailable, type Failure, isSetupProblem, readFailure } from './client.ts'
-import { buildPod } from './manifest.ts'
-import { buildNetworkPolicy, runClusterHint } from './policies.ts'
 import {
   compareLabels,
   comparePod,
@@ -15,92 +13,95 @@ import {
   describeMissing,
   findMissingRights,
   type Right,
-} from './walls.ts'
+} from './isolation-checks.ts'
+import { buildPod } from './manifest.ts'
+import { buildNetworkPolicy, runClusterHint } from './policies.ts'
 
-/** Days before its end from which on the end of the credential is told, once a day. */
-const tellDays = 28
+/** From this many days before its expiry, the credential is reported once a day. */
+const expiryWarningDays = 28
 const dayMs = 24 * 3600 * 1000
-/** Milliseconds between two looks at a setup that somebody may be repairing. */
-const repairMs = 5_000
+/** Milliseconds between checks of a misconfigured cluster, which an operator may be fixing. */
+const recheckMs = 5_000
 
 type SetupSettings = Pick<Settings, 'kubernetes' | 'sandbox'>
 
 export interface Setup {
   /**
-   * Tells how the last look ended, and looks again when it is time to.
-   * @throws {NotSetUp} with what differs, and what to do
-   * @throws {DriverUnavailable} the cluster could not be asked
+   * Throws if the last inspection found a problem, and starts another inspection when one is due.
+   * @throws {ClusterMisconfigured} with the differences and the remedy
+   * @throws {DriverUnavailable} there is no result yet, and the cluster is unreachable
    */
   check(): Promise<void>
-  /** As {@link Setup.check}, without looking again. */
-  mustStand(): Promise<void>
-  /** Makes the next check wait for another look. */
+  /** Like {@link Setup.check}, without starting an inspection if there has been one. */
+  assertIsolated(): Promise<void>
+  /** Makes the next check wait for a new inspection. */
   forget(): void
 }
 
-/** Looks at every sweep, with four requests: the walls may go while a worker runs. */
+/** Inspects the cluster with four requests in each reconcile interval, because its isolation may change at any time. */
 export function watchSetup(
   connection: ClusterConnection,
-  settings: SetupSettings & Pick<Settings, 'sweepSeconds'>,
+  settings: SetupSettings & Pick<Settings, 'reconcileIntervalSeconds'>,
   installationId: string,
   log: Logger,
 ): Setup {
-  const sweepMs = settings.sweepSeconds * 1000
-  let lookAt = Number.NEGATIVE_INFINITY
-  let verdict: { problem: NotSetUp | undefined } | undefined
-  let looking: Promise<void> | undefined
-  let toldAt = Number.NEGATIVE_INFINITY
+  const intervalMs = settings.reconcileIntervalSeconds * 1000
+  let dueAt = Number.NEGATIVE_INFINITY
+  let result: { problem: ClusterMisconfigured | undefined } | undefined
+  let inspecting: Promise<void> | undefined
+  let warnedAt = Number.NEGATIVE_INFINITY
 
-  async function tellOfEnd() {
+  async function warnOfExpiry() {
     const isNear = () =>
-      (connection.readEnd()?.getTime() ?? Number.POSITIVE_INFINITY) - Date.now() < tellDays * dayMs
-    if (performance.now() - toldAt < dayMs || !isNear()) return
-    await connection.readAgain()
+      (connection.readExpiry()?.getTime() ?? Number.POSITIVE_INFINITY) - Date.now() <
+      expiryWarningDays * dayMs
+    if (performance.now() - warnedAt < dayMs || !isNear()) return
+    await connection.reload()
     if (!isNear()) return
-    toldAt = performance.now()
+    warnedAt = performance.now()
     log.warn(
-      { ends: connection.readEnd() },
-      'the credential of the cluster ends soon: run `npm run cluster`, and replace the kubeconfig of the workers',
+      { expires: connection.readExpiry() },
+      'the credential of the cluster expires soon; run `npm run cluster` and replace the kubeconfig of the workers',
     )
   }
-  async function look() {
-    const before = verdict?.problem?.message
+  async function inspect() {
+    const before = result?.problem?.message
     const problem = await findProblem(connection, settings, installationId).catch((error) => {
-      verdict = undefined
+      result = undefined
       throw error
     })
-    await tellOfEnd()
-    verdict = { problem }
-    lookAt = performance.now() + (problem ? Math.min(sweepMs, repairMs) : sweepMs)
+    await warnOfExpiry()
+    result = { problem }
+    dueAt = performance.now() + (problem ? Math.min(intervalMs, recheckMs) : intervalMs)
     if (problem && problem.message !== before)
       log.error({ err: problem }, 'the cluster is not set up for Sandlot')
   }
-  function begin() {
-    looking ??= look().finally(() => {
-      looking = undefined
+  function startInspection() {
+    inspecting ??= inspect().finally(() => {
+      inspecting = undefined
     })
-    return looking
+    return inspecting
   }
-  async function pass(isDue: boolean) {
-    const asked = isDue || !verdict ? begin() : undefined
-    // A slow cluster is still judged by the last look. If this one fails, the next check waits for another.
-    if (verdict) asked?.catch(() => {})
-    else await asked
-    if (verdict?.problem) throw verdict.problem
+  async function assertResult(isDue: boolean) {
+    const inspection = isDue || !result ? startInspection() : undefined
+    // While a slow cluster answers, the last result applies. If the inspection fails, the next check waits for another.
+    if (result) inspection?.catch(() => {})
+    else await inspection
+    if (result?.problem) throw result.problem
   }
   return {
-    check: () => pass(performance.now() >= lookAt),
-    mustStand: () => pass(false),
+    check: () => assertResult(performance.now() >= dueAt),
+    assertIsolated: () => assertResult(false),
     forget() {
-      verdict = undefined
-      lookAt = Number.NEGATIVE_INFINITY
+      result = undefined
+      dueAt = Number.NEGATIVE_INFINITY
     },
   }
 }
 
 /**
- * Asks once, for a program that starts workers.
- * @throws {NotSetUp} with what to do; nothing when the cluster cannot be asked, which may pass
+ * Inspects the cluster once, for a program that starts workers. Ignores an unreachable cluster, which may recover.
+ * @throws {ClusterMisconfigured} with the remedy
  * @throws {SettingsError} the kubeconfig is unusable
  */
 export async function checkSetup(settings: SetupSettings): Promise<void> {
@@ -114,14 +115,14 @@ export async function checkSetup(settings: SetupSettings): Promise<void> {
 }
 
 /**
- * @returns what a worker tells; undefined when all is as it should be
- * @throws {DriverUnavailable} the cluster could not be asked
+ * @returns undefined if the cluster is set up as required
+ * @throws {DriverUnavailable} the cluster is unreachable
  */
 async function findProblem(
   connection: ClusterConnection,
   { kubernetes: { namespace, policies }, sandbox }: SetupSettings,
   installationId: string,
-): Promise<NotSetUp | undefined> {
+): Promise<ClusterMisconfigured | undefined> {
   const core = connection.makeApiClient(CoreV1Api)
   const network = connection.makeApiClient(NetworkingV1Api)
   const request = { name: 'sandlot-setup', image: sandbox.image, deadlineSeconds: 1 }
@@ -136,33 +137,34 @@ async function findProblem(
       refusals.push(failure)
     }
   }
-  const [missing, room, found, taken] = await Promise.all([
+  const [missing, existing, found, trial] = await Promise.all([
     ask(askForMissingRights(connection, namespace)),
     ask(core.readNamespace({ name: namespace })),
     ask(network.listNamespacedNetworkPolicy({ namespace })),
     ask(tryPod(core, namespace, sent)),
   ])
-  const { pod = sent, difference } = taken ?? {}
+  const { pod = sent, difference } = trial ?? {}
   const make = (own: readonly string[]) => buildNetworkPolicy(namespace, sandbox.egress, own)
-  // No namespace, or a credential of nobody: nothing else counts then.
+  // Without a namespace or a valid credential, the other differences are irrelevant.
   const outright = refusals.filter(({ code }) => code !== 403)
   const differences =
     outright.length > 0
       ? outright.map(asDifference)
       : [
-          // The list of rights says it better than the refusals that follow from it.
+          // The missing rights are more specific than the refusals that they cause.
           ...(missing?.length ? describeMissing(missing) : refusals.map(asDifference)),
-          ...(room ? compareLabels(room.metadata?.labels) : []),
+          ...(existing ? compareLabels(existing.metadata?.labels) : []),
           ...(found ? comparePolicies(found.items, make, pod, policies) : []),
           ...comparePod(sent, pod),
           ...(difference ? [difference] : []),
         ]
-  if (differences.length > 0) return new NotSetUp(`Kubernetes: ${describeDifferences(differences)}`)
+  if (differences.length > 0)
+    return new ClusterMisconfigured(`Kubernetes: ${describeDifferences(differences)}`)
 }
 
 const asDifference = ({ message }: Failure): Difference => ({ what: message, help: runClusterHint })
 
-/** Makes nothing. Any other objection of the cluster's to this pod comes up when a real one is made. */
+/** A dry run, which creates nothing. Other errors about the pod are reported when a real pod is created. */
 async function tryPod(
   core: CoreV1Api,
   namespace: string,
@@ -175,11 +177,11 @@ async function tryPod(
     if (isSetupProblem(failure)) throw error
     const [what] = failure.message.match(/RuntimeClass "[^"]*" not found/) ?? []
     if (!what) return {}
-    return { difference: { what, help: 'Make it, or change SANDBOX_RUNTIME_CLASS.' } }
+    return { difference: { what, help: 'Create it, or change SANDBOX_RUNTIME_CLASS.' } }
   }
 }
 
-/** Rights that no listed rule gives. If the authorizer cannot list all its rules, asks for each of these by name. */
+/** Returns the rights that no listed rule grants. If the list is incomplete, each of these is checked individually. */
 async function askForMissingRights(connection: ClusterConnection, namespace: string): Promise<Right[]> {
   const api = connection.makeApiClient(AuthorizationV1Api)
   const { status } = await api.createSelfSubjectRulesReview({ body: { spec: { namespace } } })

@@ -1,4 +1,4 @@
-/** The pods of this installation, as the cluster reports them, kept up to date by two watches a process. */
+/** Caches the pods of this installation as the cluster reports them, through two watches per process. */
 import { EventEmitter, once } from 'node:events'
 import { CoreV1Api, type CoreV1Event, type V1Pod } from '@kubernetes/client-node'
 import { withTimeout } from '../../../shared/lib/timeout.ts'
@@ -18,14 +18,15 @@ export class PodWatch {
   private readonly listPods: () => ReturnType<typeof listPods>
   private readonly log: Logger
   private readonly pods = new Map<string, V1Pod>()
-  private readonly told = new Set<string>()
+  /** Uids of the pods whose deaths have been reported, or must not be. */
+  private readonly reported = new Set<string>()
   private readonly started = new Set<string>()
   private readonly listeners = new Set<(pod: DeadPod) => void>()
   private readonly news = new EventEmitter().setMaxListeners(0)
   private readonly ends = new EventEmitter()
   private readonly closing = new AbortController()
-  private readonly hearsStarts: () => boolean
-  /** The newest running pod was reported only by its status. */
+  private readonly receivesStarts: () => boolean
+  /** The last pod that started was reported only by its status. */
   private missesStarts = false
 
   constructor(connection: ClusterConnection, namespace: string, installationId: string, log: Logger) {
@@ -41,12 +42,12 @@ export class PodWatch {
       list: () => this.relist(),
       take: (type, pod) => (type === 'DELETED' ? this.drop(pod) : this.keep(pod)),
     })
-    this.hearsStarts = follow<CoreV1Event>({
+    this.receivesStarts = follow<CoreV1Event>({
       ...common,
-      what: 'the watch of starts, without which new pods are tried until they answer,',
+      what: 'the watch of container starts, without which new pods are polled,',
       path: `${ofNamespace}/events`,
       query: { fieldSelector: 'involvedObject.kind=Pod,reason=Started' },
-      // Only a version to begin at: earlier starts show in the pods' status.
+      // Only the version to start from is used. Earlier starts show in the status of the pods.
       list: async () => {
         const newest = await connection.makeApiClient(CoreV1Api).listNamespacedEvent({ namespace, limit: 1 })
         return newest.metadata?.resourceVersion ?? ''
@@ -55,14 +56,14 @@ export class PodWatch {
     })
   }
 
-  /** The pod as last reported. Undefined when it is not known, which may be for want of news. */
+  /** Returns the pod as last reported. Undefined does not prove that it does not exist. */
   find = (name: string): V1Pod | undefined => this.pods.get(name)
-  /** Whether an event said that the pod's container has started. Its status may not say so yet. */
+  /** Whether an event has reported that the pod's container has started. Its status may not show that yet. */
   hasStarted = (uid: string): boolean => this.started.has(uid)
-  /** Whether events of starts come in. A cluster may hold them back, for want of rights or because there are too many. */
-  tellsStarts = (): boolean => this.hearsStarts() && !this.missesStarts
+  /** Whether events of starts arrive. A cluster may withhold them for lack of rights, or because there are too many. */
+  reportsStarts = (): boolean => this.receivesStarts() && !this.missesStarts
 
-  /** Resolves at the next news of a pod, at the latest after `ms`. Rejects when the signal aborts. */
+  /** Resolves at the next report about a pod, or after `ms`. Rejects when the signal aborts. */
   async awaitChange(name: string, ms: number, signal?: AbortSignal): Promise<void> {
     const waiting = new AbortController()
     const end = AbortSignal.any([waiting.signal, ...(signal ? [signal] : [])])
@@ -83,14 +84,14 @@ export class PodWatch {
 
   /** Calls back for every pod that no longer runs, for any reason. */
   onEnd = (listener: (uid: string) => void): void => void this.ends.on('end', listener)
-  /** Makes the watch not report a death that this process causes itself. */
-  expectDeath = (uid: string): void => void this.told.add(uid)
+  /** Suppresses the report of a death that this process causes itself. */
+  expectDeath = (uid: string): void => void this.reported.add(uid)
   close = (): void => this.closing.abort()
 
   private async relist(): Promise<string> {
     const listed = await this.listPods()
     const uids = new Set(listed.pods.map((pod) => pod.metadata?.uid))
-    for (const known of [...this.pods.values()]) if (!uids.has(known.metadata?.uid)) this.drop(known)
+    for (const pod of [...this.pods.values()]) if (!uids.has(pod.metadata?.uid)) this.drop(pod)
     for (const pod of listed.pods) this.keep(pod)
     return listed.resourceVersion
   }
@@ -101,20 +102,20 @@ export class PodWatch {
     const hasJustStarted = this.find(name)?.status?.phase === 'Pending' && pod.status?.phase === 'Running'
     if (hasJustStarted && !this.started.has(uid)) this.missesStarts = true
     this.pods.set(name, pod)
-    this.tell(pod, podDeath(pod))
+    this.report(pod, podDeath(pod))
     this.news.emit(name)
   }
 
   private drop(pod: V1Pod): void {
     const { name = '', uid = '' } = pod.metadata ?? {}
     if (this.find(name)?.metadata?.uid === uid) this.pods.delete(name)
-    this.tell(pod, podDeath(pod) ?? { reason: 'pod_failed', detail: 'Deleted' })
-    this.told.delete(uid)
+    this.report(pod, podDeath(pod) ?? { reason: 'pod_failed', detail: 'Deleted' })
+    this.reported.delete(uid)
     this.started.delete(uid)
     this.news.emit(name)
   }
 
-  /** An event comes milliseconds after the start, the status up to seconds later. */
+  /** An event arrives milliseconds after the start, the status up to seconds later. */
   private keepStart({ involvedObject: { name = '', uid = '' } }: CoreV1Event): void {
     if (this.find(name)?.metadata?.uid !== uid) return
     this.started.add(uid)
@@ -122,24 +123,24 @@ export class PodWatch {
     this.news.emit(name)
   }
 
-  private tell(pod: V1Pod, death: PodDeath | undefined): void {
+  private report(pod: V1Pod, death: PodDeath | undefined): void {
     const uid = pod.metadata?.uid ?? ''
     if (!death) return
     this.ends.emit('end', uid)
-    if (this.told.has(uid)) return
-    this.told.add(uid)
+    if (this.reported.has(uid)) return
+    this.reported.add(uid)
     for (const listener of this.listeners) {
       // An error in a listener must not end the watch.
       try {
         listener({ ...presentPod(pod), death })
       } catch (err) {
-        this.log.error({ err }, 'a listener to the deaths of pods failed')
+        this.log.error({ err }, 'a listener for pod deaths failed')
       }
     }
   }
 }
 
-/** Lists pods from the API server itself, page by page. */
+/** Lists pods from the API server, page by page. */
 export async function listPods(connection: ClusterConnection, namespace: string, installationId: string) {
   const api = connection.makeApiClient(CoreV1Api)
   const pods: V1Pod[] = []

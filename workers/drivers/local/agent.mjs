@@ -1,7 +1,8 @@
 /**
- * Runs inside a sandbox, as its user: starts processes for the driver, or connects to ports, and carries their streams.
- * Each has three connections (connection.ts). The driver trusts nothing here, because the tenant may kill or replace
- * it. Its socket is inherited, so that no path leads to it. Usage: `node agent.mjs LISTENING-FD PIPES-FOLDER`.
+ * Runs inside a sandbox, as its user. It starts processes or connects to ports for the driver, and carries their
+ * streams over three connections each (connection.ts). The driver does not trust it, because the tenant may kill or
+ * replace it. Its socket is inherited, so that it is not reachable by a path. Usage: `node agent.mjs LISTENING-FD
+ * PIPES-FOLDER`.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,7 +12,7 @@ import os from 'node:os'
 import { createInterface } from 'node:readline'
 import { onTerminal } from './terminal.mjs'
 
-/** Milliseconds that output is carried after the exit, while another process holds the pipes open. */
+/** Milliseconds that output is carried after the exit while another process keeps the pipes open. */
 const drainMs = 200
 const drainStepMs = 20
 const sparePipes = 24
@@ -24,13 +25,13 @@ const env = Object.fromEntries(
     .map((name) => [name, process.env[name]]),
 )
 
-// One broken connection must not end the others.
+// A broken connection must not affect the others.
 process.on('uncaughtException', () => {})
 
 /** Connections whose siblings have not arrived yet, by id. */
 const incomplete = new Map()
 
-// Node passes no file on to its children: at its start it marks even this one to be closed.
+// The children do not inherit the socket, because Node sets close-on-exec even on inherited descriptors when it starts.
 net
   .createServer({ allowHalfOpen: true }, async (socket) => {
     socket.on('error', () => {})
@@ -70,7 +71,7 @@ function readLine(socket) {
   })
 }
 
-/** Sends the last status, and ends all connections. */
+/** Sends the final status, and ends all connections. */
 function finish({ main, stdout, stderr }, status) {
   send(main, status)
   for (const socket of [main, stdout, stderr]) if (socket.writable) socket.end()
@@ -102,7 +103,7 @@ async function run(sockets) {
   const [stdin, stdout, stderr] = streams.map((stream) => stream.own)
   child.on('error', (error) => {
     for (const stream of [stdin, stdout, stderr]) stream.destroy()
-    // The exit codes and messages of a shell.
+    // A shell reports these errors with the same exit codes and messages.
     const code = { ENOENT: 127, EACCES: 126 }[error.code]
     if (code === undefined) return finish(sockets, { failed: String(error) })
     sockets.stderr.write(`${argv[0]}: ${code === 127 ? 'not found' : 'permission denied'}\n`)
@@ -115,7 +116,7 @@ async function run(sockets) {
     const resize = terminal.follow(child.stdio[3])
     createInterface({ input: sockets.stdout }).on('line', (line) => resize(JSON.parse(line)))
   }
-  // `script` itself prints there, when it fails or a signal ends it. Its status is then not that of the process.
+  // `script` prints to its own stderr only if it fails or is killed. Its exit code is then not that of the process.
   let failure = ''
   if (terminal) stderr.on('data', (chunk) => (failure += failure ? '' : chunk))
   const closed = [carry(stdout, sockets.stdout), carry(stderr, terminal ? sockets.stdout : sockets.stderr)]
@@ -134,14 +135,14 @@ async function run(sockets) {
 async function connectTo(sockets) {
   const { main, request } = sockets
   const connection = (await dial('127.0.0.1', request.port)) ?? (await dial('::1', request.port))
-  if (!connection) return finish(sockets, { failed: `nobody listens at port ${request.port}` })
+  if (!connection) return finish(sockets, { failed: `no process listens on port ${request.port}` })
   send(main, { started: true })
   let code = 0
   connection.on('error', () => {
     code = 1
   })
   sockets.stdout.on('close', () => connection.destroy())
-  // The listener has ended the connection, after all of its output was carried.
+  // The listener has ended the connection, and all of its output has been carried.
   connection.on('end', () => connection.destroy())
   feed(main, connection)
   await carry(connection, sockets.stdout)
@@ -156,14 +157,14 @@ function dial(host, port) {
   })
 }
 
-/** Carries the input. Bytes that a process does not read are dropped, and EOF of the connection closes its stdin. */
+/** Carries the input. Bytes that a process does not read are dropped, and EOF on the connection closes its stdin. */
 function feed(main, stdin) {
   stdin.on('error', () => {})
   main.pipe(stdin)
   stdin.on('close', () => main.resume())
 }
 
-/** Carries output until it is closed. The process continues without its reader, and must not wait for it. */
+/** Carries output until it is closed. Without a reader, output is dropped so that the process never blocks. */
 function carry(output, socket) {
   output.on('error', () => {})
   output.pipe(socket, { end: false })
@@ -171,7 +172,7 @@ function carry(output, socket) {
   return new Promise((resolve) => output.on('close', resolve))
 }
 
-/** Time counts only while the readers take what there is. */
+/** Resolves after {@link drainMs} during which the readers have kept up with the output. */
 function drained(sockets) {
   return new Promise((resolve) => {
     let left = drainMs
@@ -185,9 +186,9 @@ function drained(sockets) {
 }
 
 /**
- * Pipes for processes. Node's own would be sockets, which cannot be opened again through /dev/stdout and /dev/stderr,
- * as scripts like to do. So named pipes are made in advance, opened at both ends and unlinked. The tenant may do
- * anything to their folder: it is then cleared, and the pipes are made again.
+ * Provides pipes for processes. Node itself uses sockets, which a script cannot reopen through /dev/stdout or
+ * /dev/stderr. Named pipes are therefore created in advance, opened at both ends and unlinked. If the tenant tampers
+ * with their folder, it is cleared and the pipes are created again.
  */
 function pipePool() {
   let spare = []
@@ -239,14 +240,14 @@ function pipePool() {
     try {
       fs.chmodSync(pipesFolder, 0o700)
     } catch {
-      // Another user's, who lets this one write.
+      // The folder belongs to another user but is writable.
     }
     for (const name of fs.readdirSync(pipesFolder)) {
       fs.rmSync(`${pipesFolder}/${name}`, { recursive: true, force: true })
     }
   }
 
-  /** The folder's content may change at any moment, so the name is opened once, and never in a way that waits. */
+  /** Opens the name only once and without blocking, because the tenant may change the folder at any time. */
   function open(name, childMode, ownMode) {
     const both = fs.openSync(name, O_RDWR | O_NONBLOCK)
     try {

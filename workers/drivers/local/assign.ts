@@ -4,8 +4,8 @@ import { isAlive } from './process-id.ts'
 import { type LocalPod, podFolder, readSupervisor, readTime } from './state.ts'
 
 /**
- * Records whose a warm pod is, and makes its supervisor count down to an earlier deadline. The record is written last,
- * so that it is done where it exists. The caller holds the pod's lock.
+ * Assigns a warm pod to a sandbox, and makes its supervisor use an earlier deadline. `pod.json` is written last, so
+ * that its content proves that the supervisor has been notified. The caller holds the pod's lock.
  */
 export async function assignLocalPod(
   directory: string,

@@ -1,15 +1,15 @@
-/** The command lines that start a sandbox. Pure: the state of the machine is an argument. */
+/** Builds the command lines that start a sandbox. Pure. */
 import type { Isolation } from './state.ts'
 
 export interface SandboxPlan {
   isolation: Isolation
   /** The folder that holds `workspace/` of the sandbox. */
   home: string
-  /** The sandbox's user on the host, where the worker is root. */
+  /** The sandbox's user on the host, if the worker is root. */
   hostUid?: number | undefined
   /** The largest file, in bytes. */
   fileSize: number
-  /** How many processes the user may have; undefined where a control group counts them. */
+  /** The process limit of the user; undefined if a control group limits the processes. */
   processes?: number | undefined
 }
 
@@ -17,36 +17,36 @@ export interface SandboxPlan {
 export interface SystemView {
   bwrap: string
   node: string
-  /** The folder of this module: it holds the agent. */
+  /** The folder of this module, which contains the agent. */
   code: string
   /** Files and folders that the sandbox sees at the same paths. */
   shown: string[]
   /** Symbolic links of the root: their targets and their paths. */
   links: { target: string; path: string }[]
-  /** Folders that must stay hidden, even within those that are shown. */
+  /** Folders that are hidden, even if they are within those that are shown. */
   hidden: string[]
   /** Our files for /etc. */
   etc: { source: string; path: string }[]
-  /** Files with filters of system calls: one for all that runs inside, one that lets the agent get a user namespace. */
+  /** Files with system call filters. `unsharing` also allows the agent to create a user namespace. */
   filters?: { whole: string; unsharing: string } | undefined
 }
 
 export const sandboxUser = 10_001
-/** The files that run inside; the first one is started. */
+/** The files that run inside the sandbox. The first one is the entry point. */
 const agentFiles = ['agent.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const insideFolder = '/run/sandlot'
-/** An in-memory file system for the named pipes of processes, so that a full disk does not prevent starting one. */
+/** An in-memory file system for the named pipes of processes, so that a process can start when the disk is full. */
 const pipesFolder = `${insideFolder}/pipes`
 const pipesBytes = 4096
-/** The listening socket: created outside, and inherited by each agent that the first process starts. */
+/** The listening socket, created outside the sandbox and inherited by each agent that the first process starts. */
 export const listenerFd = 3
 
 /**
- * The first process: restarts the agent forever, and reaps orphans. At SIGUSR1, which the driver sends from outside, it
- * kills all other processes in one step, and starts none for that. A shell that cannot fork exits, unless `command`
- * catches the error; the sandbox may be full, and stays full until `jobs` has reaped the processes that were killed.
+ * The first process restarts the agent forever, and reaps orphans. On SIGUSR1, which the driver sends from outside, it
+ * kills all other processes in one step, without starting a process. A shell that cannot fork exits unless `command`
+ * catches the error. The sandbox may have reached its process limit until `jobs` has reaped the killed processes.
  */
 const initScript = `ulimit -c 0
 ulimit -f "$1" 2>/dev/null
@@ -60,18 +60,18 @@ while :; do
   command eval 'sleep 0.1'
 done`
 
-/** The whole command of a sandbox. It runs until the sandbox ends. */
+/** Returns the command of a sandbox, which runs until the sandbox ends. */
 export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
   const agent = [`${insideFolder}/node`, `${insideFolder}/agent.mjs`, String(listenerFd), pipesFolder]
-  return [...walls(plan, view), ...shell(initScript), ...limits(plan), ...becomeUser(plan), ...agent]
+  return [...isolate(plan, view), ...shell(initScript), ...limits(plan), ...becomeUser(plan), ...agent]
 }
 
-/** The same isolation and the same user, around a Node that exits immediately. */
+/** Returns a command with the same isolation and user that runs a Node which exits immediately. */
 export function trialCommand(plan: SandboxPlan, view: SystemView): string[] {
-  return [...walls(plan, view), ...shell('"$@"'), ...becomeUser(plan), `${insideFolder}/node`, '-e', '0']
+  return [...isolate(plan, view), ...shell('"$@"'), ...becomeUser(plan), `${insideFolder}/node`, '-e', '0']
 }
 
-function walls(plan: SandboxPlan, view: SystemView): string[] {
+function isolate(plan: SandboxPlan, view: SystemView): string[] {
   return [
     ...filtered(plan, view),
     ...(plan.isolation === 'user'
@@ -82,7 +82,7 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
     ...view.shown.filter((path) => path.startsWith('/usr')).flatMap(show),
     ...view.hidden.filter((path) => isWithin(path, view.shown)).flatMap((path) => ['--tmpfs', path]),
     ...view.links.flatMap(({ target, path }) => ['--symlink', target, path]),
-    // Otherwise folders that bwrap makes on the way could be entered by root only.
+    // Parent folders that bwrap creates implicitly would be accessible only to root.
     ...['/etc', '/etc/ssl', '/nix', '/run', insideFolder].flatMap((path) => [
       '--perms',
       '0755',
@@ -92,7 +92,7 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
     ...view.shown.filter((path) => !path.startsWith('/usr')).flatMap(show),
     ...view.etc.flatMap(({ source, path }) => ['--ro-bind', source, path]),
     ...['--proc', '/proc', '--dev', '/dev'],
-    // The agent limits its own user namespace here. A process without a capability in it can only read this.
+    // The agent limits its user namespace here. Processes without a capability in it can only read this.
     ...(plan.isolation === 'root' ? ['--bind-try', '/proc/sys/user', '/proc/sys/user'] : []),
     ...tmpfs('/dev/shm'),
     ...tmpfs('/tmp'),
@@ -114,13 +114,13 @@ function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): s
 }
 
 /**
- * Runs the agent in a user namespace inside another one that allows only this one, so no further one can be made. (The
- * kernel counts all namespaces below a user, however deep.)
+ * Runs the agent in a user namespace nested in another one that allows only one, so that no further one can be created.
+ * The kernel counts nested namespaces at all levels.
  */
 const lastNamespaceScript = `echo 1 >/proc/sys/user/max_user_namespaces &&
 exec unshare --user --map-user=${sandboxUser} --map-group=${sandboxUser} "$@"`
 
-/** Only the agent changes its user: a first process that did so would no longer die with its parent. */
+/** Only the agent changes its user, because the first process would then no longer die with its parent. */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   if (hostUid === undefined) return []
   const drop = ['setpriv', '--reuid', String(hostUid), '--regid', String(hostUid), '--clear-groups']

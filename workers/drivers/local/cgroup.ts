@@ -1,4 +1,4 @@
-/** Limits cpu, memory and processes with the kernel's control groups, versions 1 and 2. */
+/** Limits CPU, memory and processes with control groups, versions 1 and 2. */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ export interface Limits {
 
 export type Controller = keyof Limits
 
-/** A folder in which groups can be made. Version 2 has one for all controllers. */
+/** A folder in which groups can be created. Version 2 has one for all controllers. */
 export interface CgroupParent {
   version: 1 | 2
   folder: string
@@ -27,7 +27,7 @@ const neededControllers: Controller[] = ['cpu', 'memory', 'pids']
 const cpuPeriodUs = 100_000
 
 /**
- * Folders that may work, the best first for each controller. Pure.
+ * Lists candidate folders, the best first for each controller. Pure.
  * @param groups the content of /proc/self/cgroup
  * @param mounts the content of /proc/self/mounts
  */
@@ -45,8 +45,8 @@ export function listCgroupParents(groups: string, mounts: string): CgroupParent[
     const named = version === 2 ? '' : controllers[0]
     if (named === undefined) return []
     const path = own.find((group) => group.controllers.includes(named))?.path ?? '/'
-    // Groups of version 2 with limits cannot be made where a process lives, only at the very root. With version 1 the
-    // path may belong to another view of the tree, in a container.
+    // In version 2, a group that contains a process cannot have children with limits, except for the root. In version
+    // 1, the path may belong to another view of the hierarchy, in a container. So the mount point is a candidate too.
     return [join(mountpoint, path), mountpoint].map((folder) => ({ version, controllers, folder }))
   })
 }
@@ -66,7 +66,7 @@ export function findCgroupParents(limits: Limits): CgroupParent[] {
       removeCgroup(makeCgroup(candidate, `sandlot-trial-${process.pid}`, limits))
       found.push(candidate)
     } catch {
-      // Read-only, not ours, or without this controller; another folder may work.
+      // The folder is read-only, belongs to another user, or lacks a controller. Another one may work.
     }
   }
   return found
@@ -79,7 +79,7 @@ export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): 
     for (const controller of parent.controllers) {
       for (const [file, value] of Object.entries(limitFiles(parent.version, controller, limits))) {
         const path = join(folder, file)
-        // Not every kernel accounts for swap; the limit of memory itself is required.
+        // Not every kernel accounts for swap, but the memory limit itself is required.
         if (existsSync(path) || !/sw(ap)?/.test(file)) writeFileSync(path, value)
       }
     }
@@ -90,7 +90,7 @@ export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): 
   return folder
 }
 
-/** Which values to write into which files, in this order. Pure. */
+/** Returns the values to write, by file name, in this order. Pure. */
 export function limitFiles(version: 1 | 2, controller: Controller, limits: Limits): Record<string, string> {
   const memory = String(Math.floor(limits.memory))
   const quota = String(Math.max(1000, Math.round(limits.cpu * cpuPeriodUs)))
@@ -103,13 +103,13 @@ export function limitFiles(version: 1 | 2, controller: Controller, limits: Limit
   return { 'cpu.cfs_period_us': String(cpuPeriodUs), 'cpu.cfs_quota_us': quota }
 }
 
-/** Kills whatever is left in a group and removes it. Resolves when it is gone. */
-export async function endCgroup(folder: string): Promise<void> {
+/** Kills all processes in a group, and resolves when the group has been removed. */
+export async function killCgroup(folder: string): Promise<void> {
   for (let round = 0; existsSync(folder); round++) {
     const procs = await readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '')
     for (const pid of procs.split('\n').filter(Boolean)) killPid(Number(pid))
     if (removeCgroup(folder)) return
-    if (round === 500) throw new Error(`processes in ${folder} do not end`)
+    if (round === 500) throw new Error(`processes in ${folder} did not end`)
     await sleep(2)
   }
 }
@@ -134,7 +134,7 @@ function readParents(): CgroupParent[] {
   }
 }
 
-/** In version 2 the parent hands each controller down by name. */
+/** In version 2, a parent has to enable each controller for its children. */
 function isDelegated(parent: CgroupParent, controller: Controller): boolean {
   const file = join(parent.folder, 'cgroup.subtree_control')
   const isListed = () => readFileSync(file, 'utf8').trim().split(' ').includes(controller)

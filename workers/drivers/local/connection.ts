@@ -1,7 +1,7 @@
 /**
- * The driver's end of a process in a sandbox: three connections to the agent, under one id. `main` carries the request
- * and then stdin, and in return the status as JSON lines; `stdout` and `stderr` carry nothing but output. Everything
- * that arrives is untrusted, because the tenant may replace the agent.
+ * The driver's side of a process in a sandbox, which uses three connections to the agent under one id. `main` carries
+ * the request and stdin in one direction, and the status as JSON lines in the other; `stdout` and `stderr` carry only
+ * output. All received data is untrusted, because the tenant may replace the agent.
  */
 import { randomUUID } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
@@ -13,37 +13,37 @@ import {
   PodExhausted,
   PortRefused,
   type Process,
-  type ProcessEnd,
+  type ProcessExit,
   type StartOptions,
   type TerminalSize,
 } from '../driver.ts'
 import { duplexOf } from '../duplex.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-/** Bytes of all status lines of a process. */
+/** Maximum bytes of all status lines of a process. */
 const maxStatusBytes = 4 * 1024
 /** Linux's O_PATH, which Node does not export. */
 const O_PATH = 0o10000000
 
 /**
- * The agent was missing, or ended before it answered. A process that it may have started has lost its stdin, so
- * trying again is safe for the shells that a worker starts.
+ * The agent was missing, or ended before it answered. If it started the process, that process has lost its stdin. The
+ * shells that a worker starts exit in that case, so a retry is safe.
  */
 export class NoAnswer extends Error {
   override name = 'NoAnswer'
 }
 
-/** How an agent's errors begin when it cannot make a terminal, and when no process listens at a port. */
+/** Prefixes of the agent's errors. They must match agent.mjs and terminal.mjs. */
 const noTerminal = 'no terminal: '
-const nobodyListens = 'nobody listens'
+const noListener = 'no process listens'
 
 type AgentRequest = { argv: readonly string[]; tty?: TerminalSize | undefined } | { port: number }
 
 /**
  * Resolves when the process runs.
- * @throws {NoAnswer} try again
- * @throws {PodExhausted} the sandbox has no room for the process
- * @throws {DriverUnavailable} there are no terminals
+ * @throws {NoAnswer} retry
+ * @throws {PodExhausted} the sandbox lacks a resource for the process
+ * @throws {DriverUnavailable} terminals are unavailable
  * @throws {Error} the process cannot be started, or the agent does not answer
  */
 export async function startProcess(
@@ -54,7 +54,7 @@ export async function startProcess(
 ): Promise<Process> {
   const process = await ask(path, { argv, tty }, ms)
   if (!tty) return process
-  // It is empty, and a socket closes only once it was read.
+  // stderr is empty, but its socket closes only once it has been read.
   process.stderr.resume()
   return Object.assign(process, { resize: process.setSize })
 }
@@ -62,7 +62,7 @@ export async function startProcess(
 /**
  * Resolves when the connection is open.
  * @throws {PortRefused} no process listens
- * @throws {NoAnswer} try again
+ * @throws {NoAnswer} retry
  */
 export async function openPort(path: string, port: number, ms: number): Promise<Duplex> {
   return duplexOf(await ask(path, { port }, ms), (why) => new Error(why))
@@ -87,7 +87,7 @@ interface Sockets {
   stderr: Socket
 }
 
-/** Every field is checked, because a tenant may have written it. */
+/** Every field is validated, because a tenant may have written it. */
 interface Status {
   started?: unknown
   exit?: unknown
@@ -96,12 +96,12 @@ interface Status {
 
 class AgentProcess implements Process {
   readonly opened: Promise<void>
-  readonly ended: Promise<ProcessEnd>
+  readonly ended: Promise<ProcessExit>
   readonly stdin: Socket
   readonly stdout: Socket
   readonly stderr: Socket
   private readonly opening = Promise.withResolvers<void>()
-  private readonly ending = Promise.withResolvers<ProcessEnd>()
+  private readonly ending = Promise.withResolvers<ProcessExit>()
   private stage: 'starting' | 'running' | 'finished' = 'starting'
   private readonly status: Buffer[] = []
   private statusBytes = 0
@@ -160,7 +160,7 @@ class AgentProcess implements Process {
       this.stage = 'running'
       this.opening.resolve()
     } else if (typeof failed === 'string') {
-      // A running process may fail too: the program of its terminal may end before it.
+      // A running process may fail too, when the program of its terminal ends first.
       this.lose(failed.slice(0, 300), refusal(failed))
     } else if (typeof exit === 'number' && this.stage === 'running') {
       this.finish({ kind: 'exited', code: exit })
@@ -179,7 +179,7 @@ class AgentProcess implements Process {
   }
 
   /** The output streams stay open until their remaining bytes are read. */
-  private finish(end: ProcessEnd): void {
+  private finish(end: ProcessExit): void {
     if (this.stage === 'finished') return
     this.stage = 'finished'
     this.stdin.destroy()
@@ -197,12 +197,12 @@ function parseStatus(line: string): Status {
 
 function refusal(why: string): Error {
   if (why.startsWith(noTerminal)) return new DriverUnavailable(why)
-  if (why.startsWith(nobodyListens)) return new PortRefused(why)
+  if (why.startsWith(noListener)) return new PortRefused(why)
   const resource = usedUpBy(why)
   return resource ? new PodExhausted(resource, why) : new Error(why)
 }
 
-/** Connects through a file descriptor: the path of a socket may have 107 bytes, and the folder's may be longer. */
+/** Connects through a file descriptor, because the path of a socket is limited to 107 bytes. */
 function openSockets(path: string): Sockets {
   let fd: number
   try {
@@ -210,7 +210,7 @@ function openSockets(path: string): Sockets {
   } catch {
     throw new NoAnswer('the agent is missing')
   }
-  // `connect` connects before it returns.
+  // The descriptor can be closed afterwards, because `connect` connects before it returns.
   const open = (allowHalfOpen = false) => connect({ path: `/proc/self/fd/${fd}`, allowHalfOpen })
   try {
     return { main: open(true), stdout: open(), stderr: open() }

@@ -1,7 +1,7 @@
 /**
- * Sandboxes as processes of this machine, for trying and developing Sandlot. Any number of workers may share the
- * directory. All they know of a sandbox is in its folder there (`state.ts`), and a supervisor of its own
- * (`supervise.sh`) keeps it until its deadline.
+ * Runs sandboxes as processes of this machine, for evaluating and developing Sandlot. Any number of workers may share
+ * the directory. All state of a sandbox is in its folder there (`state.ts`), and a separate supervisor (`supervise.sh`)
+ * runs it until its deadline.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -12,10 +12,10 @@ import { untilAborted } from '../../../shared/lib/timeout.ts'
 import type { Logger } from '../../../shared/platform/log.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import {
+  ClusterMisconfigured,
   type Driver,
   type DriverOptions,
   DriverUnavailable,
-  NotSetUp,
   type Pod,
   type PodDeath,
   PodGone,
@@ -30,23 +30,23 @@ import {
 import { usedUpBy } from '../exhausted.ts'
 import { assignLocalPod } from './assign.ts'
 import { NoAnswer, openPort, startProcess } from './connection.ts'
-import { endPod, endProcessesInside, evictPod } from './ending.ts'
-import { watchFullness } from './fullness.ts'
+import { enforceInodeQuota } from './inode-quota.ts'
+import { evictPod, killPod, killProcessesInside } from './kill-pod.ts'
 import { createLocalPod, removeDrafts } from './launch.ts'
 import { withLock } from './lock.ts'
 import { describeIsolation, examineMachine, listWeaknesses, type Machine } from './machine.ts'
 import { agentSocket, type Life, type LocalPod, noteReady, readLife, readPod, readPods } from './state.ts'
 
-const watchEveryMs = 500
-const pollReadyEveryMs = 4
+const watchIntervalMs = 500
+const pollIntervalMs = 4
 const answerMs = 10_000
-/** Milliseconds that an agent may be away. One that its user has killed is back sooner. */
-const agentPatienceMs = 2_000
+/** Milliseconds that an agent may be unavailable. An agent that its user has killed is restarted sooner. */
+const agentRetryBudgetMs = 2_000
 
 export class LocalDriver implements Driver {
   readonly kind = 'local'
   readonly startsSlowly = false
-  readonly silence: Settings['silence']
+  readonly livenessTimeouts: Settings['livenessTimeouts']
   private readonly directory: string
   private readonly sandbox: Settings['sandbox']
   private readonly installationId: string
@@ -57,22 +57,21 @@ export class LocalDriver implements Driver {
   private counting = new AbortController()
 
   /**
-   * Examines the machine, and warns where a sandbox is less isolated than on Kubernetes.
-   * @param options.settings `local` and `sandbox` are read
-   * @throws {SettingsError} bubblewrap does not work here
-   * @throws {NotSetUp} the disk is full
+   * Examines the machine, and logs how a sandbox is less isolated than on Kubernetes.
+   * @throws {SettingsError} bubblewrap does not work on this machine
+   * @throws {ClusterMisconfigured} the disk is full
    */
   constructor({ settings, installationId, log }: DriverOptions) {
     this.directory = settings.local.directory
     this.sandbox = settings.sandbox
-    this.silence = settings.silence
+    this.livenessTimeouts = settings.livenessTimeouts
     this.installationId = installationId
     this.log = log
     try {
       mkdirSync(this.directory, { recursive: true, mode: 0o711 })
       this.machine = examineMachine(settings)
     } catch (error) {
-      throw usedUpBy(String(error)) === 'disk' ? new NotSetUp(noSpace(this.directory)) : error
+      throw usedUpBy(String(error)) === 'disk' ? new ClusterMisconfigured(noSpace(this.directory)) : error
     }
     this.isolation = describeIsolation(this.machine)
     log.info({ isolation: this.isolation }, 'sandboxes run on this machine')
@@ -83,7 +82,7 @@ export class LocalDriver implements Driver {
     const { directory } = this
     await access(directory, constants.R_OK | constants.W_OK | constants.X_OK).catch(throwUnavailable)
     const { bavail } = await statfs(directory).catch(throwUnavailable)
-    if (bavail === 0) throw new NotSetUp(noSpace(directory))
+    if (bavail === 0) throw new ClusterMisconfigured(noSpace(directory))
   }
 
   async create(request: PodRequest): Promise<Pod> {
@@ -126,14 +125,14 @@ export class LocalDriver implements Driver {
         signal.throwIfAborted()
         if (!(error instanceof DriverUnavailable || error instanceof PodGone)) throwUnavailable(error)
       }
-      await sleep(pollReadyEveryMs, undefined, { signal })
+      await sleep(pollIntervalMs, undefined, { signal })
     }
   }
 
   async delete(name: PodName): Promise<void> {
     await withLock(this.directory, name.name, async () => {
       const pod = await this.find(name)
-      if (pod) await endPod(this.directory, pod)
+      if (pod) await killPod(this.directory, pod)
     }).catch(throwUnavailable)
   }
 
@@ -145,13 +144,13 @@ export class LocalDriver implements Driver {
   }
 
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void {
-    const told = new Set<string>()
+    const reported = new Set<string>()
     clearInterval(this.watching)
     this.counting.abort()
     this.counting = new AbortController()
     const living = async () =>
       (await this.listLives()).filter(({ life }) => life.stage === 'living').map(({ pod }) => pod)
-    void watchFullness(
+    void enforceInodeQuota(
       this.directory,
       this.sandbox.inodes,
       living,
@@ -159,15 +158,15 @@ export class LocalDriver implements Driver {
       this.counting.signal,
     )
     this.watching = setInterval(async () => {
-      // A round that fails here does no harm: the sweep uses `list`.
+      // A failure may delay a report, but the reconciler reads the complete list.
       const states = await this.list().catch(() => [])
       for (const state of states) {
-        if (!state.death || told.has(state.uid)) continue
-        told.add(state.uid)
+        if (!state.death || reported.has(state.uid)) continue
+        reported.add(state.uid)
         onDeath({ ...state, death: state.death })
       }
-      for (const uid of told) if (!states.some((state) => state.uid === uid)) told.delete(uid)
-    }, watchEveryMs).unref()
+      for (const uid of reported) if (!states.some((state) => state.uid === uid)) reported.delete(uid)
+    }, watchIntervalMs).unref()
   }
 
   private async tryToStart(name: PodName): Promise<unknown> {
@@ -181,19 +180,19 @@ export class LocalDriver implements Driver {
 
   async endProcesses(name: PodName): Promise<void> {
     const pod = await this.findAlive(name)
-    await endProcessesInside(this.directory, pod).catch(throwUnavailable)
+    await killProcessesInside(this.directory, pod).catch(throwUnavailable)
   }
 
   connect(name: PodName, port: number): Promise<Duplex> {
     return this.ask(name, (agent) => openPort(agent, port, answerMs))
   }
 
-  private async ask<T>(name: PodName, question: (agent: string) => Promise<T>): Promise<T> {
-    const end = performance.now() + agentPatienceMs
+  private async ask<T>(name: PodName, request: (agent: string) => Promise<T>): Promise<T> {
+    const end = performance.now() + agentRetryBudgetMs
     for (;;) {
       const pod = await this.findAlive(name)
       try {
-        return await question(agentSocket(this.directory, pod))
+        return await request(agentSocket(this.directory, pod))
       } catch (error) {
         if (error instanceof PortRefused) throw error
         if (!(error instanceof NoAnswer)) {
@@ -203,7 +202,7 @@ export class LocalDriver implements Driver {
         }
         if (performance.now() > end) throwUnavailable(error)
       }
-      await sleep(pollReadyEveryMs)
+      await sleep(pollIntervalMs)
     }
   }
 
@@ -223,8 +222,8 @@ export class LocalDriver implements Driver {
     await withLock(this.directory, name, async () => {
       const pod = await this.find({ name, uid })
       if (!pod || (await readLife(this.directory, pod)).stage !== 'living') return
-      await evictPod(this.directory, pod, `it holds more than ${inodes} files and folders`)
-      this.log.warn({ sandbox_id: pod.sandboxId, inodes }, 'a sandbox held too many files, and was ended')
+      await evictPod(this.directory, pod, `it has more than ${inodes} files and folders`)
+      this.log.warn({ sandbox_id: pod.sandboxId, inodes }, 'ended a sandbox with too many files')
     })
   }
 
@@ -233,17 +232,17 @@ export class LocalDriver implements Driver {
     return pod && (uid === undefined || pod.uid === uid) ? pod : undefined
   }
 
-  /** @throws {PodGone} it is dead, or there is none */
+  /** @throws {PodGone} the pod is dead or does not exist */
   private async findAlive(name: PodName): Promise<LocalPod> {
     const pod = await this.find(name)
-    if (!pod) throw new PodGone(`there is no sandbox ${name.name}`)
+    if (!pod) throw new PodGone(`the sandbox ${name.name} does not exist`)
     const life = await readLife(this.directory, pod)
     if (life.stage === 'dead') throw new PodGone(life.death.detail)
     return pod
   }
 }
 
-const noSpace = (directory: string) => `no space is left on the disk of ${directory}: make room there`
+const noSpace = (directory: string) => `no space is left on the disk of ${directory}. Delete files there`
 
 function throwUnavailable(error: unknown): never {
   if (error instanceof DriverUnavailable) throw error

@@ -1,4 +1,4 @@
-/** Starts a sandbox in steps, so that another worker can continue after any of them. */
+/** Starts a sandbox in steps, after each of which another worker can continue. */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -24,11 +24,11 @@ import {
 } from './state.ts'
 
 const draftPrefix = '.new-'
-/** Milliseconds that making a folder takes at most. */
-const draftMostMs = 60_000
-const goPatienceMs = 2_000
+/** Milliseconds after which an incomplete folder counts as abandoned. */
+const maxDraftAgeMs = 60_000
+const startTimeoutMs = 2_000
 
-/** Makes the pod of a sandbox, finds it, or continues where a worker died. The caller holds the pod's lock. */
+/** Creates a pod, returns the existing one, or continues where a worker died. The caller holds the pod's lock. */
 export async function createLocalPod(
   directory: string,
   machine: Machine,
@@ -36,20 +36,20 @@ export async function createLocalPod(
 ): Promise<LocalPod> {
   const existing = await readPod(directory, request.name)
   const pod = existing ?? (await makeFolder(directory, machine, request))
-  if (existing) await waitForGo(directory, pod.name)
+  if (existing) await waitForStart(directory, pod.name)
   const life = await readLife(directory, pod)
   if (life.stage === 'unborn') await startSupervisor(directory, machine, pod)
   return pod
 }
 
-/** Removes folders that never got their name, because a worker died. */
+/** Removes incomplete folders of workers that have died. */
 export async function removeDrafts(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!name.startsWith(draftPrefix) && !name.startsWith('.trial-')) continue
     const path = join(directory, name)
-    const made = await stat(path).catch(() => undefined)
-    const age = made && (await readTime(directory)) - made.mtimeMs
-    if (age !== undefined && age > draftMostMs) await rm(path, { recursive: true, force: true })
+    const stats = await stat(path).catch(() => undefined)
+    const age = stats && (await readTime(directory)) - stats.mtimeMs
+    if (age !== undefined && age > maxDraftAgeMs) await rm(path, { recursive: true, force: true })
   }
 }
 
@@ -98,7 +98,7 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
   try {
     const supervisor = spawn('/bin/sh', [join(machine.view.code, 'supervise.sh'), ...arguments_], {
       cwd: folder,
-      // In a separate session neither the worker's exit nor Ctrl-C reaches it.
+      // In a separate session, neither the worker's exit nor Ctrl-C affects it.
       detached: true,
       env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
       stdio: ['pipe', log.fd, log.fd, listener.fd, ...maskInherited(nothing.fd)],
@@ -124,8 +124,8 @@ const O_CLOEXEC = 0o2000000
 let inherited: number[] | undefined
 
 /**
- * Puts `fd` in place of each descriptor beyond {@link listenerFd} that this process has inherited, for example from a
- * terminal. Node closes only the first ones of these in a child process.
+ * Replaces each descriptor beyond {@link listenerFd} that this process has inherited, for example from a terminal, with
+ * `fd`, because Node closes only the first few of them in a child process.
  */
 function maskInherited(fd: number): (number | 'ignore')[] {
   inherited ??= readdirSync('/proc/self/fd').map(Number).filter(isInherited)
@@ -139,12 +139,12 @@ function isInherited(fd: number): boolean {
     const [, flags = ''] = /^flags:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')) ?? []
     return (Number.parseInt(flags, 8) & O_CLOEXEC) === 0
   } catch {
-    // The descriptor by which the list was read.
+    // The descriptor through which the list was read has been closed.
     return false
   }
 }
 
-/** No process connects to the socket under this name, so this one never accepts a connection meant for the sandbox. */
+/** No process connects to this name, so this process never accepts a connection meant for the sandbox. */
 const unpublishedName = 'agent.new'
 
 /**
@@ -154,7 +154,7 @@ const unpublishedName = 'agent.new'
 async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): void }> {
   // Left by a worker that died.
   await rm(join(folder, unpublishedName), { force: true })
-  // A socket's path may have 107 bytes, however long the folder's is.
+  // Uses a descriptor of the folder, because the path of a socket is limited to 107 bytes.
   const parent = await open(folder, constants.O_DIRECTORY | constants.O_RDONLY)
   const server = createServer().listen(`/proc/self/fd/${parent.fd}/${unpublishedName}`)
   const close = () => void server.close(() => void parent.close())
@@ -168,9 +168,9 @@ async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): v
   }
 }
 
-/** A supervisor whose worker died before writing `go` exits immediately. */
-async function waitForGo(directory: string, name: string): Promise<void> {
-  const end = performance.now() + goPatienceMs
+/** Resolves when the supervisor has started the sandbox, or has exited because its worker died before writing `go`. */
+async function waitForStart(directory: string, name: string): Promise<void> {
+  const end = performance.now() + startTimeoutMs
   while (performance.now() < end) {
     const supervisor = await readSupervisor(directory, name)
     if (!supervisor || !isAlive(supervisor)) return

@@ -1,15 +1,15 @@
-/** A lock for each pod: among all workers on this machine, one at a time changes it. */
+/** A lock for each pod, which serializes changes to it among all workers on this machine. */
 import { createHash } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DriverUnavailable } from '../driver.ts'
 
 const retryEveryMs = 5
-const patienceMs = 30_000
+const retryBudgetMs = 30_000
 
 /**
- * Runs `work` while nobody else holds the lock of this name.
- * @throws {DriverUnavailable} somebody held it for 30 seconds
+ * Runs `work` while holding the lock with this name.
+ * @throws {DriverUnavailable} the lock could not be acquired within 30 seconds
  */
 export async function withLock<T>(directory: string, name: string, work: () => Promise<T>): Promise<T> {
   const server = await takeLock(lockAddress(directory, name))
@@ -21,18 +21,19 @@ export async function withLock<T>(directory: string, name: string, work: () => P
 }
 
 async function takeLock(address: string): Promise<Server> {
-  const end = performance.now() + patienceMs
+  const end = performance.now() + retryBudgetMs
   for (;;) {
     const server = await listen(address)
     if (server) return server
-    if (performance.now() > end) throw new DriverUnavailable('another worker does not let go of this sandbox')
+    if (performance.now() > end)
+      throw new DriverUnavailable('another worker has locked this sandbox for too long')
     await sleep(retryEveryMs)
   }
 }
 
 /**
- * The address of an abstract socket: the kernel gives its name to one process, and frees it when that process dies,
- * however it dies.
+ * Returns the address of an abstract socket. The kernel assigns it to only one process, and releases it when that
+ * process dies for any reason.
  */
 function lockAddress(directory: string, name: string): string {
   const id = createHash('sha256').update(`${directory}\n${name}`).digest('hex').slice(0, 40)

@@ -1,4 +1,4 @@
-/** Finds out, once in each worker, how well this machine can isolate a sandbox, and says so in plain words. */
+/** Determines once in each worker how well this machine can isolate a sandbox, and describes it for operators. */
 import { spawnSync } from 'node:child_process'
 import {
   chownSync,
@@ -23,7 +23,7 @@ import type { Isolation } from './state.ts'
 
 export interface Machine {
   isolation: Isolation
-  /** Whether the worker is root, and every sandbox gets a uid of its own on the host. */
+  /** Whether the worker is root. Every sandbox then has a separate uid on the host. */
   isRoot: boolean
   cgroups: CgroupParent[]
   limits: Limits
@@ -32,27 +32,27 @@ export interface Machine {
   view: SystemView
 }
 
-/** Processes of the agent and its helpers, beyond those of the user. */
-const ownProcesses = 24
+/** Processes of the agent and its helpers, in addition to those of the user. */
+const agentProcesses = 24
 
 const remedy =
-  'Install bubblewrap (apt-get install bubblewrap); on Ubuntu 24.04 and later also allow user namespaces ' +
-  '(sysctl kernel.apparmor_restrict_unprivileged_userns=0); in a container, run it privileged; ' +
-  'or use SANDBOX_DRIVER=kubernetes.'
+  'Install bubblewrap (apt-get install bubblewrap). On Ubuntu 24.04 and later, also allow user namespaces ' +
+  '(sysctl kernel.apparmor_restrict_unprivileged_userns=0). Run a container in privileged mode. ' +
+  'Alternatively, use SANDBOX_DRIVER=kubernetes.'
 
 const codeFolder = import.meta.dirname
 const projectFolder = resolve(codeFolder, '../../..')
 
-/** @throws {SettingsError} bubblewrap does not work, in words for an operator */
+/** @throws {SettingsError} bubblewrap does not work, with the remedy */
 export function examineMachine(settings: Settings): Machine {
   const { directory } = settings.local
   const isRoot = process.getuid?.() === 0
   const limits: Limits = {
     cpu: readQuantity(settings.sandbox.limits.cpu),
     memory: readQuantity(settings.sandbox.limits.memory),
-    pids: settings.sandbox.pids + ownProcesses,
+    pids: settings.sandbox.pids + agentProcesses,
   }
-  const view = lookAround(directory, settings.local.bwrap ?? 'bwrap')
+  const view = readSystemView(directory, settings.local.bwrap ?? 'bwrap')
   const machine = {
     isRoot,
     cgroups: findCgroupParents(limits),
@@ -60,54 +60,54 @@ export function examineMachine(settings: Settings): Machine {
     fileSize: readQuantity(settings.sandbox.limits.disk),
     view,
   }
-  if (process.platform !== 'linux') throw refused('it is for Linux')
-  let refusal = ''
+  if (process.platform !== 'linux') throw unusable('it requires Linux')
+  let failure = ''
   const views = view.filters ? [view, { ...view, filters: undefined }] : [view]
   for (const isolation of isRoot ? (['root', 'root-no-userns'] as const) : (['user'] as const)) {
     for (const view of views) {
-      const words = tryIsolation(isolation, directory, { isRoot, view })
-      if (words === undefined) return { ...machine, isolation, view }
-      // bubblewrap's own message; that of a try with a filter may be a shell's.
-      if (!view.filters) refusal ||= words
+      const message = tryIsolation(isolation, directory, { isRoot, view })
+      if (message === undefined) return { ...machine, isolation, view }
+      // Without a filter, the message is bubblewrap's own. With one, it may be the shell's.
+      if (!view.filters) failure ||= message
     }
   }
-  throw refused(refusal)
+  throw unusable(failure)
 }
 
-const refused = (why: string) =>
-  new SettingsError(`Local sandboxes have no walls here: bubblewrap does not work (${why}).\n${remedy}`)
+const unusable = (why: string) =>
+  new SettingsError(`Local sandboxes cannot be isolated: bubblewrap does not work (${why}).\n${remedy}`)
 
 export function describeIsolation({ isolation, cgroups, view }: Machine): string {
-  const walls = {
-    root: 'bubblewrap with namespaces of its own, no network, and a user of its own on the host',
-    'root-no-userns': 'bubblewrap with namespaces of its own but that of users, and no network',
-    user: 'bubblewrap with namespaces of its own and no network',
+  const namespaces = {
+    root: 'bubblewrap with separate namespaces, no network, and a separate user on the host',
+    'root-no-userns': 'bubblewrap with separate namespaces except for users, and no network',
+    user: 'bubblewrap with separate namespaces and no network',
   }[isolation]
   const limited = cgroups.flatMap((parent) => parent.controllers).sort()
-  const filter = view.filters ? ', and a filter of system calls' : ''
-  return `${walls}${filter}; limits of ${limited.length === 0 ? 'nothing' : limited.join(', ')} by control groups`
+  const filter = view.filters ? ', and a system call filter' : ''
+  return `${namespaces}${filter}; control groups limit ${limited.length === 0 ? 'nothing' : limited.join(', ')}`
 }
 
-/** What is weaker than on Kubernetes and what can be done about it, a sentence each. */
+/** Returns one sentence for each weakness compared to Kubernetes, with the remedy if there is one. */
 export function listWeaknesses(machine: Machine): string[] {
   const { isolation, cgroups, isRoot, view } = machine
   const limited = new Set<Controller>(cgroups.flatMap((parent) => parent.controllers))
   const missing = (['cpu', 'memory', 'pids'] as const).filter((controller) => !limited.has(controller))
   const weaknesses = [
     !view.filters &&
-      'No system calls are filtered: there is no filter for this processor, or bubblewrap takes none.',
+      'System calls are not filtered, because there is no filter for this processor or bubblewrap does not support it.',
     isolation === 'root-no-userns' &&
-      'Sandboxes have no user namespace of their own: this kernel lets ordinary users make none (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).',
+      'Sandboxes have no separate user namespace, because this kernel does not allow ordinary users to create one (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).',
     missing.length > 0 &&
-      `Nothing limits the ${missing.join(', ')} of a sandbox${missing.includes('pids') && isolation === 'user' ? ' (pids: by ulimit alone)' : ''}: no control group can be made. Run as root, or in a delegated group (systemd-run --user --scope -p Delegate=yes).`,
-    'The disk a sandbox fills is limited for each file, not in all: it shares the disk of the folder that holds it. ' +
-      'One that holds more than SANDBOX_INODES files is ended within seconds' +
-      (isRoot ? '.' : '; those in folders that it closes to itself are not seen.'),
+      `Nothing limits the ${missing.join(', ')} of a sandbox${missing.includes('pids') && isolation === 'user' ? ' (pids: only ulimit)' : ''}, because no control group can be created. Run as root, or in a delegated group (systemd-run --user --scope -p Delegate=yes).`,
+    'Disk space is limited for each file, not for the whole sandbox, which shares the disk of its folder. ' +
+      'A sandbox with more than SANDBOX_INODES files is ended within seconds' +
+      (isRoot ? '.' : '; files in folders that it has made unreadable are not counted.'),
   ]
   return weaknesses.filter((weakness) => weakness !== false)
 }
 
-/** @returns undefined when it works, otherwise what went wrong */
+/** @returns undefined on success, otherwise the error message */
 function tryIsolation(
   isolation: Isolation,
   directory: string,
@@ -128,13 +128,13 @@ function tryIsolation(
       killSignal: 'SIGKILL',
     })
     if (trial.error) return trial.error.message
-    return trial.status === 0 ? undefined : trial.stderr.trim() || `it ended with ${trial.status}`
+    return trial.status === 0 ? undefined : trial.stderr.trim() || `it exited with ${trial.status}`
   } finally {
     rmSync(home, { recursive: true, force: true })
   }
 }
 
-function lookAround(directory: string, bwrap: string): SystemView {
+function readSystemView(directory: string, bwrap: string): SystemView {
   const roots = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
   const present = roots.filter((path) => existsSync(path))
   const isLink = (path: string) => lstatSync(path).isSymbolicLink()
@@ -172,26 +172,26 @@ function lookAround(directory: string, bwrap: string): SystemView {
   }
 }
 
-/** Undefined where no filter is known for this processor. */
+/** Returns undefined if there is no filter for this processor. */
 function writeFilters(directory: string): SystemView['filters'] {
   const whole = buildFilter(process.arch)
   const unsharing = buildFilter(process.arch, { mayUnshareUser: true })
   if (!whole || !unsharing) return undefined
   const folder = join(directory, '.seccomp')
   mkdirSync(folder, { recursive: true })
-  const keep = (name: string, bytes: Buffer) => writeWhole(join(folder, name), bytes)
-  return { whole: keep('whole', whole), unsharing: keep('unsharing', unsharing) }
+  const write = (name: string, bytes: Buffer) => writeAtomically(join(folder, name), bytes)
+  return { whole: write('whole', whole), unsharing: write('unsharing', unsharing) }
 }
 
-/** Writes a file whole: other workers may be writing the same one. */
-function writeWhole(path: string, content: string | Buffer): string {
+/** Replaces the file in one step, because other workers may be writing the same one. */
+function writeAtomically(path: string, content: string | Buffer): string {
   const draft = `${path}.${process.pid}`
   writeFileSync(draft, content, { mode: 0o644 })
   renameSync(draft, path)
   return path
 }
 
-/** Writes an /etc that tells a sandbox nothing of the machine's users and names. */
+/** Writes files for /etc that do not reveal the machine's users and host names. */
 function writeEtc(directory: string): SystemView['etc'] {
   const files = {
     passwd: `root:x:0:0:root:/root:/bin/sh\nsandbox:x:${sandboxUser}:${sandboxUser}::/workspace:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n`,
@@ -203,13 +203,13 @@ function writeEtc(directory: string): SystemView['etc'] {
   const folder = join(directory, '.etc')
   mkdirSync(folder, { recursive: true })
   return Object.entries(files).map(([name, text]) => {
-    return { source: writeWhole(join(folder, name), text), path: `/etc/${name}` }
+    return { source: writeAtomically(join(folder, name), text), path: `/etc/${name}` }
   })
 }
 
 /**
- * A uid that no user of the machine has and, among so many, most likely no other sandbox. Pure but for chance.
- * @param map the content of /proc/self/uid_map: in a container, few uids may exist
+ * Picks a random uid that no user of the machine has, and most likely no other sandbox.
+ * @param map the content of /proc/self/uid_map, because few uids may exist in a container
  */
 export function pickHostUid(map: string, random = Math.random()): number {
   const ranges = map
@@ -218,7 +218,7 @@ export function pickHostUid(map: string, random = Math.random()): number {
     .map((line) => line.trim().split(/\s+/).map(Number) as [number, number, number])
   const [first, , size] = ranges.reduce((best, range) => (range[2] > best[2] ? range : best))
   const last = Math.min(first + size, 2 ** 31) - 1
-  // From the upper half of the uids.
+  // The upper half of the uids is used.
   return last - Math.floor((random * (last - first)) / 2)
 }
 

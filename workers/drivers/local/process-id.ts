@@ -1,14 +1,14 @@
-/** Identifies a process by pid, start time and boot, because pids are used again. */
+/** Identifies a process by pid, start time and boot, because pids are reused. */
 import { readFileSync } from 'node:fs'
 import { readStat } from '../../../shared/platform/process-stat.mjs'
 
 export interface ProcessId {
   pid: number
-  /** Its start time, in a unit of the system: the same for the same process. */
+  /** The start time in clock ticks, and the boot id. Constant for the life of the process. */
   started: string
 }
 
-/** The process that has this pid now; undefined when there is none, or a zombie. */
+/** Returns the process that has this pid now, or undefined if there is none or it is a zombie. */
 export function identify(pid: number): ProcessId | undefined {
   const stat = readStat(pid)
   if (!stat || stat[0] === 'Z' || stat[0] === 'X') return undefined
@@ -17,7 +17,7 @@ export function identify(pid: number): ProcessId | undefined {
 
 export const isAlive = (id: ProcessId): boolean => identify(id.pid)?.started === id.started
 
-/** Kills the process; does nothing when it has ended, even if its pid is another's now. */
+/** Kills the process. Does nothing if it has ended, even if its pid has been reused. */
 export function kill(id: ProcessId): void {
   if (!isAlive(id)) return
   killPid(id.pid)

@@ -11,7 +11,7 @@ const unitFactors: Record<string, number> = {
   Ti: 2 ** 40,
 }
 
-/** The number a Kubernetes quantity stands for: `500m` is 0.5, `512Mi` is 536870912. */
+/** Parses a Kubernetes quantity: `500m` is 0.5, `512Mi` is 536870912. */
 export function readQuantity(text: string): number {
   const [, digits, unit] = /^([\d.]+)([A-Za-z]*)$/.exec(text) ?? []
   const factor = unitFactors[unit ?? '']

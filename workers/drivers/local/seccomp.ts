@@ -1,22 +1,22 @@
 /**
- * A filter of system calls, as a program that the kernel runs before each of them (classic BPF). It refuses what
- * container runtimes refuse by default and a sandbox does not need: kernel code that strangers should not reach. All
- * else passes. Programs of another word size, such as 32-bit ones, do not run. Pure.
+ * Builds a system call filter, a classic BPF program that the kernel runs before each system call. To reduce the attack
+ * surface of the kernel, it refuses the calls that container runtimes refuse by default and that a sandbox does not
+ * need. Programs of another word size, such as 32-bit ones, do not run. Pure.
  */
 
 /** The numbers of a system call on x86-64 and arm64. From 424 on they are the same. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined]
 
-/** Answered with ENOSYS, as by a kernel without them: libraries then use the older call. */
+/** Fail with ENOSYS, as in a kernel without these calls, so that libraries use the older call. */
 const missing: Record<string, Numbers> = {
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],
   io_uring_register: [427, 427],
-  // Its flags are in memory, where no filter can read them. `clone` has them in a register.
+  // A filter cannot read the flags of `clone3`, which are in memory. Those of `clone` are in a register.
   clone3: [435, 435],
 }
 
-/** Answered with EPERM. */
+/** Fail with EPERM. */
 const refused: Record<string, Numbers> = {
   add_key: [248, 217],
   request_key: [249, 218],
@@ -62,7 +62,7 @@ const refused: Record<string, Numbers> = {
   iopl: [172, undefined],
 }
 
-/** For these, the first argument decides. */
+/** Refused depending on the first argument. */
 const unshare: Numbers = [272, 97]
 const clone: Numbers = [56, 220]
 const socket: Numbers = [41, 198]
@@ -70,14 +70,14 @@ const socket: Numbers = [41, 198]
 const cloneNewUser = 0x10000000
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID and NEWNET. */
 const cloneNewOthers = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
-/** No network namespace confines these sockets: they reach the machine that runs this one. */
+/** Network namespaces do not confine these sockets, which connect a virtual machine to its host. */
 const AF_VSOCK = 40
 
 const architectures: Record<string, { audit: number; column: 0 | 1 }> = {
   x64: { audit: 0xc000003e, column: 0 },
   arm64: { audit: 0xc00000b7, column: 1 },
 }
-/** On x86-64, numbers from here on belong to another calling convention. */
+/** On x86-64, numbers from this one on belong to the x32 ABI. */
 const x32Bit = 0x40000000
 
 const EPERM = 1
@@ -90,16 +90,16 @@ const retErrno = 0x00050000
 const load = (offset: number) => instruction(0x20, offset)
 const answer = (value: number) => instruction(0x06, value)
 const fail = (errno: number) => answer(retErrno | errno)
-/** Continues with the next instruction when it is equal, otherwise skips `skip` of them. */
+/** Continues with the next instruction if the value is equal, otherwise skips `skip` instructions. */
 const equals = (value: number, skip: number) => instruction(0x15, value, 0, skip)
 const differs = (value: number, skip: number) => instruction(0x15, value, skip, 0)
 const reaches = (value: number, skip: number) => instruction(0x35, value, 0, skip)
 const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip)
 
 /**
- * @param arch Node's name of the processor
- * @param mayUnshareUser allows `unshare` to make a user namespace, where something inside the filter has to
- * @returns undefined for a processor whose numbers are not known
+ * @param arch Node's name of the processor architecture
+ * @param mayUnshareUser allows `unshare` to create a user namespace
+ * @returns undefined for an unsupported architecture
  */
 export function buildFilter(
   arch: string,
@@ -128,7 +128,7 @@ export function buildFilter(
   ])
 }
 
-/** One `sock_filter`, laid out the same on both processors. */
+/** Encodes a `sock_filter`, whose layout is the same on both architectures. */
 function instruction(code: number, value: number, ifTrue = 0, ifFalse = 0): Buffer {
   const bytes = Buffer.alloc(8)
   bytes.writeUInt16LE(code, 0)

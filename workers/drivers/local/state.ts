@@ -1,12 +1,12 @@
 /**
- * The state of a sandbox is in its folder, so that every worker on this machine knows it:
+ * The state of a sandbox is stored in its folder, which all workers on this machine share:
  *
- *     NAME/pod.json         its properties: written whole before the folder gets its name
- *     NAME/supervisor.json  the process that watches over it: written before that starts anything
- *     NAME/went, ended      written by the supervisor: it started the sandbox; the sandbox ended
- *     NAME/evicted          written by the driver before it ends what holds too many files: the words for its owner
- *     NAME/ready            written by the driver when a command could run
- *     NAME/status           written by bwrap: the pid of the sandbox's first process
+ *     NAME/pod.json         its properties, complete before the folder is renamed to NAME
+ *     NAME/supervisor.json  its supervisor process, written before that starts the sandbox
+ *     NAME/went, ended      written by the supervisor when it starts the sandbox, and when the sandbox has ended
+ *     NAME/evicted          written by the driver, with the reason, before it ends a sandbox with too many files
+ *     NAME/ready            written by the driver once a command could run
+ *     NAME/status           written by bwrap, with the pid of the sandbox's first process
  *     NAME/log              errors of the supervisor and bwrap
  *     NAME/agent.sock       the socket of the sandbox's agent, out of the sandbox's reach
  *     NAME/workspace/       the user's files
@@ -22,29 +22,29 @@ export interface LocalPod {
   /** Absent for a warm pod. */
   sandboxId?: string | undefined
   installationId: string
-  /** Milliseconds since 1970, as the deadline is, by `readTime`. */
+  /** Like the deadline, in milliseconds since 1970 by the clock of `readTime`. */
   born: number
   deadline: number
   isolation: Isolation
-  /** The sandbox's uid on the host. Absent when that is the worker's own. */
+  /** The sandbox's uid on the host. Absent if it is the worker's own. */
   hostUid?: number
   cgroups: string[]
 }
 
 /**
- * - `root`: bwrap run by root, the user inside has a separate host uid and user namespace
+ * - `root`: root runs bwrap, and the user inside has a separate host uid and user namespace
  * - `root-no-userns`: the same without the user namespace
- * - `user`: bwrap run by an ordinary user
+ * - `user`: an ordinary user runs bwrap
  */
 export type Isolation = 'root' | 'root-no-userns' | 'user'
 
 export type Life =
   | { stage: 'living' }
-  /** The worker that made the folder died before it started the sandbox. Creating it again continues. */
+  /** The worker that created the folder died before it started the sandbox. Another `create` continues. */
   | { stage: 'unborn' }
   | { stage: 'dead'; death: PodDeath }
 
-/** A file that is written to read the file system's clock. */
+/** A file that is written in order to read the file system's clock. */
 const clockFile = '.clock'
 
 export const podFolder = (directory: string, name: string): string => join(directory, name)
@@ -55,7 +55,7 @@ export async function readPod(directory: string, name: string): Promise<LocalPod
   return readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))
 }
 
-/** The pods of all installations, including dead ones and those not started yet. */
+/** Returns the pods of all installations, including dead ones and those that have not been started. */
 export async function readPods(directory: string): Promise<LocalPod[]> {
   const names = await readdir(directory).catch(ignoreMissing)
   const pods = await Promise.all(
@@ -66,7 +66,7 @@ export async function readPods(directory: string): Promise<LocalPod[]> {
 
 export async function readLife(directory: string, pod: LocalPod): Promise<Life> {
   const folder = podFolder(directory, pod.name)
-  // Read before its supervisor, which is written earlier: a pod that is starting must not count as dead.
+  // Read before `supervisor.json`, which is written earlier, so that a starting pod never counts as dead.
   const went = await modifiedAt(join(folder, 'went'))
   const supervisor = await readSupervisor(directory, pod.name)
   if (supervisor && isAlive(supervisor)) return { stage: 'living' }
@@ -92,8 +92,8 @@ const dead = (reason: PodDeath['reason'], detail: string): Life => ({
 })
 
 /**
- * Milliseconds since 1970, by the clock that stamps files. A supervisor's files are compared with it, and every worker
- * reads the same clock.
+ * Returns milliseconds since 1970 by the file system's clock, with which all workers compare the times of a
+ * supervisor's files.
  */
 export async function readTime(directory: string): Promise<number> {
   const path = join(directory, clockFile)
@@ -101,7 +101,7 @@ export async function readTime(directory: string): Promise<number> {
   return (await stat(path)).mtimeMs
 }
 
-/** Records that the pod is ready. If it ends after that, its start has not failed. */
+/** Records that the pod is ready. If it ends later, that does not count as a failed start. */
 export async function noteReady(directory: string, pod: LocalPod): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'ready'), '').catch(ignoreMissing)
 }
@@ -124,7 +124,7 @@ async function modifiedAt(path: string): Promise<number | undefined> {
   return (await stat(path).catch(ignoreMissing))?.mtimeMs
 }
 
-/** Version 1 counts in memory.oom_control, version 2 in memory.events. */
+/** cgroup v1 counts OOM kills in memory.oom_control, v2 in memory.events. */
 async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   for (const group of pod.cgroups) {
     for (const file of ['memory.oom_control', 'memory.events']) {
@@ -134,7 +134,7 @@ async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   return false
 }
 
-/** ENODEV is a file of a control group that goes while it is read. */
+/** ENODEV occurs if a control group is removed while one of its files is read. */
 const missingCodes = ['ENOENT', 'ENOTDIR', 'ENODEV']
 
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {

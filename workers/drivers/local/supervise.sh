@@ -1,13 +1,13 @@
 #!/bin/sh
-# Watches over one sandbox, in a session of its own, so that it outlives the worker: starts it,
-# ends it at its deadline, and records how it ended. Runs in the pod's folder.
+# Supervises one sandbox: starts it, ends it at its deadline, and records its end. It runs in the
+# pod's folder, and in a separate session, so that it outlives the worker.
 #
 #     supervise.sh SECONDS [CGROUP-PROCS-FILE ...] -- COMMAND [ARG ...]
 #
-# File 3 is the socket that the sandbox accepts connections from.
+# File descriptor 3 is the socket on which the sandbox accepts connections.
 
-# The worker writes `go` once it has recorded this process. When the worker dies before that, there
-# is nothing to read, and nothing was started.
+# The worker writes `go` once it has recorded this process. If the worker dies before that, this
+# process reads EOF and exits without having started anything.
 read -r go || exit 1
 [ "$go" = go ] || exit 1
 exec </dev/null
@@ -20,9 +20,9 @@ while [ "$1" != -- ]; do
 done
 shift
 
-# Counts down anew, at SIGUSR1: a claimed warm sandbox has less time than it was started with. The
-# process that counts ends with this one, however it ends: then nobody writes to the pipe any more.
-# At SIGALRM `timeout` does what it does when the time is up.
+# SIGUSR1 lowers the deadline when a warm sandbox is claimed. A second `timeout` sends SIGALRM to the
+# first one, which then ends the sandbox as if its own time had elapsed. If this process ends for any
+# reason, the pipe has no writer left, and the second `timeout` ends as well.
 lower() {
   read -r seconds <seconds
   [ -p alive ] || mkfifo alive
@@ -32,14 +32,14 @@ lower() {
 trap lower USR1
 
 echo $$ >went || exit 1
-# The status does not tell why it ended: readers of `ended` compare its time with the deadline.
+# The exit code does not show why the sandbox ended. Readers compare the time of `ended` with the deadline.
 (exec timeout -s KILL "$seconds" "$@" 4>status) &
 sandbox=$!
 exec 3<&-
 while
   wait "$sandbox"
   code=$?
-  # A signal to this process ends the waiting, not the sandbox.
+  # A signal to this process interrupts `wait` while the sandbox keeps running.
   kill -0 "$sandbox" 2>/dev/null
 do :; done
 echo $code >ended

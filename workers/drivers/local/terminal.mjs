@@ -1,22 +1,23 @@
 /**
- * A terminal for a process, made by `script` of util-linux, because Node has no call for it. `script` carries input and
- * output; `stty` sets the size on the terminal itself.
+ * Runs a process on a terminal. Node has no API for that, so `script` of util-linux creates the terminal and carries
+ * input and output, and `stty` sets its size.
  */
 import { spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
- * @param request the argv, and the size that its terminal starts with
- * @returns the command line to run in place of the argv. Its file 3 must be a pipe: `follow` reads from it which
- *   terminal it is, and returns a function that changes the size
+ * @param request the argv, and the initial size of the terminal
+ * @returns the argv to run instead. Its file descriptor 3 must be a pipe, from which `follow` reads the path of the
+ *   terminal. `follow` returns a function that changes the size
  */
 export function onTerminal({ argv, tty }, env) {
   const missing = ['script', 'stty', 'tty'].find((name) => !isOnPath(name, env.PATH))
-  if (missing) return { refusal: new Error(`no terminal: there is no program ${missing} on this machine`) }
+  if (missing)
+    return { refusal: new Error(`no terminal: the program ${missing} is not installed on this machine`) }
   // The shell leads the terminal's session, then becomes the process.
-  // With iutf8 a backspace erases a whole character. A stty that does not know it refuses all of the line.
-  const set = `stty iutf8 echo ${sizeWords(tty)} 2>/dev/null || stty echo ${sizeWords(tty)}`
+  // With iutf8, a backspace erases a whole character. A stty that does not support it rejects the whole command line.
+  const set = `stty iutf8 echo ${sizeArgs(tty)} 2>/dev/null || stty echo ${sizeArgs(tty)}`
   const inside = `tty >&3; exec 3>&-; ${set}; exec ${argv.map(quote).join(' ')}`
   return {
     argv: ['script', '-qfec', inside, '/dev/null'],
@@ -33,7 +34,7 @@ export function onTerminal({ argv, tty }, env) {
       })
       pipe.on('error', () => {})
     })
-    // One after the other, so that the last size stays.
+    // Sizes are set one after the other, so that the last one takes effect.
     let last = Promise.resolve()
     return (size) => {
       last = last.then(async () => setSize(await path, size, env))
@@ -51,13 +52,13 @@ const isOnPath = (name, path) =>
     }
   })
 
-/** The kernel signals the processes in its foreground (SIGWINCH). */
+/** The kernel then sends SIGWINCH to the foreground processes. */
 function setSize(path, size, env) {
   return new Promise((resolve) => {
-    const stty = spawn('stty', ['-F', path, ...sizeWords(size).split(' ')], { stdio: 'ignore', env })
+    const stty = spawn('stty', ['-F', path, ...sizeArgs(size).split(' ')], { stdio: 'ignore', env })
     stty.on('error', resolve).on('exit', resolve)
   })
 }
 
-const sizeWords = ({ rows, columns }) => `rows ${Number(rows)} columns ${Number(columns)}`
+const sizeArgs = ({ rows, columns }) => `rows ${Number(rows)} columns ${Number(columns)}`
 const quote = (word) => `'${word.replaceAll("'", "'\\''")}'`

@@ -1,0 +1,17 @@
+/** The output of an operator's command. */
+export interface Report {
+  /** The object of --json. */
+  value: object
+  /** The text without --json. */
+  text: string
+}
+
+export function showColumns(rows: string[][]): string[] {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]!))
+      .join('  ')
+      .trimEnd(),
+  )
+}

@@ -1,0 +1,56 @@
+/** Finds a command by its Idempotency-Key, for a client whose connection broke. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ExecResult } from '../../shared/contract/exec.ts'
+import { findExecByKey } from '../../shared/data/execs.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import type { App } from '../app.ts'
+import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
+import { marginMs } from './load-exec.ts'
+import { resultOf } from './start.ts'
+
+export interface UnderKey {
+  accountId: string
+  sandboxId: string
+  key: string
+  requestId: string
+  signal: AbortSignal
+}
+
+/** The row may be inserted late, because the first process may still be waiting for the sandbox. */
+const maxReads = 6
+const readEveryMs = 500
+
+/**
+ * Waits for the result. The command's grace does not run during the wait.
+ * @throws {Problem} `exec_not_found`, and when the sandbox does not run
+ */
+export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
+  const { accountId, sandboxId, key, requestId, signal } = asked
+  const { leftMs } = await awaitRunning(app, asked)
+  for (let read = 0; read < maxReads && !signal.aborted; read++) {
+    const row = await findExecByKey(app.context.db, asked)
+    if (row) {
+      const one = { accountId, sandboxId, requestId, execId: row.id, wait: true }
+      const started = { accountId, sandboxId, key, execId: row.id, startedAt: row.started_at }
+      return resultOf(app, one, started, {
+        signal,
+        timeoutMs: leftMs + marginMs,
+        workerId: row.worker_id,
+      })
+    }
+    await sleep(readEveryMs)
+  }
+  throw new Problem('exec_not_found', 'The connection broke before the command started.')
+}
+
+/** Kills the process group of the command, if it is running. */
+export async function stopUnderKey(app: App, asked: UnderKey): Promise<void> {
+  const { accountId, sandboxId, requestId, signal } = asked
+  const { db } = app.context
+  await loadSandbox(db, accountId, sandboxId)
+  const row = await findExecByKey(db, asked)
+  if (row?.status !== 'running') return
+  const one = { accountId, sandboxId, requestId, execId: row.id, signal: 'KILL' }
+  await app.workers.call('stopExec', one, { signal, timeoutMs: marginMs, workerId: row.worker_id })
+}

@@ -1,0 +1,89 @@
+/** Finds a command that was started before, and the worker that runs it. */
+import type { ExecSummary } from '../../shared/contract/exec.ts'
+import { commandSealContext, findExec, type ShownExec } from '../../shared/data/execs.ts'
+import type { SandboxOfAccount } from '../../shared/data/sandboxes.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import type { OneExec } from '../../shared/rpc/calls.ts'
+import type { App } from '../app.ts'
+import type { Caller } from '../auth/authenticate.ts'
+import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
+import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
+import { findExitStatus } from './exit-status.ts'
+
+/** Milliseconds that a worker may need beyond the command's own time: for the hand-over, the start and the answer. */
+export const marginMs = 20_000
+
+export interface ExecLookup {
+  account: Caller
+  params: { id: string; exec_id: string }
+  requestId: string
+  signal: AbortSignal
+}
+
+export interface LoadedExec {
+  sandbox: SandboxOfAccount
+  row: ShownExec
+  args: OneExec
+  /** Options of a call to the worker that runs it. */
+  options: CallOptions & { workerId: string }
+}
+
+/** @throws {Problem} `not_found`, `exec_not_found` */
+export async function loadExec(app: App, asking: ExecLookup): Promise<LoadedExec> {
+  const sandbox = await loadSandbox(app.context.db, asking.account.id, asking.params.id)
+  return loadInSandbox(app, sandbox, asking)
+}
+
+/** @throws {Problem} as {@link loadExec}, and when the sandbox does not run */
+export async function loadExecInRunningSandbox(
+  app: App,
+  asking: ExecLookup,
+): Promise<LoadedExec & { leftMs: number }> {
+  const wait = { accountId: asking.account.id, sandboxId: asking.params.id, signal: asking.signal }
+  const { sandbox, leftMs } = await awaitRunning(app, wait)
+  return { ...(await loadInSandbox(app, sandbox, asking)), leftMs }
+}
+
+async function loadInSandbox(
+  { context }: App,
+  sandbox: SandboxOfAccount,
+  asking: ExecLookup,
+): Promise<LoadedExec> {
+  const { account, params, requestId, signal } = asking
+  const row = await findExec(context.db, { sandboxId: sandbox.id, execId: params.exec_id })
+  if (!row) throw new Problem('exec_not_found', 'The sandbox has no command with this id.')
+  const args = { sandboxId: sandbox.id, accountId: account.id, requestId, execId: row.id }
+  return { sandbox, row, args, options: { workerId: row.worker_id, signal, timeoutMs: marginMs } }
+}
+
+/** Returns undefined when the command's worker is gone, or no longer keeps the command. */
+export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work
+  } catch (error) {
+    if (isForgotten(error)) return undefined
+    throw error
+  }
+}
+
+export const isForgotten = (error: unknown): boolean =>
+  error instanceof WorkerGone || (error instanceof Problem && error.code === 'exec_not_found')
+
+export async function summarize(app: App, row: ShownExec, sandbox: SandboxOfAccount): Promise<ExecSummary> {
+  const { lines } = app.context
+  return {
+    ...(await findExitStatus(app, row, sandbox)),
+    command: openLine(() => lines.open(row.sealed_command, commandSealContext(row.id))),
+    background: row.background,
+    tty: row.tty,
+  }
+}
+
+/** Returns an empty text if the key of a command line is no longer configured. */
+function openLine(open: () => string): string {
+  try {
+    return open()
+  } catch {
+    return ''
+  }
+}

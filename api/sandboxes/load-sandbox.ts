@@ -1,0 +1,71 @@
+/** Finds, awaits and presents sandboxes for their owner. Every query names the account. */
+import { limits } from '../../shared/contract/limits.ts'
+import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import type { Queries } from '../../shared/data/database.ts'
+import {
+  findSandboxOfAccount,
+  type SandboxOfAccount,
+  type ShownSandbox,
+} from '../../shared/data/sandboxes.ts'
+import { assertRunning, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
+import type { App } from '../app.ts'
+
+/** @throws {Problem} `not_found`, also for a sandbox of another account */
+export async function loadSandbox(db: Queries, accountId: string, id: string): Promise<SandboxOfAccount> {
+  return (await findSandboxOfAccount(db, { id, accountId })) ?? refuseMissing()
+}
+
+/** Milliseconds until the row is read again in case a notification was lost. */
+const rereadMs = 1_000
+
+export interface WaitOptions {
+  accountId: string
+  sandboxId: string
+  maxMs: number
+  signal: AbortSignal
+}
+
+/** Resolves when the sandbox is ready or destroyed, or after `maxMs`. */
+export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<SandboxOfAccount> {
+  const end = performance.now() + wait.maxMs
+  let change: Promise<void> | undefined
+  for (;;) {
+    const found = await loadSandbox(context.db, wait.accountId, wait.sandboxId)
+    const leftMs = end - performance.now()
+    const isSettled = found.ready_at ?? found.destroyed_at
+    if (isSettled || leftMs <= 0 || wait.signal.aborted) return found
+    await change
+    // Subscribes before the next read, so that no change is missed. Most sandboxes are ready at the first read.
+    const waitMs = Math.min(rereadMs, leftMs)
+    change = context.notifications.next('sandbox', wait.sandboxId, waitMs, wait.signal)
+  }
+}
+
+/**
+ * @returns a sandbox that commands can run in, and the milliseconds until it expires
+ * @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` after 10 s
+ */
+export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'maxMs'>) {
+  const sandbox = await awaitSettled(app, { ...wait, maxMs: limits.startingWaitMs })
+  const leftMs = sandbox.expires_at.getTime() - sandbox.now.getTime()
+  // It has expired, but no worker has destroyed it yet.
+  if (!sandbox.destroyed_at && leftMs <= 0) refuseDestroyed({ ...sandbox, destroy_reason: 'expired' })
+  assertRunning(sandbox)
+  return { sandbox, leftMs }
+}
+
+export const present = (row: ShownSandbox): Sandbox => ({
+  id: row.id,
+  state: row.destroyed_at ? 'destroyed' : 'active',
+  name: row.name ?? null,
+  image: row.image,
+  metadata: row.metadata,
+  created_at: row.created_at.toISOString(),
+  ready_at: row.ready_at?.toISOString() ?? null,
+  expires_at: row.expires_at.toISOString(),
+  destroyed_at: row.destroyed_at?.toISOString() ?? null,
+  destroy_reason: row.destroy_reason ?? null,
+  destroy_detail: row.destroy_detail ?? null,
+  billed_seconds: row.billed_ms / 1000,
+  timings: row.timings,
+})

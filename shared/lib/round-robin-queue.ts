@@ -1,0 +1,19 @@
+/** A round-robin queue: groups are served in rotation, and each group in order of arrival. */
+export type RoundRobinQueue<T> = Map<string, T[]>
+
+export function append<T>(queue: RoundRobinQueue<T>, group: string, item: T): void {
+  const waiting = queue.get(group)
+  if (waiting) waiting.push(item)
+  else queue.set(group, [item])
+}
+
+/** Removes and returns the next item, if any, and moves its group to the end. */
+export function takeFirst<T>(queue: RoundRobinQueue<T>): T | undefined {
+  const [first] = queue
+  if (!first) return undefined
+  const [group, waiting] = first
+  queue.delete(group)
+  const item = waiting.shift()
+  if (waiting.length > 0) queue.set(group, waiting)
+  return item
+}

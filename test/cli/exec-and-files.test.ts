@@ -1,0 +1,156 @@
+/** `exec` and `files` of the built client in a real sandbox. */
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { shareWorld } from '../support/shared.ts'
+import { clientPath } from './client.ts'
+import { makeUsers, shareSession } from './users.ts'
+
+const world = shareWorld()
+const users = makeUsers(world)
+
+describe('exec', () => {
+  const user = shareSession(users)
+  const exec = (args: string[], input?: string | Uint8Array) =>
+    user.run(['exec', ...args], input === undefined ? {} : { input })
+
+  test('passes stdout, stderr and the exit code through', async () => {
+    expect(await exec(['--', 'sh', '-c', 'printf out; printf err >&2; exit 3'])).toMatchObject({
+      stdout: 'out',
+      stderr: 'err',
+      code: 3,
+    })
+  })
+
+  test('passes stdin through byte for byte', async () => {
+    const text = '\ufeffhéllo\n\0\ttab 🎈 no newline at the end'
+    expect((await exec(['cat'], text)).bytes).toEqual(Buffer.from(text))
+    expect(await exec(['wc', '-c'], 'y'.repeat(1_000_000))).toMatchObject({ stdout: '1000000\n' })
+    const all = Buffer.from(Array.from({ length: 512 }, (_, index) => index % 256))
+    expect((await exec(['cat'], all)).bytes).toEqual(all)
+    expect(await exec(['-n', 'cat'], 'not sent')).toMatchObject({ stdout: '', code: 0 })
+  })
+
+  test.each([
+    [['echo', '--json', '--help', '-s', '--', 'x'], '--json --help -s -- x\n'],
+    [['--', 'echo', '--json', '--help', '--', 'x'], '--json --help -- x\n'],
+    [['--cwd', '/tmp', 'pwd'], '/tmp\n'],
+    [['--env', 'A=b c', '--env', 'B==', '--', 'sh', '-c', 'echo "$A" "$B"'], 'b c =\n'],
+    [
+      ['printf', '[%s]', 'a b', '', "it's", '"', '$HOME', 'new\nline', '*'],
+      `[a b][][it's]["][$HOME][new\nline][*]`,
+    ],
+    [['-c', 'echo one | tr a-z A-Z; echo "$0"'], 'ONE\n/bin/sh\n'],
+  ])('%j passes the arguments unchanged', async (args, stdout) => {
+    expect(await exec(args)).toMatchObject({ stdout, stderr: '', code: 0 })
+  })
+
+  test.each([
+    ['the exit code 255 of the command', ['-c', 'exit 255'], 255],
+    ['the exit code 1 of the command', ['false'], 1],
+    ['the exit code 2 of the command', ['-c', 'exit 2'], 2],
+    ['124 after a timeout', ['--timeout', '300ms', 'sleep', '30'], 124],
+    ['126 for a file that is not executable', ['/etc/passwd'], 126],
+    ['127 for an unknown program', ['no-such-command'], 127],
+    ['137 after SIGKILL', ['-c', 'kill -9 $$'], 137],
+    ['143 after SIGTERM', ['-c', 'kill -TERM $$'], 143],
+    ['125 for an unknown session', ['-s', 'sbx_none', 'true'], 125],
+  ])('exits with %s', async (_, args, code) => {
+    expect(await exec(args)).toMatchObject({ code })
+  })
+
+  test('prints the output before a timeout, and reports the timeout', async () => {
+    const { stdout, stderr } = await exec(['--timeout', '500ms', '-c', 'echo partial; sleep 30'])
+    expect(stdout).toBe('partial\n')
+    expect(stderr).toContain('timed out')
+  })
+
+  test('prints large output completely', async () => {
+    const { bytes, stderr, code } = await exec(['-c', 'yes | head -c 12000000'])
+    expect(stderr).toBe('')
+    expect(bytes.length).toBe(12_000_000)
+    expect(code).toBe(0)
+  })
+
+  test('--json prints the whole result and keeps the exit code of the command', async () => {
+    const { code, json, stderr } = await exec(['--json', '--', 'sh', '-c', 'echo out; echo err >&2; exit 4'])
+    expect(code).toBe(4)
+    expect(stderr).toBe('')
+    expect(json()).toMatchObject({
+      status: 'exited',
+      exit_code: 4,
+      stdout: 'out\n',
+      stderr: 'err\n',
+      truncated: false,
+    })
+  })
+
+  test('--json of the command does not turn client errors into JSON', async () => {
+    const { stdout, stderr, code } = await exec(['-s', 'sbx_none', 'cat', '--json'])
+    expect(code).toBe(125)
+    expect(stdout).toBe('')
+    expect(stderr).toContain('The session sbx_none was not found')
+  })
+
+  test('exits with 125 for a destroyed session', async () => {
+    await using gone = await users.newSession()
+    await gone.run(['session', 'rm', '--yes'])
+    const { code, json } = await gone.run(['exec', '--json', '-s', gone.id, 'true'])
+    expect(code).toBe(125)
+    expect(json().error).toMatchObject({ code: 'sandbox_destroyed', exit_code: 125 })
+  })
+})
+
+describe('files', () => {
+  const user = shareSession(users)
+  const files = (args: string[], input?: string | Uint8Array) =>
+    user.run(['files', ...args], input === undefined ? {} : { input })
+
+  test('keep binary data from stdin or a local file', async () => {
+    const all = Buffer.from(Array.from({ length: 512 }, (_, index) => index % 256))
+    expect(await files(['create', 'deep/bytes'], all)).toMatchObject({
+      code: 0,
+      stdout: '/workspace/deep/bytes\n',
+    })
+    expect((await files(['view', 'deep/bytes'])).bytes).toEqual(all)
+    expect(await files(['create', 'client.js', '--from-file', clientPath])).toMatchObject({ code: 0 })
+    expect((await files(['view', 'client.js'])).bytes).toEqual(readFileSync(clientPath))
+    const text = '\ufeffhéllo\r\n'
+    expect(await files(['create', 'text', '--content', text])).toMatchObject({ code: 0 })
+    expect((await files(['view', 'text'])).bytes).toEqual(Buffer.from(text))
+    expect(await files(['create', 'empty'], '')).toMatchObject({ code: 0 })
+    expect(await files(['view', 'empty'])).toMatchObject({ code: 0, stdout: '' })
+  })
+
+  test('are shown by line ranges', async () => {
+    await files(['create', 'lines', '--content', 'one\ntwo\nthree\n'])
+    for (const [range, shown] of [
+      ['2:3', 'two\nthree\n'],
+      ['2:', 'two\nthree\n'],
+      [':1', 'one\n'],
+      ['2', 'two\n'],
+    ]) {
+      expect(await files(['view', 'lines', '--lines', range!])).toMatchObject({ code: 0, stdout: shown })
+    }
+  })
+
+  test('are replaced only with --overwrite, and get the requested mode', async () => {
+    const create = ['create', 'script', '--content', '#!/bin/sh\necho ran\n']
+    expect(await files(create)).toMatchObject({ code: 0 })
+    const again = await files([...create, '--json'])
+    expect(again.json().error).toMatchObject({ code: 'file_exists', exit_code: 5 })
+    expect(again.stderr).toContain('--overwrite')
+    expect(await files([...create, '--overwrite', '--mode', '755'])).toMatchObject({ code: 0 })
+    expect(await user.run(['exec', './script'])).toMatchObject({ code: 0, stdout: 'ran\n' })
+  })
+
+  test.each([
+    ['a missing file', ['view', 'none'], 3],
+    ['a directory', ['view', '/tmp'], 5],
+    ['a path that is not writable', ['create', '/etc/x', '--content', 'x'], 1],
+    ['a missing local file', ['create', 'x', '--from-file', '/nonexistent'], 1],
+  ])('%s exits with its code', async (_, args, code) => {
+    const ran = await files([...args, '--json'])
+    expect(ran.code).toBe(code)
+    expect(ran.json().error.exit_code).toBe(code)
+  })
+})

@@ -1,0 +1,130 @@
+/** `sandlot exec` runs any program, even `ls` or `kill`; `ps`, `logs`, `kill` and `attach` manage commands. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { clientPath, Home } from './client.ts'
+import { startPeer } from './peer.ts'
+import { openTerminal } from './terminal.ts'
+
+const execId = `exec_${'0'.repeat(26)}`
+const base = '/v1/sandboxes/sbx_a/exec'
+
+let home: Home
+let peer: Awaited<ReturnType<typeof startPeer>>
+beforeAll(async () => {
+  home = new Home()
+  const problem = { code: 'not_found', detail: 'None.', request_id: 'req_1', status: 404 }
+  peer = await startPeer((_, response) => response.writeHead(404).end(JSON.stringify(problem)))
+})
+afterAll(async () => {
+  await peer[Symbol.asyncDispose]()
+  home[Symbol.dispose]()
+})
+
+const running = { id: execId, status: 'running', command: 'make', tty: false }
+
+/** Runs the client against a session with these commands. */
+async function askAmong(commands: object[], args: string[]) {
+  await using service = await startPeer((_, response) =>
+    response.end(JSON.stringify({ data: commands, next_cursor: null, ...commands[0] })),
+  )
+  const env = { SANDLOT_URL: service.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
+  const ran = await home.run([...args, '--json'], { env })
+  return { ...ran, asked: service.asked.map(({ line }) => line) }
+}
+
+test('logs without an id selects the only running command, or lists the candidates', async () => {
+  const ended = { ...running, id: `exec_${'1'.repeat(26)}`, status: 'exited' }
+  expect(await askAmong([running, ended], ['logs'])).toMatchObject({
+    code: 0,
+    asked: [`GET ${base}?limit=100`, `GET ${base}/${execId}`],
+  })
+  const second = { ...running, id: `exec_${'2'.repeat(26)}` }
+  const several = await askAmong([running, second, ended], ['logs'])
+  expect(several.code).toBe(5)
+  expect(several.json().error.message).toBe(
+    `Several commands are running:\n  ${execId}  running  make\n  ${second.id}  running  make`,
+  )
+  const none = await askAmong([ended], ['logs'])
+  expect(none.code).toBe(3)
+  expect(none.json().error.message).toBe(
+    `No command is running. The most recent ones:\n  ${ended.id}  exited  make`,
+  )
+})
+
+test('attach without an id selects the only command with a terminal', async () => {
+  const terminal = { ...running, id: `exec_${'2'.repeat(26)}`, tty: true }
+  await using service = await startPeer((_, response) =>
+    response.end(JSON.stringify({ data: [running, terminal], next_cursor: null })),
+  )
+  const env = { SANDLOT_URL: service.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
+  const screen = openTerminal([process.execPath, clientPath, 'attach'], home.environment(env))
+  await screen.ended
+  expect(service.asked.at(-1)!.line).toBe(`GET ${base}/${terminal.id}/attach`)
+})
+
+test('exec -d on a terminal shows how to follow and how to kill the command', async () => {
+  await using service = await startPeer((_, response) => response.end(JSON.stringify(running)))
+  const env = { SANDLOT_URL: service.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
+  const screen = openTerminal([process.execPath, clientPath, 'exec', '-d', 'make'], home.environment(env))
+  await screen.shows(execId)
+  await screen.shows(`\`sandlot logs -f -s sbx_a ${execId}\` follows it`)
+  await screen.shows(`\`sandlot kill -s sbx_a ${execId}\` ends it`)
+  expect(await screen.ended).toBe(0)
+})
+
+/** Returns the first request that the client sent. */
+async function ask(args: string[]) {
+  peer.asked.length = 0
+  const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
+  const ran = await home.run(args, { env })
+  const [first] = peer.asked
+  return { ...ran, line: first?.line, command: first?.body ? JSON.parse(first.body).command : undefined }
+}
+
+test.each([
+  [['ls']],
+  [['ls', '--limit', '3']],
+  [['ls', '--help']],
+  [['ps']],
+  [['logs', execId]],
+  [['kill', execId]],
+  [['kill', '-9', '42']],
+  [['--', 'ls']],
+  [['-s', 'sbx_a', '--', 'ls', '--json']],
+  [['-d', 'ls', '-d']],
+  [['--cwd', '/tmp', 'attach', execId]],
+  [['--json', 'kill', '--json']],
+])('exec %j runs a program', async (args) => {
+  const isWord = (word: string) => ['ls', 'ps', 'logs', 'kill', 'attach'].includes(word)
+  const command = args.slice(args.findIndex(isWord))
+  expect(await ask(['exec', ...args])).toMatchObject({ line: `POST ${base}`, command, code: 125 })
+})
+
+test.each([
+  [['ps'], `GET ${base}?limit=100`],
+  [['ps', '--session', 'sbx_b', '--limit', '3'], 'GET /v1/sandboxes/sbx_b/exec?limit=3'],
+  [['logs', execId, '--follow'], `GET ${base}/${execId}`],
+  [['logs', '-s', 'sbx_b', '-f', execId], `GET /v1/sandboxes/sbx_b/exec/${execId}`],
+  [['kill', execId], `DELETE ${base}/${execId}?signal=TERM`],
+  [['kill', '--signal', 'sigint', execId], `DELETE ${base}/${execId}?signal=INT`],
+  [['kill', execId, '--signal=9'], `DELETE ${base}/${execId}?signal=KILL`],
+])('%j sends the request for commands', async (args, line) => {
+  // The session does not exist: 3, as for every command except exec.
+  expect(await ask(args)).toMatchObject({ line, code: 3 })
+})
+
+test.each([
+  [['kill', '--json'], 2],
+  [['kill', '-9', execId], 2],
+  [['logs', execId, execId], 2],
+  [['ps', '--limit', '0'], 2],
+  [['logs', 'exec_unknown'], 3],
+  [['attach', execId], 125],
+  [['exec', '--attach', execId], 125],
+])('%j sends no request and exits with %i, also with --json', async (args, code) => {
+  const [name = '', ...more] = args
+  const { line, json, stderr, ...ran } = await ask([name, '--json', ...more])
+  expect(line).toBeUndefined()
+  expect(ran.code).toBe(code)
+  expect(json().error.exit_code).toBe(code)
+  expect(stderr).toMatch(/^sandlot: /)
+})

@@ -1,0 +1,138 @@
+/** Following a command across an outage: retries, notes, Ctrl-C, and the retry budget. */
+import { expect, test } from 'vitest'
+import { createApi } from '../../cli/core/api.ts'
+import { Settings } from '../../cli/core/settings.ts'
+import { readAll } from '../../cli/exec/follow.ts'
+import { createRemote, type Remote } from '../../cli/exec/remote.ts'
+import { RetryPolicy } from '../../cli/exec/retry.ts'
+import { runStreaming } from '../../cli/exec/stream.ts'
+import { bytesOf } from '../../shared/contract/exec-events.ts'
+import { shareWorld } from '../support/shared.ts'
+import { type CuttableLine, openLine } from './line.ts'
+import { makeUsers, shareSession } from './users.ts'
+
+const world = shareWorld()
+const user = shareSession(makeUsers(world))
+
+const exec = (args: string[], options: Parameters<typeof user.run>[1] = {}) =>
+  user.run(['exec', ...args], options)
+
+test.concurrent('reports an outage, reconnects, and continues where the output stopped', async () => {
+  await using line = await openLine(world.url())
+  let stderr = ''
+  const ran = await exec(
+    ['--grace', '30s', '-c', 'echo up; until [ -e is-back ]; do sleep 0.05; done; echo done'],
+    {
+      env: user.home.through(line.url),
+      onStart(child) {
+        child.stdout!.once('data', line.hold)
+        child.stderr!.on('data', async (chunk) => {
+          stderr += chunk
+          if (stderr.endsWith('Reconnecting; press Ctrl-C to exit.\n')) line.repair()
+          if (stderr.endsWith('reconnected.\n')) await exec(['-n', 'touch', 'is-back'])
+        })
+      },
+    },
+  )
+  expect(ran).toMatchObject({ code: 0, stdout: 'up\ndone\n' })
+  expect(ran.stderr).toMatch(/^sandlot: .+ Reconnecting; press Ctrl-C to exit\.\nsandlot: reconnected\.\n$/)
+})
+
+test.concurrent('Ctrl-C exits immediately during an outage', async () => {
+  await using line = await openLine(world.url())
+  let stderr = ''
+  const { code } = await exec(['-n', '-c', 'echo up; sleep 773'], {
+    env: user.home.through(line.url),
+    onStart(child) {
+      child.stdout!.once('data', line.hold)
+      child.stderr!.on('data', (chunk) => {
+        stderr += chunk
+        if (stderr.endsWith('Reconnecting; press Ctrl-C to exit.\n')) child.kill('SIGINT')
+      })
+    },
+  })
+  expect(code).toBe(130)
+})
+
+/** Requests through a connection that breaks when the command prints. */
+const remoteOver = (line: CuttableLine) => {
+  const { SANDLOT_API_KEY: apiKey } = user.home.through(line.url)
+  return createRemote(createApi(new Settings({ url: line.url, apiKey: apiKey! }, {})), user.id)
+}
+
+/** More than the six attempts of a single request. */
+const manyTries = 8
+
+/** Restores the connection before the last attempt; the command of {@link waiting} then continues. */
+const restoreLate = (line: CuttableLine, remote: Remote, file: string): Remote => {
+  let tries = 0
+  return {
+    ...remote,
+    async follow(...args) {
+      if (++tries === manyTries) {
+        line.repair()
+        await exec(['-n', 'touch', file])
+      }
+      return await remote.follow(...args)
+    },
+  }
+}
+
+const waiting = (file: string) => `echo up; until [ -e ${file} ]; do sleep 0.05; done; echo done`
+
+/** The same budget as the client's, with shorter pauses. */
+const quick = () => new RetryPolicy({ pausesMs: [1] })
+
+test.concurrent('exec reconnects after more attempts than a single request gets', async () => {
+  await using line = await openLine(world.url())
+  const printed: string[] = []
+  const ended = await runStreaming({
+    remote: restoreLate(line, remoteOver(line), 'mended-1'),
+    request: { command: waiting('mended-1'), grace_ms: 60_000 },
+    input: undefined,
+    async write(_, bytes) {
+      printed.push(bytes.toString())
+      if (printed.length === 1) line.hold()
+    },
+    note() {},
+    retry: quick(),
+  })
+  expect(ended).toMatchObject({ status: 'exited', exit_code: 0 })
+  expect(printed.join('')).toBe('up\ndone\n')
+})
+
+test.concurrent('logs -f reconnects after as many attempts', async () => {
+  await using line = await openLine(world.url())
+  const remote = remoteOver(line)
+  const { id } = await remote.launch({ command: waiting('mended-2') })
+  const { follow } = restoreLate(line, remote, 'mended-2')
+  const open = (lastId?: string) => follow(id, lastId)
+  let printed = ''
+  for await (const event of readAll(await remote.follow(id), open, { retry: quick() })) {
+    if (event.event !== 'stdout') continue
+    if (printed === '') line.hold()
+    printed += bytesOf(event.data)
+  }
+  expect(printed).toBe('up\ndone\n')
+})
+
+test.concurrent('gives up after the grace, and reports the length of the outage and the grace', async () => {
+  await using line = await openLine(world.url())
+  let now = 0
+  const running = runStreaming({
+    remote: remoteOver(line),
+    request: { command: 'echo up; sleep 772', grace_ms: 3_000 },
+    input: undefined,
+    write: async () => line.hold(),
+    note() {},
+    // Each reading of the clock is 10 s later.
+    retry: new RetryPolicy({ pausesMs: [1], now: () => (now += 10_000) }),
+  })
+  await expect(running).rejects.toMatchObject({
+    code: 'network',
+    message: expect.stringMatching(
+      /disconnected for \d+ s, longer than the command's grace of 3 s, so the service ends the command\. /,
+    ),
+    hint: expect.stringMatching(/`sandlot logs -s sbx_\w+ exec_\w+` shows its output/),
+  })
+})

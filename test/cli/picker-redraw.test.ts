@@ -1,0 +1,139 @@
+/** Which program and which session receive keys, and the screen after another program had the terminal. */
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { shareWorld } from '../support/shared.ts'
+import { clientPath } from './client.ts'
+import { openScreen, type Screen } from './screen.ts'
+import { makeUsers, shareSession } from './users.ts'
+
+const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '5' } })
+const user = shareSession(makeUsers(world))
+
+/** Expects that the frame fills the screen exactly, without shifted, broken or stale rows. */
+async function expectWhole(screen: Screen, top: RegExp) {
+  const isWhole = () => {
+    const rows = screen.rows()
+    const isFramed = top.test(rows[0]!) && rows.filter((row) => top.test(row)).length === 1
+    return screen.isAlternate() && isFramed && / (q quit|q back|Esc back)$/.test(rows.at(-1)!)
+  }
+  await world.eventually(isWhole, 10_000).catch(() => expect(screen.text()).toBe('the whole frame'))
+  expect(screen.emulator.buffer.active.length).toBe(24)
+}
+
+async function makeSession(name: string): Promise<string> {
+  const { stdout, code } = await user.run(['session', 'create', '--name', name])
+  expect(code).toBe(0)
+  return stdout.trim()
+}
+
+test('redraws the whole screen after Ctrl-Z, an editor, a shell and the end of a shell', async () => {
+  const editor = join(user.home.folder, 'editor')
+  // Leaves the cursor within a line, a color, and a scroll region.
+  const residue = '\\033[31m\\033[5;9r\\033[20;30Hhalf a line'
+  writeFileSync(editor, `#!/bin/sh\nprintf '${residue}'; read line; printf '${residue}'\n`)
+  chmodSync(editor, 0o755)
+  expect(await user.run(['exec', '-c', 'echo hello > note'])).toMatchObject({ code: 0 })
+  const list = new RegExp(`^${user.email} .* \\d/5 sessions`)
+  using host = openScreen(
+    ['bash', '--norc', '--noprofile', '-i'],
+    user.home.environment({ PS1: 'host> ', EDITOR: editor }),
+  )
+  await host.shows(/^host>$/m)
+  host.type(`'${process.execPath}' '${clientPath}'\r`)
+  await host.shows(/^›sbx_/m)
+
+  host.type('\u001a')
+  await host.shows(/Stopped[\s\S]*\nhost>\n/)
+  expect(host.isAlternate()).toBe(false)
+  host.type("printf '%s here; ' left; fg\r")
+  await expectWhole(host, list)
+  host.type('x\u001a')
+  await host.shows(/Stopped[\s\S]*Stopped[\s\S]*\nhost>\n/)
+  host.type('fg\r')
+  await host.shows(/^› sbx_\S+ \$ ▏/m)
+  host.type('\u001b')
+  await expectWhole(host, list)
+
+  host.type('f')
+  await host.shows(/note +6 B/)
+  host.type('e')
+  await host.shows('half a line')
+  host.type('\r')
+  await host.shows(`${user.id}:/workspace/note is unchanged.`)
+  await expectWhole(host, new RegExp(`^‹ ${user.id} `))
+  host.type('q')
+  await expectWhole(host, list)
+
+  // Typed before the shell is ready: goes to the shell, not to the picker.
+  host.type('secho q$((6*7)) qqq\r')
+  await host.shows('q42 qqq')
+  expect(host.text()).toContain(`a shell in ${user.id}`)
+  host.type('printf half; exit 3\r')
+  await host.shows(`The shell in ${user.id} has ended: exit 3.`)
+  await expectWhole(host, list)
+
+  // Another session appears above; the selection stays on its session.
+  const short = await makeSession('short')
+  await host.shows(/^ short /m)
+  await host.shows(/^›sbx_/m)
+  host.type('k')
+  await host.shows(/^›short /m)
+  host.type('s')
+  await host.shows('a shell in short')
+  host.type('echo $((40+2))\r')
+  await host.shows(/^42$/m)
+  host.type('half a li')
+  await host.shows(/half a li$/m)
+  await world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [short])
+  await host.shows(/! The shell in short has ended with its session: its TTL has expired/)
+  // Further keys were meant for the shell.
+  host.type('nqq; echo this is the host')
+  await host.shows('Enter continues')
+  host.type('\r')
+  await host.hides('Enter continues')
+  await expectWhole(host, list)
+  host.type('q')
+  await host.shows(/^host>$/m)
+  expect(host.isAlternate()).toBe(false)
+  expect(host.raw()).not.toContain('this is the host')
+  host.type('exit\r')
+  expect(await host.ended).toBe(0)
+})
+
+test('Ctrl-C interrupts the command, then leaves its page; the up arrow recalls its command line', async () => {
+  await using other = { id: await makeSession('other'), [Symbol.asyncDispose]: () => endSession('other') }
+  using screen = openScreen([process.execPath, clientPath], user.home.environment(), { columns: 120 })
+  await screen.shows(/^›other +debian:bookworm-slim +\d/m)
+  screen.type('x')
+  await screen.shows(/^› other \$ /m)
+  screen.type('trap "" INT; echo waits; sleep 99\r')
+  await screen.shows(/^waits$/m)
+  expect(screen.rows()[0]).toBe('‹ other $ trap "" INT; echo waits; sleep 99')
+  screen.type('\u0003')
+  await screen.shows('Interrupting the command. Ctrl-C now leaves this page.')
+  screen.type('\u0003')
+  await screen.shows('The command in other continues.')
+  await screen.shows('SESSIONS')
+  screen.type('x')
+  await screen.shows('↑ history')
+  screen.type('\u001b[A')
+  await screen.shows('› other $ trap "" INT; echo waits; sleep 99▏')
+  screen.type('\u001b[B\u001b')
+  await screen.hides('› other $')
+  screen.type('j')
+  await screen.shows(/^›sbx_/m)
+  screen.type('x')
+  await screen.shows(/^› sbx_\S+ \$ /m)
+  screen.type('\u001b[A')
+  expect(screen.text()).not.toContain('↑ history')
+  screen.type('\u001b')
+  await screen.hides(/^› sbx_/m)
+  screen.type('q')
+  expect(await screen.ended).toBe(0)
+  expect(other.id).toMatch(/^sbx_/)
+})
+
+async function endSession(name: string): Promise<void> {
+  await user.run(['session', 'rm', '--yes', name])
+}

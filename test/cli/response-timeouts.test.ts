@@ -1,0 +1,64 @@
+/** Notes and timeouts while the client waits for the service. */
+import { expect, test } from 'vitest'
+import { createApi } from '../../cli/core/api.ts'
+import { Settings } from '../../cli/core/settings.ts'
+import { clientPath, Home } from './client.ts'
+import { startPeer } from './peer.ts'
+import { openTerminal } from './terminal.ts'
+
+const key = 'sandlot_live_x'
+
+test('sends an unanswered request only once, even if it is safe to repeat', async () => {
+  await using silent = await startPeer(() => {})
+  const api = createApi(new Settings({ url: silent.url, apiKey: key }, {}))
+  const error = await api.call('getAccount', { timeoutMs: 400 }).catch((thrown) => thrown)
+  expect(error).toMatchObject({ code: 'network', message: expect.stringContaining('no reply within 1 s') })
+  expect(silent.asked).toHaveLength(1)
+})
+
+test('retries after a broken connection', async () => {
+  await using broken = await startPeer(({ socket }) => socket.destroy())
+  const api = createApi(new Settings({ url: broken.url, apiKey: key }, {}))
+  await api.call('getAccount', {}).catch(() => {})
+  expect(broken.asked).toHaveLength(3)
+})
+
+test('shows on a terminal that the service has not answered for some seconds', async () => {
+  await using silent = await startPeer(() => {})
+  using home = new Home()
+  const env = home.environment({ SANDLOT_URL: silent.url, SANDLOT_API_KEY: key })
+  const terminal = openTerminal([process.execPath, clientPath, 'whoami'], env)
+  await terminal.shows(`${silent.url} has not replied yet. Waiting up to 30 s.`)
+  terminal.type('\u0003')
+  expect(await terminal.ended).toBe(130)
+})
+
+/** Rejects the given number of requests with a rate limit. */
+const limited = (times: number, seconds: number) => {
+  let refused = 0
+  return startPeer((_, response) => {
+    if (refused++ >= times) return void response.end('{"paths":[],"truncated":false}')
+    const detail = `At most 5 of these requests a minute. Try again in ${seconds} s.`
+    const problem = { code: 'rate_limited', detail, request_id: 'req_1', status: 429 }
+    response.writeHead(429, { 'retry-after': String(seconds) }).end(JSON.stringify(problem))
+  })
+}
+
+test('waits for a short Retry-After with a note', async () => {
+  await using peer = await limited(1, 1)
+  using home = new Home()
+  const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }
+  const ran = await home.run(['files', 'glob', '*', '-s', 'sbx_a'], { env })
+  expect(ran).toMatchObject({ code: 0, stdout: '' })
+  expect(ran.stderr).toMatch(/^sandlot: At most 5 .*\nWaiting up to 1 s\.\n$/)
+})
+
+test('reports a long Retry-After once and does not wait', async () => {
+  await using peer = await limited(9, 60)
+  using home = new Home()
+  const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }
+  const { code, stderr } = await home.run(['whoami'], { env })
+  expect(code).toBe(7)
+  expect(stderr.match(/Try again in/g)).toHaveLength(1)
+  expect(peer.asked).toHaveLength(1)
+})

@@ -1,0 +1,261 @@
+/** The isolation and the limits of sandboxes of the local driver. */
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { readStat } from '../../shared/platform/process-stat.mjs'
+import { SettingsError } from '../../shared/platform/settings.ts'
+import type { PodDeath } from '../../workers/drivers/driver.ts'
+import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  agentPid,
+  bwrap,
+  createReady,
+  deathOf,
+  directory,
+  findProcesses,
+  hasCgroups,
+  keepDirectory,
+  killFirstProcess,
+  machine,
+  openDriver,
+  startWorker,
+} from './local-world.ts'
+import { firstLine, type RunResult, run, shell } from './processes.ts'
+
+keepDirectory()
+
+/** Expected results: which system calls are refused and how, and that the fallbacks of libraries work. */
+const numbers = process.arch === 'arm64' ? '425, 219, 241, 282, 220, 198' : '425, 250, 298, 323, 56, 41'
+const probe = `perl -e 'my @n = (${numbers}); my $i = 0;
+for ([$n[0], 1, 0], [$n[1], 0, -3], [$n[2], 0, 0], [$n[3], 0], [435, 0, 0], [$n[4], 0x10000011, 0], [$n[5], 40, 1, 0]) {
+  my $r = syscall($_->[0], @$_[1 .. $#$_]); exit if $r == 0; print $r == -1 ? $! + 0 : "done", " " }'
+unshare --user true 2>/dev/null || echo alone`
+const probed = '38 1 1 1 38 1 1 alone\n'
+
+describe('with isolation', () => {
+  test('has no network except the loopback', async () => {
+    const { pod, driver } = await createReady()
+    const { stdout } = await run(
+      driver,
+      pod,
+      shell('tail -n +3 /proc/net/dev | cut -d: -f1; cat /proc/net/route'),
+    )
+    expect(stdout.trim().split(/\s+/)[0]).toBe('lo')
+    expect(stdout.trim().split('\n')).toHaveLength(stdout.includes('Iface') ? 2 : 1)
+  })
+
+  test.each([homedir(), resolve('.'), directory, '/home', '/root', '/var', '/sys', '/etc/shadow'])(
+    '%s is not in sight',
+    async (path) => {
+      const { pod, driver } = await createReady()
+      const seen = await run(driver, pod, shell(`ls -A '${path}'`))
+      expect(seen.code === 0 ? seen.stdout : '').toBe('')
+    },
+  )
+
+  test('/tmp is full at 64 MiB', async () => {
+    const { pod, driver } = await createReady()
+    const result = await run(driver, pod, shell('head -c 80000000 /dev/zero > /tmp/big'))
+    expect(result.code).not.toBe(0)
+    expect(result.stderr).toContain('No space left')
+  })
+
+  test.runIf(machine.isRoot)('each sandbox runs as a separate user on the host, never as root', async () => {
+    const uids = []
+    for (const seconds of [54_321, 54_322]) {
+      const { pod, driver } = await createReady()
+      await run(driver, pod, shell(`sleep ${seconds} >/dev/null 2>&1 &`))
+      const pid = findProcesses(`sleep\0${seconds}\0`)[0]!
+      uids.push(Number(/^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]))
+    }
+    expect(Math.min(...uids)).toBeGreaterThan(65_535)
+    expect(uids[0]).not.toBe(uids[1])
+  })
+
+  test.runIf(existsSync('/usr/bin/perl'))('refuses system calls that no sandbox needs', async () => {
+    const { pod, driver } = await createReady()
+    expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
+  })
+
+  test('ends a sandbox with too many files in any directory, and no other sandbox', async () => {
+    const more = { SANDBOX_INODES: '1000' }
+    const fill = 'i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done; sleep 60'
+    // The path of the last file exceeds the maximum length.
+    const places = ['', 'while mkdir longname && cd longname; do :; done']
+    const { driver, pod: neighbour } = await createReady({ more })
+    await run(driver, neighbour, shell('i=0; while [ $i -lt 750 ]; do : >$i; i=$((i+1)); done'))
+    const deaths = new Map<string, PodDeath>()
+    driver.watch((state) => deaths.set(state.uid, state.death))
+    const fillAt = async (place: string) => {
+      const { pod } = await createReady({ more })
+      await driver.start(pod, shell(`cd; ${place}\n${fill}`))
+      await eventually(() => deaths.has(pod.uid), 30_000)
+      expect(deaths.get(pod.uid)).toEqual({
+        reason: 'pod_failed',
+        detail: 'Evicted: it has more than 1000 files and folders',
+      })
+      await expect(driver.start(pod, ['true'])).rejects.toThrow(/Evicted/)
+    }
+    await Promise.all(places.map(fillAt))
+    expect(await run(driver, neighbour, shell('ls | wc -l'))).toMatchObject({ stdout: '750\n' })
+    expect(deaths.has(neighbour.uid)).toBe(false)
+  })
+
+  test('restarts an agent that its user has killed', async () => {
+    const { pod, driver } = await createReady()
+    const process = await driver.start(pod, shell('read go; kill -KILL $PPID; sleep 600'))
+    process.stdin.write('go\n')
+    expect(await process.ended).toMatchObject({ kind: 'lost' })
+    expect(await run(driver, pod, shell('echo back'))).toMatchObject({ stdout: 'back\n' })
+  })
+
+  test('kills all processes of a sandbox from outside, even while its agent is stopped', async () => {
+    const { pod, driver } = await createReady()
+    const script = 'sleep 600 >/dev/null 2>&1 & echo $!; read go; kill -STOP $PPID'
+    const process = await driver.start(pod, shell(script))
+    const left = await firstLine(process.stdout)
+    const agent = readStat(agentPid(pod.name))!
+    process.stdin.write('go\n')
+    await eventually(() => readStat(agentPid(pod.name))![0] === 'T', 10_000)
+    await driver.endProcesses(pod)
+    expect(await process.ended).toMatchObject({ kind: 'lost' })
+    expect((await run(driver, pod, shell(`kill -0 ${left} 2>/dev/null`))).code).not.toBe(0)
+    expect(readStat(agentPid(pod.name))![19]).not.toBe(agent[19])
+  })
+
+  test('recreates pipes in the sandbox that were removed, closed or replaced', async () => {
+    const { pod, driver } = await createReady()
+    const folder = '/run/sandlot/pipes'
+    for (const harm of [
+      `rm -f ${folder}/*`,
+      `chmod 000 ${folder}`,
+      `for f in ${folder}/*; do rm $f; echo x >$f; done`,
+      `for f in ${folder}/*; do rm $f; mkdir $f; done`,
+      `for f in ${folder}/*; do ln -sf /dev/null $f; done`,
+    ]) {
+      await run(driver, pod, shell(harm))
+      const seen = await run(driver, pod, shell('echo out >/dev/stdout; echo err >/dev/stderr'))
+      expect(seen).toEqual({ stdout: 'out\n', stderr: 'err\n', code: 0 })
+    }
+  })
+
+  test('processes do not inherit the socket of the agent', async () => {
+    const { pod, driver } = await createReady()
+    const seen = await run(driver, pod, shell('ls -l /proc/self/fd'))
+    expect(seen.stdout).not.toContain('socket:')
+  })
+
+  test('removes files that a plain removal cannot remove', async () => {
+    const { pod, driver } = await createReady()
+    const deep = 'i=0; while [ $i -lt 900 ]; do mkdir longname && cd longname || exit 1; i=$((i+1)); done'
+    await run(driver, pod, shell(`${deep}; cd /workspace; mkdir -p closed/in; chmod 0 closed`))
+    await driver.delete(pod)
+    expect(existsSync(join(directory, pod.name))).toBe(false)
+  })
+
+  const canBeAnybody =
+    bwrap && machine.isRoot && [import.meta.dirname, dirname(process.execPath)].every(isReachable)
+  test.runIf(canBeAnybody)('isolates sandboxes of an ordinary user, and gives them terminals', async () => {
+    const script = `${probe}; id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; script -qfec tty /dev/null; : > /usr/x`
+    const { result } = await runAsAnybody(script)
+    expect(result.stdout.replace(probed, '')).toMatch(/^10001\n\/workspace\nx\n[1-9]\n\/dev\/pts\/0\r\n$/)
+    expect(result.stdout).toContain(probed)
+    expect(result.code).not.toBe(0)
+  })
+
+  test.runIf(canBeAnybody)(
+    'an ordinary user’s sandbox that closes all its folders can be used and reset',
+    async () => {
+      const closeAll = 'chmod 000 /workspace /tmp /dev/shm /run/sandlot/*; rm -rf /run/sandlot/*/*'
+      const { own, result } = await runAsAnybody(
+        `${closeAll}; kill -KILL 1 2>/dev/null; kill -STOP 1; echo closed`,
+      )
+      expect(result.stdout).toBe('closed\n')
+      const { driver } = openDriver({ directory: own })
+      const [pod] = await driver.list()
+      expect(pod!.death).toBeUndefined()
+      const open = await run(driver, pod!, shell('pwd; echo out >/dev/stdout'))
+      expect(open).toMatchObject({ stdout: '/\nout\n', code: 0 })
+      await driver.endProcesses(pod!)
+      expect(await run(driver, pod!, shell('chmod 700 /workspace; cd && pwd'))).toMatchObject({
+        stdout: '/workspace\n',
+      })
+    },
+  )
+})
+
+describe.runIf(hasCgroups)('with limits', () => {
+  const more = { SANDBOX_MEMORY: '128Mi', SANDBOX_PIDS: '32', SANDBOX_CPU: '250m' }
+
+  test('memory above the limit ends the process that allocates it, not the sandbox', async () => {
+    const { pod, driver } = await createReady({ more })
+    const hog = await run(driver, pod, shell('head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'))
+    expect(Number(hog.stdout)).toBeLessThan(300_000_000)
+    expect(await run(driver, pod, shell('echo fine'))).toMatchObject({ stdout: 'fine\n' })
+  })
+
+  test('a sandbox whose first process is killed for memory is OOMKilled', async () => {
+    const { pod, driver } = await createReady({ more })
+    await run(driver, pod, shell('head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'))
+    killFirstProcess(pod.name)
+    await eventually(async () => (await deathOf(driver, pod.name)) !== undefined, 10_000)
+    expect(await deathOf(driver, pod.name)).toEqual({ reason: 'pod_failed', detail: 'OOMKilled' })
+  })
+
+  test('refuses processes above the limit', async () => {
+    const { pod, driver } = await createReady({ more })
+    const script = 'i=0; while [ $i -lt 100 ]; do sleep 600 & i=$((i+1)); done; echo all'
+    const result = await run(driver, pod, shell(script))
+    expect(result.stdout).toBe('')
+    expect(result.code).not.toBe(0)
+  })
+
+  test('limits the processor time to a quarter', async () => {
+    const { pod, driver } = await createReady({ more })
+    const { stdout } = await run(driver, pod, shell('timeout 2 sh -c "while :; do :; done"; times'))
+    const [, user, system] = /\n0m([\d.]+)s 0m([\d.]+)s\n$/.exec(stdout)!
+    expect(Number(user) + Number(system)).toBeLessThan(1)
+  })
+})
+
+test('a worker does not start where bubblewrap does not work, and reports how to fix it', () => {
+  const open = () => openDriver({ bwrap: '/no/such/bwrap' })
+  expect(open).toThrow(SettingsError)
+  expect(open).toThrow(/cannot be isolated[\s\S]*\/no\/such\/bwrap[\s\S]*apt-get install bubblewrap/i)
+})
+
+/** Runs a script in a sandbox of an ordinary user. @returns its result, and the directory of its sandboxes */
+async function runAsAnybody(script: string) {
+  const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
+  chownSync(own, 40_123, 40_123)
+  chmodSync(own, 0o755)
+  onTestFinished(async () => {
+    await destroyAllSandboxes(own)
+    rmSync(own, { recursive: true })
+  })
+  // The binary on the path may be in root's own cache.
+  copyFileSync(bwrap!, join(own, '.bwrap'))
+  chmodSync(join(own, '.bwrap'), 0o755)
+  const worker = startWorker({ directory: own, script, uid: 40_123, bwrap: join(own, '.bwrap') })
+  await worker.line()
+  worker.go()
+  await worker.line()
+  return { own, result: JSON.parse(await worker.line()) as RunResult }
+}
+
+/** Whether any user can enter a directory, by the permissions of its parents. */
+function isReachable(folder: string): boolean {
+  const parent = dirname(folder)
+  return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || isReachable(parent))
+}

@@ -1,0 +1,45 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { wasStalled, whenSilentFor } from '../shared/platform/event-loop-stall.ts'
+
+/** Blocks this process. */
+const freeze = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+
+test('after a stall, a pending reply is read before the peer counts as unresponsive', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sandlot-standstill-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const [go, said] = [join(folder, 'go'), join(folder, 'said')]
+  const script = 'echo begun; until [ -e "$0" ]; do sleep 0.05; done; echo there; : >"$1"'
+  const other = spawn('/bin/sh', ['-c', script, go, said], { stdio: ['ignore', 'pipe', 'ignore'] })
+  await once(other.stdout, 'data')
+  const before = performance.now()
+  expect(wasStalled(before)).toBe(false)
+  const heard: string[] = []
+  setTimeout(() => heard.push('a plain timer'), 1_000)
+  const stop = whenSilentFor(1_000, () => heard.push('livenessTimeouts'))
+  const word = once(other.stdout, 'data').then(() => {
+    heard.push('word')
+    stop()
+  })
+  // From here on, timers run before pending data of a connection is read.
+  await new Promise((resolve) => setImmediate(resolve))
+  writeFileSync(go, '')
+  freeze(1_600)
+  while (!existsSync(said)) freeze(10)
+  await word
+  expect(heard).toEqual(['a plain timer', 'word'])
+  expect(wasStalled(before)).toBe(true)
+  expect(wasStalled(before, 30_000)).toBe(false)
+  expect(wasStalled(performance.now())).toBe(false)
+})
+
+test('detects an unresponsive peer, also some time after a stall', async () => {
+  freeze(1_100)
+  const from = performance.now()
+  await new Promise<void>((resolve) => whenSilentFor(100, resolve))
+  expect(performance.now() - from).toBeGreaterThan(100)
+})

@@ -1,0 +1,216 @@
+/** Memory that a worker or an API reserves for a tenant is counted, limited and released. */
+
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { Outbox } from '../../api/mcp/outbox.ts'
+import { endpoints } from '../../shared/contract/index.ts'
+import type { MemoryKind } from '../../shared/platform/memory-budget.ts'
+import { type Account, pathOf } from '../support/account.ts'
+import { readEvents } from '../support/events.ts'
+import { sumUp } from '../support/metrics.ts'
+import { shareSandbox } from '../support/shared.ts'
+import { newWebSocket, untilOpen } from '../support/web-socket.ts'
+
+const mebibyte = 1024 * 1024
+const { world, alice, params, sh, waitForExit } = shareSandbox({ env: { MEMORY_PER_ACCOUNT_MIB: '32' } })
+
+/** Bytes reserved in the worker and the API. */
+const heldIn = async (kind: MemoryKind) =>
+  (
+    await sumUp(
+      [...world.workers, ...world.apis].map(({ internalUrl }) => internalUrl),
+      'sandlot_held_bytes',
+      'kind',
+    )
+  )[kind]
+
+test('counts unread stdin until its command ends, and rejects a command above the memory budget', async () => {
+  const size = 1_000_000
+  const start = (command: string) =>
+    alice.call('execCommand', { params, body: { command, background: true, stdin: 'x'.repeat(size) } })
+  const startAll = async (): Promise<string[]> => {
+    const ids: string[] = []
+    for (;;) {
+      const answer = await start('sleep 600').catch((error) => error)
+      if (answer instanceof Error) {
+        expect(answer).toMatchObject({
+          status: 429,
+          code: 'rate_limited',
+          message: expect.stringContaining('unread stdin'),
+        })
+        return ids
+      }
+      ids.push(answer.body.id)
+    }
+  }
+  const ids = await startAll()
+  expect(ids.length).toBeGreaterThan(25)
+  expect(ids.length).toBeLessThan(34)
+  expect(await heldIn('stdin')).toBe(ids.length * size)
+  // Other accounts have separate budgets, and this account may use the rest of its budget.
+  const bob = await world.account()
+  await bob.call('createSandbox')
+  expect(await sh('echo on')).toMatchObject({ stdout: 'on\n' })
+  const stop = (exec_id: string) =>
+    alice.call('stopExec', { params: { ...params, exec_id }, query: { signal: 'KILL' } })
+  for (const id of ids.slice(0, 4)) await stop(id)
+  await world.eventually(async () => (await heldIn('stdin')) === (ids.length - 4) * size, 10_000)
+  const { body } = await start('cat >/dev/null; sleep 600')
+  await world.eventually(async () => (await heldIn('stdin')) === (ids.length - 4) * size, 10_000)
+  for (const id of [...ids.slice(4), body.id]) await stop(id)
+  await world.eventually(async () => (await heldIn('stdin')) === 0, 10_000)
+})
+
+test('counts stdin that waits on a WebSocket, and pauses reading at the limit without losing bytes', async () => {
+  const command = 'until [ -e read ]; do sleep 0.05; done; wc -c'
+  const start = async () =>
+    (await alice.call('execCommand', { params, body: { command, background: true } })).body.id
+  const open = async (exec_id: string) => {
+    const path = pathOf(endpoints.attachExec, { params: { ...params, exec_id } })
+    const socket = newWebSocket(world, alice, path)
+    await untilOpen(socket)
+    return socket
+  }
+  const ids = await Promise.all(Array.from({ length: 5 }, start))
+  const sockets = await Promise.all(ids.map(open))
+  const frame = Buffer.alloc(mebibyte / 16)
+  for (const socket of sockets) for (let sent = 0; sent < 192; sent++) socket.send(frame)
+  // Together the sockets may buffer 32 MiB, including the share that each open one reserves.
+  const held = async () => (await heldIn('stdin'))! + (await heldIn('websockets'))!
+  await world.eventually(async () => (await held()) > 31 * mebibyte, 10_000)
+  expect(await held()).toBeLessThanOrEqual(32 * mebibyte)
+  for (const socket of sockets) socket.send('{"type":"eof"}')
+  await sh('touch read').catch(() => {})
+  await world.eventually(async () => (await sh('touch read')).exit_code === 0, 10_000)
+  for (const exec_id of ids) {
+    const stdout = async () => (await alice.call('getExec', { params: { ...params, exec_id } })).body.stdout
+    expect(await world.eventually(stdout, 20_000)).toBe(`${12 * mebibyte}\n`)
+  }
+  await world.eventually(async () => (await heldIn('stdin')) === 0, 10_000)
+  for (const socket of sockets) socket.close()
+})
+
+test('a download returns the kept bytes, whole or in ranges, and then releases its memory', async () => {
+  const printed = { command: 'head -c 4000000 /dev/zero | tr "\\0" x; echo end', background: true }
+  const { id: exec_id } = (await alice.call('execCommand', { params, body: printed })).body
+  const of = { ...params, exec_id }
+  await waitForExit(exec_id)
+  const download = async (range?: string) => {
+    const headers = { headers: range === undefined ? {} : { range } }
+    return await (
+      await alice.open('readExecOutput', { params: of, query: { stream: 'stdout' }, ...headers })
+    ).text()
+  }
+  expect(await download('bytes=3999998-4000001')).toBe('xxen')
+  expect((await download()) === `${'x'.repeat(4_000_000)}end\n`).toBe(true)
+  await world.eventually(async () => (await heldIn('streams')) === 0, 10_000)
+})
+
+test('a command has at most eight readers, and each receives all output', async () => {
+  const { id: exec_id } = (
+    await alice.call('execCommand', {
+      params,
+      body: { command: 'until [ -e go ]; do sleep 0.05; done; echo gone', background: true },
+    })
+  ).body
+  const of = { ...params, exec_id }
+  const follow = async () => readEvents(await alice.open('streamExec', { params: of }))
+  const readers = await Promise.all(Array.from({ length: 8 }, follow))
+  await expect(follow()).rejects.toMatchObject({ status: 429, message: expect.stringContaining('8 readers') })
+  await readers[0]!.leave()
+  const ninth = await world.eventually(() => follow().catch(() => undefined), 10_000)
+  await sh('touch go')
+  for (const reader of [...readers.slice(1), ninth]) {
+    const { data } = await reader.until('stdout')
+    expect(data).toEqual({ text: 'gone\n' })
+    await reader.rest()
+  }
+  await world.eventually(async () => (await heldIn('streams')) === 0, 10_000)
+})
+
+const call = (account: Account, message: object) =>
+  account.open('callMcp', {
+    headers: { accept: 'application/json, text/event-stream' },
+    body: { jsonrpc: '2.0', id: 1, method: 'tools/call', ...message } as never,
+  })
+
+test.each([
+  ['id', { id: 'x'.repeat(201) }],
+  ['method', { method: 'x'.repeat(201) }],
+  ['params.name', { params: { name: 'x'.repeat(201) } }],
+  [
+    'params._meta.progressToken',
+    { params: { name: 'whoami', _meta: { progressToken: '\u2028'.repeat(201) } } },
+  ],
+])('rejects an MCP message with a %s that is too long to be echoed', async (path, message) => {
+  await expect(call(alice, message)).rejects.toMatchObject({
+    status: 400,
+    problem: { errors: [{ path, message: 'must have at most 200 characters' }] },
+  })
+})
+
+test('a tool accepts arguments as large as its route does', async () => {
+  const callTool = (name: string, more: object) =>
+    call(alice, { params: { name, arguments: { session_id: params.id, ...more } } })
+  const listed = await callTool('file_list', { path: 'x'.repeat(70_000) })
+  expect(await listed.text()).toContain('invalid_request')
+  const created = await callTool('file_create', { path: 'large', content: 'x'.repeat(200_000) })
+  expect(await created.text()).toContain('200000')
+})
+
+test('an MCP stream that is resumed many times runs one command, and then releases its memory', async () => {
+  const headers = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' }
+  const command = 'echo ran >> once; until [ -e go-once ]; do sleep 0.05; done; cat once'
+  const args = { session_id: params.id, command }
+  const message = {
+    jsonrpc: '2.0' as const,
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'exec', arguments: args },
+  }
+  const first = await alice.open('callMcp', { headers, body: message })
+  const chunks = first.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  while (!/^id: \S+$/m.test(text)) text += (await chunks.read()).value
+  const [, eventId] = /^id: (\S+)$/m.exec(text)!
+  expect(eventId!.length).toBeLessThan(500)
+  // A call that is abandoned before its command has started runs nothing.
+  await world.eventually(async () => (await sh('cat once 2>/dev/null')).stdout !== '', 10_000)
+  const back = { ...headers, 'last-event-id': eventId! }
+  const again = await Promise.all(
+    Array.from({ length: 20 }, () => alice.open('resumeMcp', { headers: back })),
+  )
+  await chunks.cancel()
+  await sh('touch go-once')
+  for (const answer of again) expect(await answer.text()).toContain('"stdout":"ran\\n"')
+  for (const kind of ['requests', 'answers', 'streams'] as const)
+    await world.eventually(async () => (await heldIn(kind)) === 0, 10_000)
+  const long = { ...headers, 'last-event-id': `${'x'.repeat(4_100)}.1` }
+  await expect(alice.open('resumeMcp', { headers: long })).rejects.toMatchObject({ status: 400 })
+})
+
+test('an outbox reports whether the client has read all progress', async () => {
+  let sdk!: ReadableStreamDefaultController<Uint8Array>
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      sdk = controller
+    },
+  })
+  const outbox = new Outbox()
+  const sent = outbox.send(body)
+  expect(outbox.isTaken).toBe(false)
+  const first = sent.next()
+  await nextTurn()
+  expect(outbox.isTaken).toBe(true)
+  sdk.enqueue(Buffer.from('data: 1\n\n'))
+  expect(String((await first).value)).toBe('data: 1\n\n')
+  await nextTurn()
+  expect(outbox.isTaken).toBe(false)
+
+  const large = `x${'😀\u2028'.repeat(50_000)}`
+  sdk.enqueue(Buffer.from(large))
+  sdk.close()
+  let text = ''
+  for await (const chunk of sent) text += String(chunk)
+  expect(text === large.replaceAll('\u2028', '\\u2028')).toBe(true)
+})

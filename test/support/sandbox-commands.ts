@@ -1,0 +1,47 @@
+/** Runs commands in a sandbox, with its owner's key. */
+import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import type { Account } from './account.ts'
+import { eventually } from './eventually.ts'
+
+export interface Inside {
+  /** Runs a command, and returns its result. */
+  exec(body: ExecRequest): Promise<ExecResult>
+  /** Runs a line of shell. */
+  sh(line: string, more?: Partial<ExecRequest>): Promise<ExecResult>
+  /** Waits for the exit status of a command in the background. */
+  waitForExit(execId: string): Promise<ExecResult>
+  /**
+   * Returns the number of processes whose command line matches. The pattern must not match itself (`slee[p] 60`) and
+   * must contain a word, because the command line of the first process contains ten random digits, the sandbox's uid.
+   */
+  countOf(pattern: string): Promise<number>
+}
+
+export function inside(account: Pick<Account, 'call'>, params: { id: string }): Inside {
+  const exec = async (body: ExecRequest) => (await account.call('execCommand', { params, body })).body
+  const sh: Inside['sh'] = (line, more = {}) => exec({ command: line, ...more })
+  return {
+    exec,
+    sh,
+    waitForExit: (exec_id) =>
+      eventually(async () => {
+        const { body } = await account.call('getExec', { params: { ...params, exec_id } })
+        return body.status === 'running' ? undefined : body
+      }, 20_000),
+    async countOf(pattern) {
+      const lines = 'for p in /proc/[0-9]*; do tr "\\0" " " <$p/cmdline 2>/dev/null; echo; done'
+      return Number((await sh(`${lines} | grep -c "${pattern}"`)).stdout)
+    },
+  }
+}
+
+/** Starts processes up to the sandbox's limit. Nothing else may start there in the meantime, or it stops too early. */
+export async function takeAllProcesses(account: Account, params: { id: string }): Promise<void> {
+  const fill = '(while sleep 600 </dev/null >/dev/null 2>&1 & do :; done) 2>/dev/null'
+  const command = `${fill}; echo full; exec sleep 600 2>/dev/null`
+  const { body } = await account.call('execCommand', { params, body: { command, background: true } })
+  await eventually(async () => {
+    const { body: now } = await account.call('getExec', { params: { ...params, exec_id: body.id } })
+    return now.stdout === 'full\n'
+  }, 30_000)
+}

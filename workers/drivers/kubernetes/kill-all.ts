@@ -1,0 +1,52 @@
+/** Ends the processes of a pod that may have reached its process limit. */
+import { once } from 'node:events'
+import { withTimeout } from '../../../shared/lib/timeout.ts'
+import { DriverUnavailable, PodExhausted, type Process } from '../driver.ts'
+import { usedUpBy } from '../exhausted.ts'
+
+/** Milliseconds that all rounds together may take. */
+const roundsMs = 10_000
+
+/** Several rounds are needed, because killed processes take a moment to disappear. */
+const maxRounds = 100
+
+/**
+ * The script uses only shell builtins, so it starts no process, and container runtimes start the shell itself
+ * regardless of the pod's limit. Process 1 and the first one after it keep the pod running. One signal stops all others
+ * at the same moment, so that none can fork, and stopped processes still count against the limit. The kernel sends
+ * SIGHUP and SIGCONT to stopped processes whose group is orphaned, so each round stops all of them again.
+ */
+export const killAllArgv = [
+  '/bin/sh',
+  '-c',
+  `cd /proc; main=; for p in [0-9]*; do
+if [ "$p" -gt 1 ] && { [ -z "$main" ] || [ "$p" -lt "$main" ]; }; then main=$p; fi; done
+i=0 left=yes; while [ -n "$left" ] && [ "$i" -lt ${maxRounds} ]; do
+left=; i=$((i+1)); kill -STOP -1 2>/dev/null
+for p in [0-9]*; do case $p in 1|$$|$main) ;; *) left=yes; kill -KILL "$p" 2>/dev/null;; esac; done; done
+kill -CONT "$main"; echo done; read -r _`,
+]
+
+/** @throws {DriverUnavailable} the script did not report completion */
+export async function killAllProcesses(process: Process): Promise<void> {
+  for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
+  process.stderr.resume()
+  try {
+    const done = once(process.stdout, 'data').then(() => undefined)
+    const end = await withTimeout(
+      roundsMs,
+      Promise.race([done.catch(() => process.ended), process.ended]),
+      late,
+    )
+    if (end === undefined) return
+    const why = end.kind === 'lost' ? end.why : `it exited with code ${end.code}`
+    const resource = usedUpBy(why)
+    throw resource ? new PodExhausted(resource, why) : new DriverUnavailable(why)
+  } finally {
+    process.close()
+  }
+}
+
+const late = () => {
+  throw new DriverUnavailable('the pod did not answer')
+}

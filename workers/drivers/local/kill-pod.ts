@@ -1,0 +1,104 @@
+/** Destroys a sandbox with its processes, control groups and files. Idempotent. */
+import { execFile } from 'node:child_process'
+import { readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { killCgroup } from './cgroup.ts'
+import { identify, isAlive, kill, killPid, type ProcessId } from './process-id.ts'
+import { type LocalPod, podFolder, readSupervisor, readText } from './state.ts'
+
+const run = promisify(execFile)
+const pollIntervalMs = 1
+const retryBudgetMs = 2_000
+
+/** Resolves when the pod has been removed completely. The caller holds the pod's lock. */
+export async function killPod(directory: string, pod: LocalPod): Promise<void> {
+  await endProcesses(directory, pod)
+  for (const group of pod.cgroups) await killCgroup(group)
+  await removeFiles(directory, pod)
+}
+
+/** Ends a pod that has exceeded a limit, and records why. The caller holds the pod's lock. */
+export async function evictPod(directory: string, pod: LocalPod, why: string): Promise<void> {
+  await writeFile(join(podFolder(directory, pod.name), 'evicted'), why, { mode: 0o600 })
+  await endProcesses(directory, pod)
+}
+
+/**
+ * Ends all processes in the pod except its first one, which then starts a new agent. They are killed in one step, so
+ * this waits for only one of them.
+ */
+export async function killProcessesInside(directory: string, pod: LocalPod): Promise<void> {
+  const first = await findFirstProcess(directory, pod, await readSupervisor(directory, pod.name))
+  if (!first) throw new Error('the first process of the sandbox was not found')
+  const children = (await readText(`/proc/${first.pid}/task/${first.pid}/children`)) ?? ''
+  const oldest = identify(Number.parseInt(children, 10))
+  process.kill(first.pid, 'SIGUSR1')
+  if (!oldest) return
+  await waitForEnd(oldest)
+  if (isAlive(oldest)) throw new Error('the processes of the sandbox did not end')
+}
+
+/** Kills the first process. The kernel then kills the rest of its pid namespace, and bwrap and the supervisor exit. */
+async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
+  const supervisor = await readSupervisor(directory, pod.name)
+  const first = await findFirstProcess(directory, pod, supervisor)
+  if (first) kill(first)
+  if (supervisor) await waitForEnd(supervisor)
+  if (first) await waitForEnd(first)
+  if (supervisor && (isAlive(supervisor) || !first)) await endByForce(directory, pod, supervisor)
+}
+
+/** Handles a sandbox that is still starting, or did not end otherwise. */
+async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessId): Promise<void> {
+  kill(supervisor)
+  const workspace = join(podFolder(directory, pod.name), 'workspace')
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue
+    // The path is among the arguments of `timeout` and bwrap.
+    const line = (await readText(`/proc/${name}/cmdline`).catch(() => '')) ?? ''
+    if (line.split('\0').includes(workspace)) killPid(Number(name))
+  }
+  await waitForEnd(supervisor)
+}
+
+/** Finds the pid that bwrap recorded. Checks the process' mounts, because the pid may have been reused. */
+async function findFirstProcess(
+  directory: string,
+  pod: LocalPod,
+  supervisor: ProcessId | undefined,
+): Promise<ProcessId | undefined> {
+  const end = performance.now() + retryBudgetMs
+  for (;;) {
+    const status = (await readText(join(podFolder(directory, pod.name), 'status'))) ?? ''
+    const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1])
+    const mounts = pid ? await readText(`/proc/${pid}/mountinfo`).catch(() => undefined) : undefined
+    if (mounts?.includes(`/${pod.name}/workspace /workspace `)) return identify(pid)
+    // bwrap may not have started it yet.
+    if (!supervisor || !isAlive(supervisor) || performance.now() > end) return undefined
+    await sleep(pollIntervalMs)
+  }
+}
+
+async function waitForEnd(id: ProcessId): Promise<void> {
+  const end = performance.now() + retryBudgetMs
+  while (isAlive(id) && performance.now() < end) await sleep(pollIntervalMs)
+}
+
+/** Removes the workspace before `pod.json`, so that an interrupted deletion can be repeated. */
+async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
+  const folder = podFolder(directory, pod.name)
+  await removeTree(join(folder, 'workspace'))
+  await removeTree(folder)
+}
+
+/** The user may have created folders without permissions, or with paths that exceed the kernel's limit. */
+async function removeTree(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 20 })
+  } catch {
+    await run('chmod', ['-R', 'u+rwX', path]).catch(() => {})
+    await run('rm', ['-rf', path])
+  }
+}

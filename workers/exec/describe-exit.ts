@@ -1,0 +1,80 @@
+/** Turns the end of a command's shell into the exit status that its client sees. */
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
+import { findSandbox, lockActive } from '../../shared/data/sandboxes.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
+import { signalOf } from '../shell/exit-code.ts'
+import type { CommandExit, CommandProcesses } from '../shell/slot.ts'
+import { type Command, type ExitStatus, withoutExitCode } from './command.ts'
+import type { ExecContext } from './context.ts'
+import { killOrphans } from './orphans.ts'
+
+/**
+ * Milliseconds that a lost exit status is delayed until the remaining processes have been killed, or until the row of
+ * the sandbox says that its pod died.
+ */
+const killWaitMs = 3_000
+
+/** If the exit status is lost, the remaining processes are killed first. */
+export async function describeExit(
+  worker: ExecContext,
+  command: Command,
+  end: CommandExit,
+  processes: CommandProcesses,
+): Promise<ExitStatus> {
+  const { sandboxId, accountId } = command.facts
+  const isEnded = end.kind === 'exited' || (await killRemaining(worker, sandboxId, processes))
+  // Waits for a concurrent transaction that destroys the sandbox.
+  if (end.kind === 'lost') await lockActive(worker.db, { id: sandboxId, accountId }).catch(() => false)
+  // Destroying a sandbox kills its commands, which may end with any exit status. If the row cannot be read, theirs
+  // counts.
+  const mayBeDestroyed = end.kind === 'lost' || end.code > 128
+  const sandbox = mayBeDestroyed ? await findSandbox(worker.db, sandboxId).catch(() => undefined) : undefined
+  if (sandbox?.destroyed_at) return withoutExitCode('killed', sandbox.destroy_reason ?? null)
+  if (end.kind === 'lost')
+    return withoutExitCode('lost', isEnded ? end.why : `${end.why}; it may still be running`)
+  const signal = signalOf(end.code)
+  const remarks = [
+    ...(end.inRoot ? ['the command ran in /, because /workspace could not be entered'] : []),
+    ...(end.isCut ? ['the end of its stderr was not received, so stderr may be incomplete'] : []),
+  ]
+  const reason = remarks.length > 0 ? remarks.join('; ') : null
+  return { status: signal ? 'signaled' : 'exited', exit_code: end.code, signal, reason }
+}
+
+/**
+ * Kills the processes. After `killWaitMs` this continues in the background.
+ * @returns false when they may still run, or their pod is gone
+ */
+async function killRemaining(
+  worker: ExecContext,
+  sandboxId: string,
+  processes: CommandProcesses,
+): Promise<boolean> {
+  const change = worker.notifications.next('sandbox', sandboxId, killWaitMs)
+  const isEnded = await withTimeout(killWaitMs, killOrphans(worker, processes), () => false)
+  // Destroying a sandbox updates its row before its pod is deleted. If the pod died, the row is updated soon after.
+  if (!isEnded) await change
+  return isEnded
+}
+
+/** @returns the exit status in the row, if a process that considered this worker lost wrote a different one */
+export function reportExit(
+  worker: ExecContext,
+  requestId: string,
+  command: Command,
+  end: ExecOutcome,
+): Promise<ExitStatus | undefined> {
+  worker.metrics.execs.observe({ status: end.status }, end.duration_ms / 1000)
+  worker.log.info(
+    {
+      exec_id: command.id,
+      request_id: requestId,
+      sandbox_id: command.facts.sandboxId,
+      account_id: command.facts.accountId,
+      status: end.status,
+      ms: Math.round(end.duration_ms),
+    },
+    'a command ended',
+  )
+  return worker.exitStatuses.write(end)
+}

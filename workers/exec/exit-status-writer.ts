@@ -1,0 +1,102 @@
+/**
+ * Writes exit statuses into the rows of commands before they are reported, and retries while PostgreSQL is unavailable.
+ * Only rows with an Idempotency-Key are committed synchronously (rows.ts), which costs some 4 ms on a slow disk. A
+ * crash of PostgreSQL may therefore lose an exit status that was already reported. To repair that, the worker reads
+ * each row again after a few seconds, and writes the exit status again if the row says that the command runs. The
+ * command is `lost` only if this worker dies in those seconds too. An exit status that the API has written is kept,
+ * because the API most likely did not receive this worker's answer.
+ */
+
+import type { ExecOutcome } from '../../shared/contract/exec.ts'
+import type { Database } from '../../shared/data/database.ts'
+import { writeExitUnconditionally } from '../../shared/data/exec-writes.ts'
+import { findRunning } from '../../shared/data/execs.ts'
+import { PersistentTasks } from '../../shared/lib/persistent-tasks.ts'
+import type { Logger } from '../../shared/platform/log.ts'
+import type { ExitStatus } from './command.ts'
+import { recordExit } from './rows.ts'
+
+const retryMs = 1_000
+/**
+ * Milliseconds until a row is read again. PostgreSQL flushes asynchronous commits within three times
+ * `wal_writer_delay`, 0.6 s by default.
+ */
+const checkAfterMs = 3_000
+/** Exit statuses that wait for that check (some 5 MB). Above this limit, the oldest are not checked. */
+const maxUnchecked = 10_000
+
+export class ExitStatusWriter {
+  private readonly db: Database
+  private readonly log: Logger
+  private readonly writes: PersistentTasks
+  private readonly unchecked = new Map<string, { end: ExecOutcome; writtenAt: number }>()
+  private timer: NodeJS.Timeout | undefined
+
+  constructor(db: Database, log: Logger) {
+    this.db = db
+    this.log = log
+    this.writes = new PersistentTasks(retryMs, (err, exec_id) =>
+      log.warn(
+        { err, exec_id },
+        'an exit status cannot be written, because the database is unavailable; retrying',
+      ),
+    )
+  }
+
+  /**
+   * Resolves when PostgreSQL has committed the exit status; retries until then.
+   * @returns undefined, or the exit status in the row, written by a process that considered this worker lost
+   */
+  async write(end: ExecOutcome): Promise<ExitStatus | undefined> {
+    const other = await this.writes.run(end.id, () => recordExit(this.db, end))
+    // It is this worker's own exit status if the answer to the first attempt was lost.
+    if (!other || isSame(other, end)) this.checkLater(end)
+    return other
+  }
+
+  idle = (): Promise<void> => this.writes.idle()
+
+  close(): void {
+    this.writes.close()
+    clearInterval(this.timer)
+    this.unchecked.clear()
+  }
+
+  private checkLater(end: ExecOutcome): void {
+    if (this.writes.isClosed) return
+    this.unchecked.set(end.id, { end, writtenAt: performance.now() })
+    const [oldest] = this.unchecked.keys()
+    if (this.unchecked.size > maxUnchecked) this.unchecked.delete(oldest!)
+    this.timer ??= setInterval(() => void this.check(), retryMs).unref()
+  }
+
+  private async check(): Promise<void> {
+    const latest = performance.now() - checkAfterMs
+    const due = [...this.unchecked.values()].filter(({ writtenAt }) => writtenAt < latest)
+    try {
+      if (due.length > 0) await this.restoreMissing(due.map(({ end }) => end))
+    } catch (error) {
+      this.log.debug({ err: error, execs: due.length }, 'exit statuses cannot be checked; retrying')
+    }
+    if (this.unchecked.size > 0) return
+    clearInterval(this.timer)
+    this.timer = undefined
+  }
+
+  private async restoreMissing(due: ExecOutcome[]): Promise<void> {
+    const missing = await findRunning(
+      this.db,
+      due.map(({ id }) => id),
+    )
+    for (const end of due) {
+      const isRestored = missing.has(end.id) && (await writeExitUnconditionally(this.db, end))
+      this.unchecked.delete(end.id)
+      if (!isRestored) continue
+      this.checkLater(end)
+      this.log.info({ exec_id: end.id }, 'an exit status that the database had lost was written again')
+    }
+  }
+}
+
+type ShownEnding = Pick<ExitStatus, 'status' | 'exit_code'>
+const isSame = (a: ShownEnding, b: ShownEnding) => a.status === b.status && a.exit_code === b.exit_code

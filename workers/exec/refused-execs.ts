@@ -1,0 +1,58 @@
+/**
+ * Deletes the rows of commands that were refused before they ran, and retries until PostgreSQL answers. The row may or
+ * may not exist: the answer to the insert may be lost, or the insert may still be running. Each insert has a deadline,
+ * so a deletion after that deadline is final. Until then, a request with the same Idempotency-Key receives a 503 and
+ * not the exit status of a command that never ran.
+ */
+import type { Database } from '../../shared/data/database.ts'
+import { takeBackExecs } from '../../shared/data/exec-writes.ts'
+import { PersistentTasks } from '../../shared/lib/persistent-tasks.ts'
+import type { Logger } from '../../shared/platform/log.ts'
+import { unavailable } from '../../shared/platform/problem.ts'
+
+const retryMs = 1_000
+/** Milliseconds that a command is remembered after the deletion, because a client may have read the row before. */
+const rememberMs = 60_000
+
+export const notRun = () =>
+  unavailable('An earlier attempt of this command was refused. It was not run. Try again.')
+
+export class RefusedExecs {
+  private readonly db: Database
+  private readonly deletions: PersistentTasks
+  private readonly refused = new Set<string>()
+
+  constructor(db: Database, log: Logger) {
+    this.db = db
+    this.deletions = new PersistentTasks(retryMs, (err, exec_id) => {
+      if (err !== tooEarly)
+        log.warn({ err, exec_id }, 'the row of a refused command cannot be deleted; retrying')
+    })
+  }
+
+  has = (execId: string): boolean => this.refused.has(execId)
+
+  /**
+   * Resolves after the first attempt, successful or not.
+   * @param lastMs PostgreSQL's time after which no insert can still be running, in milliseconds since 1970; 0 for a row
+   *   that is known to exist
+   */
+  deleteRow(execId: string, lastMs = 0): Promise<void> {
+    this.refused.add(execId)
+    return new Promise((resolve) => {
+      const tryDelete = async () => {
+        const now = await takeBackExecs(this.db, [execId]).finally(resolve)
+        if (now < lastMs) throw tooEarly
+      }
+      void this.deletions.run(execId, tryDelete).then(() => {
+        setTimeout(() => this.refused.delete(execId), rememberMs).unref()
+      })
+    })
+  }
+
+  idle = (): Promise<void> => this.deletions.idle()
+
+  close = (): void => this.deletions.close()
+}
+
+const tooEarly = new Error('an insert may still be running')

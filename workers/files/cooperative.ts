@@ -1,0 +1,40 @@
+/**
+ * Runs long work cooperatively. All accounts share one event loop, so the work is split into slices of a few
+ * milliseconds. Each iteration of the event loop runs one slice, round-robin by account, so other work in the worker
+ * waits for at most one slice.
+ */
+import { performance } from 'node:perf_hooks'
+import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
+
+/** Milliseconds. A command takes some ten iterations of the event loop, and each may wait for a slice. */
+const sliceMs = 3
+
+/** Work that can pause at each `yield`. The time between two of them must be far shorter than a slice. */
+export type Steps<T> = Generator<undefined, T>
+
+const waiting: RoundRobinQueue<() => void> = new Map()
+let isScheduled = false
+
+export async function runCooperatively<T>(accountId: string, steps: Steps<T>): Promise<T> {
+  for (;;) {
+    if (isScheduled) await new Promise<void>((resolve) => append(waiting, accountId, resolve))
+    else schedule()
+    const until = performance.now() + sliceMs
+    do {
+      const { done, value } = steps.next()
+      if (done) return value
+    } while (performance.now() < until)
+  }
+}
+
+/** Runs the next slice in the next iteration of the event loop, after pending I/O. */
+function schedule(): void {
+  isScheduled = true
+  setImmediate(() => {
+    isScheduled = false
+    const resume = takeFirst(waiting)
+    if (!resume) return
+    schedule()
+    resume()
+  })
+}

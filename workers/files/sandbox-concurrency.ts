@@ -1,0 +1,16 @@
+import { limitByKey } from '../../shared/lib/limit-by-key.ts'
+import type { CallName } from '../../shared/rpc/calls.ts'
+import type { CallHandler } from '../rpc/call.ts'
+import type { SandboxContext } from '../sandbox/enter.ts'
+
+/** At most four file operations per sandbox run concurrently, because each needs megabytes of memory and a process. */
+const inSandbox = limitByKey(4)
+
+export const limitPerSandbox =
+  <N extends CallName>(call: CallHandler<N, SandboxContext>): CallHandler<N, SandboxContext> =>
+  (args, worker, wire) =>
+    inSandbox(args.sandboxId, async () => {
+      // The client may have disconnected while the operation was queued.
+      wire.signal.throwIfAborted()
+      return await call(args, worker, wire)
+    })

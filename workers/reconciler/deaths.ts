@@ -1,0 +1,46 @@
+import { readClock } from '../../shared/data/clock.ts'
+import { findByPod } from '../../shared/data/sandbox-pods.ts'
+import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import type { PodDeath } from '../drivers/driver.ts'
+import { replacePod } from '../pods/claimed-pod.ts'
+import type { PodsContext } from '../pods/context.ts'
+import { destroyAndDeletePod } from '../pods/destroy-and-delete-pod.ts'
+import { discardWarmPod } from '../pool/make.ts'
+
+/** Ends the sandbox of each pod that dies. The watch may miss a death, which the reconciler then finds. */
+export function watchDeaths(worker: PodsContext): void {
+  worker.driver.watch(async (pod) => {
+    try {
+      if (await discardWarmPod(worker, pod)) return
+      const sandbox = await findByPod(worker.db, pod)
+      if (!sandbox || sandbox.destroyed_at || sandbox.pod_uid !== pod.uid) return
+      const { reason, detail } = destroyReasonOf(pod.death, sandbox, await readClock(worker.db))
+      if (reason !== 'expired' && (await replacePod(worker, sandbox))) return
+      const point = 'reconcile or watch: the row is ended, the pod lives'
+      await destroyAndDeletePod(worker, sandbox.id, reason, detail, point)
+    } catch (error) {
+      worker.log.warn(
+        { err: error, pod: pod.name },
+        'could not handle the death of a pod; the reconciler will retry',
+      )
+    }
+  })
+}
+
+/** Milliseconds by which the clocks of a node and of PostgreSQL may differ over the life of a sandbox. */
+const maxClockSkewMs = 5_000
+
+/**
+ * Returns the destroy reason of a sandbox whose pod died. `markDestroyed` turns it into `start_failed` if the row was
+ * never ready. A deadline that ends a pod before `expires_at` was not set by Sandlot, so it counts as a failure.
+ */
+export function destroyReasonOf(
+  { reason, detail }: PodDeath,
+  { expires_at }: Pick<SandboxRow, 'expires_at'>,
+  now: Date,
+) {
+  const leftMs = expires_at.getTime() - now.getTime()
+  if (reason === 'expired' && leftMs <= maxClockSkewMs) return { reason, detail }
+  const early = reason === 'expired' ? `: the pod ended ${Math.round(leftMs / 1000)} s before its expiry` : ''
+  return { reason: 'pod_failed' as const, detail: detail + early }
+}

@@ -1,0 +1,244 @@
+/**
+ * The reconciler makes the cluster and the database agree. It runs on a timer in every worker, and PostgreSQL gives
+ * each pass to one of them, so neither a flushed Redis nor a dead worker stops it.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import pLimit from 'p-limit'
+import { removeDeletedAccounts } from '../../shared/data/accounts.ts'
+import { readClock } from '../../shared/data/clock.ts'
+import { claimReconcilePass } from '../../shared/data/installation.ts'
+import { findUnreaped } from '../../shared/data/sandbox-pods.ts'
+import { findSandbox, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
+import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
+import type { PodState } from '../drivers/driver.ts'
+import { makeOrphanReconciler } from '../exec/orphans.ts'
+import { assignPod, replacePod } from '../pods/claimed-pod.ts'
+import type { PodsContext } from '../pods/context.ts'
+import { createPod } from '../pods/create-pod.ts'
+import { destroyAndDeletePod, reapPod } from '../pods/destroy-and-delete-pod.ts'
+import { removePod } from '../pods/remove-pod.ts'
+import { discardWarmPod } from '../pool/make.ts'
+import { destroyReasonOf } from './deaths.ts'
+import { deleteExpiredRows } from './forget.ts'
+
+/** Milliseconds during which a new or destroyed row is left to its job. */
+const jobGraceMs = 5_000
+const maxConcurrentActions = 64
+/** Milliseconds that a pass waits for its actions. */
+const passMs = 5_000
+
+export type Action =
+  | { kind: 'create'; sandboxId: string }
+  | {
+      kind: 'end'
+      sandboxId: string
+      reason: 'expired' | 'start_failed' | 'pod_failed'
+      detail: string | null
+      /** The name of the sandbox's pod, if the cluster does not list it. */
+      missingPod?: string
+    }
+  | { kind: 'delete'; sandboxId: string }
+  /** The claimed pod does not carry the sandbox's id yet. */
+  | { kind: 'assign'; sandboxId: string }
+  /** The claimed pod is dead or not listed, and no command has run in it. */
+  | { kind: 'replace'; sandboxId: string; missingPod: string }
+  /** An unclaimed warm pod is dead. */
+  | { kind: 'discard'; pod: WarmPod }
+  | { kind: 'delete stray'; pod: PodState }
+
+type ReconcilerContext = PodsContext & { id: string }
+
+/** Runs until the signal aborts. A failed pass is logged, and the next one retries. */
+export async function runReconciler(worker: ReconcilerContext, signal: AbortSignal): Promise<void> {
+  const applyActions = makeActionRunner(worker)
+  const endOrphans = makeOrphanReconciler(worker)
+  while (!signal.aborted) {
+    try {
+      await reconcile(worker, applyActions, endOrphans)
+    } catch (error) {
+      worker.log.warn({ err: error }, 'a reconciler pass failed; the next one will retry')
+    }
+    await sleep(worker.settings.reconcileIntervalSeconds * 1000, undefined, { signal }).catch(() => {})
+  }
+}
+
+/** Timers are not exact, so a pass is due slightly before the interval is over. */
+const dueShare = 0.9
+
+/**
+ * Does nothing if any worker has started a pass within this interval. A pass may overlap the next one, because each
+ * action reads its row again and is idempotent.
+ */
+async function reconcile(
+  worker: ReconcilerContext,
+  applyActions: ReturnType<typeof makeActionRunner>,
+  endOrphans: () => Promise<void>,
+): Promise<void> {
+  const { db, metrics, settings } = worker
+  if (!(await claimReconcilePass(db, dueShare * settings.reconcileIntervalSeconds))) return
+  const stopTimer = metrics.reconcileIntervalSeconds.startTimer()
+  // Rows are read before pods. A sandbox that is admitted between the two reads has a pod and no row here; `removePod`
+  // reads the rows again before it deletes that pod. A claim turns a warm pod's row into a sandbox's row, so reading
+  // warm pods first finds the pod in at least one of the two.
+  const warm = await findWarmPods(db)
+  const rows = await findUnreaped(db)
+  const pods = await listPods(worker)
+  const planned = planActions(rows, pods, await readClock(db), settings.sandbox.startSeconds, warm)
+  // A second list confirms that pods are missing. One list serves all actions, because its cost grows with the pods.
+  const isAnyMissing = planned.some((action) => missingPodOf(action) !== undefined)
+  await applyActions(isAnyMissing ? omitFoundPods(planned, await listPods(worker)) : planned)
+  await endOrphans()
+  await deleteExpiredRows(worker)
+  for (const id of await removeDeletedAccounts(db))
+    worker.log.info({ account_id: id }, 'an account was deleted')
+  stopTimer()
+}
+
+/**
+ * Plans the actions as a pure function of rows, pods and time.
+ * @param pods undefined when the cluster is unreachable. Expired sandboxes are ended anyway
+ */
+export function planActions(
+  rows: readonly SandboxRow[],
+  pods: readonly PodState[] | undefined,
+  now: Date,
+  startSeconds: number,
+  warm: readonly WarmPod[] = [],
+): Action[] {
+  const seen = pods && new Map(pods.map((pod) => [pod.name, pod]))
+  const live = rows.filter((row) => !row.destroyed_at).map((row) => podOf(row).name)
+  const owned = new Set([...live, ...warm.map((pod) => pod.name)])
+  const orphans = (pods ?? []).filter((pod) => !owned.has(pod.name))
+  // The pool itself handles warm pods that are still starting.
+  const isDead = (pod: WarmPod) =>
+    pod.ready_at !== null && seen !== undefined && (seen.get(pod.name)?.death ?? !seen.has(pod.name))
+  return [
+    ...rows
+      .map((row) => decideRow(row, seen && { pod: seen.get(podOf(row).name) }, now, startSeconds))
+      .filter((it) => it !== undefined),
+    ...warm.filter(isDead).map((pod): Action => ({ kind: 'discard', pod })),
+    ...orphans.map((pod): Action => ({ kind: 'delete stray', pod })),
+  ]
+}
+
+const missingPodOf = (action: Action) => ('missingPod' in action ? action.missingPod : undefined)
+
+/**
+ * Omits the actions whose missing pod is alive in this list. Without a list, all actions for missing pods are omitted,
+ * because nothing confirms that the pods are missing.
+ */
+export function omitFoundPods(actions: readonly Action[], pods: readonly PodState[] | undefined): Action[] {
+  const living = pods && new Set(pods.filter(({ death }) => !death).map(({ name }) => name))
+  const isFound = (name: string | undefined) => name !== undefined && (living?.has(name) ?? true)
+  return actions.filter((action) => !isFound(missingPodOf(action)))
+}
+
+function decideRow(
+  row: SandboxRow,
+  seen: { pod: PodState | undefined } | undefined,
+  now: Date,
+  startSeconds: number,
+): Action | undefined {
+  const sandboxId = row.id
+  const age = now.getTime() - startOf(row).getTime()
+  if (row.destroyed_at) {
+    const sinceMs = now.getTime() - row.destroyed_at.getTime()
+    return sinceMs > jobGraceMs ? { kind: 'delete', sandboxId } : undefined
+  }
+  if (row.expires_at <= now) return { kind: 'end', sandboxId, reason: 'expired', detail: null }
+  if (!row.ready_at && age >= startSeconds * 1000) {
+    const detail = `it was not ready within ${startSeconds} s`
+    return { kind: 'end', sandboxId, reason: 'start_failed', detail }
+  }
+  const end = seen?.pod?.death && destroyReasonOf(seen.pod.death, row, now)
+  const isGone = seen !== undefined && !seen.pod
+  if (row.ready_at && row.claim === 'unused' && (isGone || (end && end.reason !== 'expired'))) {
+    return { kind: 'replace', sandboxId, missingPod: podOf(row).name }
+  }
+  if (end) return { kind: 'end', sandboxId, ...end }
+  if (!row.ready_at) return age > jobGraceMs ? { kind: 'create', sandboxId } : undefined
+  if (isGone) {
+    return { kind: 'end', sandboxId, reason: 'pod_failed', detail: 'Gone', missingPod: podOf(row).name }
+  }
+  const isUnassigned = row.pod_since && row.claim !== 'replaced' && seen?.pod?.sandboxId !== sandboxId
+  return seen && isUnassigned && age > jobGraceMs ? { kind: 'assign', sandboxId } : undefined
+}
+
+async function listPods({
+  driver,
+  log,
+}: Pick<PodsContext, 'driver' | 'log'>): Promise<PodState[] | undefined> {
+  try {
+    return await driver.list()
+  } catch (error) {
+    log.warn({ err: error }, 'the reconciler cannot list the pods; it uses only the rows')
+    return undefined
+  }
+}
+
+/**
+ * Returns a function that applies the actions of a pass, and resolves when all are done or {@link passMs} have passed.
+ * The next pass skips actions that are still running.
+ */
+function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<void> {
+  const limit = pLimit(maxConcurrentActions)
+  const running = new Map<string, Promise<void>>()
+
+  const run = async (action: Action, key: string) => {
+    try {
+      await applyAction(worker, action)
+      worker.metrics.reconcileActions.inc({ action: action.kind })
+    } catch (error) {
+      worker.log.warn({ err: error, action: action.kind }, 'a reconcile action failed; it will be retried')
+    } finally {
+      running.delete(key)
+    }
+  }
+  return async (actions) => {
+    for (const action of actions) {
+      const key = `${action.kind} ${'pod' in action ? action.pod.uid : action.sandboxId}`
+      if (!running.has(key)) running.set(key, limit(run, action, key))
+    }
+    await withTimeout(passMs, Promise.all(running.values()))
+  }
+}
+
+/** Each action first reads its row again. */
+async function applyAction(worker: PodsContext, action: Action): Promise<void> {
+  switch (action.kind) {
+    case 'create':
+      return await createPod(worker, action.sandboxId)
+    case 'delete':
+      return await reapPod(worker, action.sandboxId)
+    case 'end':
+      return await endSandbox(worker, action)
+    case 'assign':
+      return await assignPod(worker, action.sandboxId)
+    case 'replace':
+      return await replaceMissingPod(worker, action)
+    case 'discard':
+      return void (await discardWarmPod(worker, action.pod))
+    case 'delete stray':
+      return await removePod(worker, action.pod)
+  }
+}
+
+async function replaceMissingPod(
+  worker: PodsContext,
+  { sandboxId, missingPod }: Action & { kind: 'replace' },
+): Promise<void> {
+  const row = await findSandbox(worker.db, sandboxId)
+  if (row && podOf(row).name === missingPod) await replacePod(worker, row)
+}
+
+async function endSandbox(worker: PodsContext, action: Action & { kind: 'end' }) {
+  const { sandboxId, reason, detail, missingPod } = action
+  if (missingPod !== undefined) {
+    // The sandbox may already have another pod.
+    const row = await findSandbox(worker.db, sandboxId)
+    if (!row || podOf(row).name !== missingPod) return
+  }
+  const point = 'reconcile or watch: the row is ended, the pod lives'
+  await destroyAndDeletePod(worker, sandboxId, reason, detail, point)
+}

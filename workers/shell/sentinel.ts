@@ -1,0 +1,66 @@
+/** Finds the sentinel that ends a command's output, even if it is split across chunks. */
+import { sentinelPrefix } from './script.ts'
+
+export interface ScannedOutput {
+  output: Buffer
+  /** The rest of the sentinel's line, once the whole line has arrived. */
+  line?: string
+}
+
+const startByte = sentinelPrefix.charCodeAt(0)
+/** The rest of a sentinel's line: an exit status, or nothing. */
+const tails = { status: /^ \d{1,3}\n/, nothing: /^\n/ } as const
+const maxTailLength = ' 255\n'.length
+
+/**
+ * A sentinel that is followed by anything else was not printed by our shell, so it counts as output, and at most one
+ * line is ever held back. A command can read the sentinel from its shell's memory and print the whole line with a
+ * status of its choice. That is harmless, because it deceives only the owner of the command.
+ */
+export class SentinelScanner {
+  private readonly needle: Buffer
+  private readonly tail: RegExp
+  private pending: Buffer = Buffer.alloc(0)
+
+  constructor(sentinel: string, followedBy: keyof typeof tails = 'nothing') {
+    this.needle = Buffer.from(sentinelPrefix + sentinel)
+    this.tail = tails[followedBy]
+  }
+
+  push(chunk: Buffer): ScannedOutput {
+    const bytes = this.pending.length === 0 ? chunk : Buffer.concat([this.pending, chunk])
+    let at = bytes.indexOf(this.needle)
+    while (at !== -1) {
+      const end = at + this.needle.length
+      const tail = bytes.toString('latin1', end, end + maxTailLength)
+      const line = this.tail.exec(tail)?.[0]
+      if (line !== undefined) return { output: this.split(bytes, at), line: line.trim() }
+      if (isIncomplete(tail)) return { output: this.split(bytes, at, bytes.length) }
+      at = bytes.indexOf(this.needle, at + 1)
+    }
+    return { output: this.split(bytes, partialIndex(bytes, this.needle), bytes.length) }
+  }
+
+  /** Returns the bytes that were held back, for a stream that ended without a sentinel. */
+  rest(): Buffer {
+    return this.pending
+  }
+
+  /** Keeps a copy of the pending bytes, because a slice of a few bytes would keep the whole chunk in memory. */
+  private split(bytes: Buffer, from: number, to = from): Buffer {
+    this.pending = Buffer.from(bytes.subarray(from, to))
+    return bytes.subarray(0, from)
+  }
+}
+
+const isIncomplete = (tail: string): boolean => tail.length < maxTailLength && /^( \d{0,3})?$/.test(tail)
+
+/** Returns the index at which `bytes` ends with the beginning of `needle`, or the length of `bytes`. */
+function partialIndex(bytes: Buffer, needle: Buffer): number {
+  const from = Math.max(0, bytes.length - needle.length + 1)
+  // The first byte of a sentinel occurs nowhere else in it.
+  const at = bytes.subarray(from).lastIndexOf(startByte)
+  if (at === -1) return bytes.length
+  const end = bytes.subarray(from + at)
+  return end.equals(needle.subarray(0, end.length)) ? from + at : bytes.length
+}
