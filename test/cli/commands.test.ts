@@ -229,7 +229,7 @@ test('each command reports an unreachable service as text and as JSON, exit code
     const runsOne = /^exec|--rm/.test(line)
     expect(code, line).toBe(runsOne ? 125 : 8)
     expect(json().error, line).toMatchObject({ code: 'network', exit_code: code })
-    expect(stderr, line).toContain('http://127.0.0.1:1 refused the connection.\nCheck that the address')
+    expect(stderr, line).toContain('http://127.0.0.1:1 refused the connection.\nCheck the address')
   }
 })
 
