@@ -1,4 +1,4 @@
-/** Builds the command line, and runs one command. */
+/** Defines the commands of the client, and runs one. */
 import { Command, CommanderError } from 'commander'
 import { commandSynonyms } from './commands/command-synonyms.ts'
 import { type Branch, commands, type Entry } from './commands/index.ts'

@@ -8,8 +8,8 @@ import { isAlive } from '../shared/platform/process-stat.mjs'
 const parent = process.ppid
 
 /**
- * Calls back once when the parent, or the process whose pid is in SANDLOT_WATCH_PARENT, has ended. Watches only under
- * npm or with that pid, because a process that was started by hand may outlive its shell.
+ * Calls `gone` once, when the parent process or the process in SANDLOT_WATCH_PARENT exits. Does nothing unless npm
+ * started this process or that variable is set, because a process started by hand may outlive its shell.
  * @param {() => void} gone
  */
 export function watchParent(gone) {

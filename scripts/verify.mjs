@@ -1,6 +1,6 @@
 /**
- * `npm run verify`: everything that CI checks: types, lint and format, then the tests. All of them run, so that one run
- * shows every failure, and the closing line of the tests is the last.
+ * `npm run verify` runs everything that CI checks: types, lint, format and tests. A failure does not stop the later
+ * checks, so one run shows every failure. The tests run last, so that their summary is the last line.
  */
 import { runScript } from './install.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'

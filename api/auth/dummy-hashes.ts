@@ -1,7 +1,7 @@
 /**
- * Dummy hashes for unknown email addresses, so that a refused login takes as long for them as for an account. If
- * accounts have hashes of several costs because PASSWORD_SCRYPT_LOG_N was changed, dummy hashes have them in the same
- * proportions.
+ * Dummy hashes for unknown email addresses, so that a failed login takes the same time whether or not the account
+ * exists. If PASSWORD_SCRYPT_LOG_N was changed and stored hashes have different costs, the dummy hashes follow the same
+ * distribution of costs.
  */
 import { createHash, createHmac } from 'node:crypto'
 import Scrypt from 'scrypt-kdf'

@@ -1,4 +1,4 @@
-/** Wraps every request: its id, log line, metrics and errors. */
+/** Middleware around every request: assigns its id, logs it, records metrics and handles errors. */
 import type { Context as KoaContext, Middleware } from 'koa'
 import { errors } from '../../shared/contract/errors.ts'
 import { newRequestId } from '../../shared/data/ids.ts'

@@ -13,7 +13,7 @@ export interface Cursor {
 }
 
 /**
- * Splits a line like a shell, without expansions.
+ * Splits a line the way a shell does, but performs no expansions.
  * @param breaks COMP_WORDBREAKS
  */
 export function readLine(line: string, breaks: string): Cursor {

@@ -1,4 +1,4 @@
-/** Errors of the client, with their exit codes and hints. */
+/** Client errors, with their exit codes and hints. */
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 
 export const exitCodes = {

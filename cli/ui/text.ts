@@ -37,7 +37,7 @@ function expandTabs(line: string, column = 0): string {
   return text
 }
 
-/** Marks line ends in text that has only one line. */
+/** Shows line breaks as ↵, for text that is displayed on one line. */
 export const showLines = (text: string): string => text.replaceAll('\n', '↵')
 
 /** Removes the middle of text that is too wide. */

@@ -61,7 +61,7 @@ export async function preparePostgres(options: PostgresOptions, watchdog: Watchd
   }
 }
 
-/** The check of pg_ctl: line 1 of this file is the pid, and line 8 the state. */
+/** The same check as in pg_ctl: line 1 of postmaster.pid is the pid, and line 8 the state. */
 function isReady(directory: string, pid: number): boolean {
   try {
     const lines = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')

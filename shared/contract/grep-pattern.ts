@@ -1,5 +1,5 @@
 /**
- * Patterns of files/grep. Images contain different implementations of grep, which agree only on POSIX extended regular
+ * Patterns for files/grep. Images contain different implementations of grep, which agree only on POSIX extended regular
  * expressions. Common escapes of other dialects are translated; patterns that POSIX cannot express are refused.
  */
 

@@ -1,4 +1,4 @@
-/** Connects a WebSocket of a port with a byte stream; used by both the client and the worker. */
+/** Bridges a port's WebSocket and a byte stream. Used by both the client and the worker. */
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { PendingBytes } from '../lib/pending-bytes.ts'

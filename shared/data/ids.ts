@@ -23,7 +23,7 @@ export const podName = (sandboxId: string): string => sandboxId.replace('_', '-'
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 
-/** A new sandbox id with the hash key of a warm pod, so that both have the same slot owner. */
+/** A new sandbox id with the same hash as the warm pod's, so that the worker that owns the pod's slots keeps them. */
 export const newSandboxIdLike = (podName: string) =>
   // Monotonic ULIDs of one millisecond would differ only in the part that is replaced here.
   `sbx_${freshUlid().toLowerCase().slice(0, -hashKeyLength)}${hashKeyOf(podName)}`

@@ -24,7 +24,7 @@ export interface LivenessTimeouts {
   cluster: number
   /** Until the cluster answers a worker's ping, which delays the worker's heartbeat. */
   ping: number
-  /** Between two pings of a connection to a pod. With a shorter interval, a busy API server would appear dead. */
+  /** The interval between pings on a connection to a pod. If it were shorter, a busy API server would look dead. */
   keepAlive: number
   /** Until a shell in a pod answers. After that, the connection counts as half-open. */
   shell: number

@@ -18,7 +18,7 @@ export interface WorkerEntry {
   driverProblem: string | null
   /** False when only an operator can fix the problem. */
   isSetUp?: boolean | undefined
-  /** It is stopping. It accepts no new work, but continues to serve its running commands. */
+  /** The worker is shutting down: it accepts no new work, but keeps serving its running commands. */
   isDraining?: boolean | undefined
 }
 
