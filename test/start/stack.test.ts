@@ -209,7 +209,7 @@ describeConcurrently('a later start', () => {
     test('each kind of process receives its own keys, and a migration receives none', async () => {
       const { stack } = shared()
       await stack.waitForOutput(/worker has \[RPC_KEY=SECRETS_KEY=\]/)
-      await stack.waitForOutput(/api has \[RPC_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
+      await stack.waitForOutput(/api has \[JWT_SECRET=RPC_KEY=SECRETS_PUBLIC_KEY=\]/)
       await stack.waitForOutput(/release has \[\]/)
     })
   })
