@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { type KubeletSettings, listGaps } from '../../workers/drivers/kubernetes/nodes.ts'
 
 const well = { podPidsLimit: 256, evictionHard: { 'memory.available': '100Mi', 'nodefs.inodesFree': '5%' } }
-const processes = /SANDBOX_PIDS says.* Set podPidsLimit: 256/
+const processes = /SANDBOX_PIDS.* Set podPidsLimit: 256/
 const files = /inodes.* Set evictionHard nodefs\.inodesFree: 5%/
 
 test.each<[string, KubeletSettings, RegExp[]]>([

@@ -101,7 +101,7 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
 
       const { countOf } = inside(alice, params)
       await world.eventually(async () => (await countOf('sleep 432[1]')) === 0, 30_000)
-      const isOrphanEnd = ({ msg }: { msg: string }) => msg === 'a command of a lost worker was ended'
+      const isOrphanEnd = ({ msg }: { msg: string }) => msg === 'a command of a lost worker was killed'
       await world.eventually(() => survivor.lines.filter(isOrphanEnd).length === 3, 10_000)
     } finally {
       frozen.signal('SIGCONT')
