@@ -36,7 +36,7 @@ describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
 
     maker.signal('SIGCONT')
     const isLeft = ({ msg, pod }: { msg: string; pod?: unknown }) =>
-      /left alone/.test(msg) && pod === made!.name
+      /has an owner and is not deleted/.test(msg) && pod === made!.name
     await world.eventually(() => maker.lines.some(isLeft), soonMs)
     expect(await sh('cat kept')).toMatchObject({ exit_code: 0, stdout: 'mine\n' })
     await alice.call('destroySandbox', { params })
@@ -66,7 +66,7 @@ describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
       await world.eventually(async () => (await findSandbox(world.db, params.id))?.ready_at, soonMs)
       await isLate
       starter.signal('SIGCONT')
-      const isLeft = ({ msg }: { msg: string }) => /left alone/.test(msg)
+      const isLeft = ({ msg }: { msg: string }) => /has an owner and is not deleted/.test(msg)
       await world.eventually(() => starter.lines.some(isLeft), soonMs)
       expect(await inside(alice, params).sh('echo on')).toMatchObject({ stdout: 'on\n' })
       expect((await alice.call('getSandbox', { params })).body).toMatchObject({ state: 'active' })
