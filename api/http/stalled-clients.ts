@@ -1,7 +1,7 @@
 /**
  * Closes connections whose clients have stopped reading while response, event or WebSocket data is pending. Only the
  * API can detect this: it reads from the worker in chunks as large as the kernel's send buffer, so to the worker every
- * slow client looks stalled.
+ * slow client appears stalled.
  */
 import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
