@@ -1,6 +1,7 @@
 /**
- * Attaches a WebSocket to a command. Clients send stdin as binary frames, and `resize`, `eof` and `signal` as JSON text
- * frames. They receive output as binary frames whose first byte names the stream, and the exit status as a text frame.
+ * Attaches a WebSocket to a command. Clients send stdin as binary frames, and `resize`, `eof` and `signal` messages as
+ * JSON text frames. The worker sends output as binary frames whose first byte identifies the stream, and the exit
+ * status as a JSON text frame.
  */
 import type { WebSocket } from 'ws'
 import * as z from 'zod'
@@ -24,7 +25,10 @@ const Message = z.discriminatedUnion('type', [
   z.object({ type: z.literal('signal'), signal: z.enum(execSignals) }),
 ])
 
-/** @throws {Problem} `exec_finished` */
+/**
+ * Prepares the attachment of a WebSocket to a running command.
+ * @throws {Problem} `exec_finished` when the command has ended
+ */
 export async function attach(worker: ExecContext, args: OneExec): Promise<Opened> {
   const command = worker.commands.get(args)
   if (!command.isRunning) throw finished('it has ended')
@@ -39,12 +43,18 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
   }
 }
 
-/** Bytes of pending stdin per socket. Above this limit the socket is paused. */
+/** Maximum pending stdin per socket, in bytes. Above the limit, the socket is paused. */
 const maxWaiting = 8 * 1024 * 1024
-/** Bytes of the memory budget that stays free for other requests, such as one that makes the command read its stdin. */
+/**
+ * Memory that attached stdin leaves free in the account's budget, in bytes. Other requests need it, such as one that
+ * makes the command read its stdin.
+ */
 const headroom = 256 * 1024
 
-/** @param held counts the pending stdin. When the memory budget is used up, the socket is paused after each message */
+/**
+ * Serves an attached WebSocket. When the account's memory budget is used up, the socket is paused after each message.
+ * @param held counts the pending stdin toward the memory budget
+ */
 function serve(command: Command, socket: WebSocket, held: Reservation) {
   socket.on('error', () => socket.terminate())
   const stdin = feedStdin(command, socket, held)
@@ -59,7 +69,9 @@ function serve(command: Command, socket: WebSocket, held: Reservation) {
   void sendOutput(command, socket)
 }
 
-/** Forwards stdin in order, one write at a time, and joins small pending messages. */
+/**
+ * Writes stdin to the command in order, one write at a time. Small messages that are waiting are merged into one write.
+ */
 function feedStdin(command: Command, socket: WebSocket, held: Reservation) {
   const pending = new PendingBytes()
   // Includes the bytes of the current write.
@@ -107,7 +119,10 @@ function feedStdin(command: Command, socket: WebSocket, held: Reservation) {
   }
 }
 
-/** Runs control messages one at a time, independently of stdin. Only the latest pending message of each kind is run. */
+/**
+ * Returns a function that runs control messages one at a time, independently of stdin. If several messages of one kind
+ * are waiting, only the latest is run.
+ */
 function controlQueue() {
   const limit = limitByKey()
   const waiting = new Map<string, () => Promise<void>>()
@@ -123,7 +138,7 @@ function controlQueue() {
   }
 }
 
-/** @returns undefined for an unknown message, which is ignored */
+/** Parses a text frame. @returns undefined if the message is unknown; such messages are ignored */
 function parse(data: Buffer): z.infer<typeof Message> | undefined {
   if (data.length > limits.textFrameBytes) return undefined
   try {
@@ -133,7 +148,7 @@ function parse(data: Buffer): z.infer<typeof Message> | undefined {
   }
 }
 
-/** From IANA's registry of WebSocket close codes. */
+/** WebSocket close code 1013, "Try Again Later", from the IANA registry. */
 const tryAgainLater = 1013
 
 async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
@@ -146,7 +161,7 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     // After a broken connection, the command waits for this reader until the grace is over.
     if (!(await send(socket, frameOf(item)))) return
   }
-  // This close code makes clients attach again. They receive the exit status once it has been committed.
+  // This close code makes clients attach again. They receive the exit status after it has been committed.
   if (!(await command.waitForRecordedExit())) return socket.close(tryAgainLater)
   await send(socket, JSON.stringify({ type: 'exit', ...command.summary() }))
   socket.close(1000)
@@ -159,8 +174,8 @@ function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
 }
 
 /**
- * Resolves when the bytes have been passed to the kernel, so that a slow reader slows the command.
- * @returns false when the connection is broken
+ * Sends a frame. Resolves when the kernel has accepted the bytes, so that a slow client slows the command down.
+ * @returns false if the connection is broken
  */
 const send = (socket: WebSocket, data: string | Buffer): Promise<boolean> =>
   new Promise((resolve) => socket.send(data, (error) => resolve(!error)))

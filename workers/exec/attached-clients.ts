@@ -1,6 +1,6 @@
 /**
- * Tracks the clients of a command: those that wait for it or read its output, and disconnected ones that may return. A
- * command keeps running without clients for its grace.
+ * Tracks a command's clients: those that wait for it or read its output, and disconnected ones that may return. After
+ * its last client has disconnected, the command keeps running for its grace.
  */
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { OutputLog, Reader } from './output-log.ts'
@@ -12,18 +12,18 @@ export interface Awaited {
 }
 
 export interface Grace {
-  /** Milliseconds after a disconnect within which a client must return. */
+  /** How long a disconnected client may take to return, in milliseconds. */
   ms: number
-  /** Called when a grace is over and no other client is attached. May be called repeatedly. */
+  /** Called when the grace is over and no other client is attached. May be called more than once. */
   onOver(): void
 }
 
 export class AttachedClients {
   private readonly command: Awaited
   private readonly grace: Grace
-  /** The number of clients, including disconnected ones within their grace. */
+  /** Number of clients, including disconnected clients whose grace is not over. */
   private count = 0
-  /** Disconnected readers that may return. The command still blocks on them. */
+  /** Readers whose clients have disconnected but may return. The command still blocks on these readers. */
   private readonly absent = new Set<Reader>()
 
   constructor(command: Awaited, grace: Grace) {
@@ -31,7 +31,7 @@ export class AttachedClients {
     this.grace = grace
   }
 
-  /** Adds a reader that begins at an offset. The command blocks on it until its grace is over. */
+  /** Adds a reader that starts at an offset. The command blocks on it until it leaves or its grace is over. */
   attach(from?: OutputOffset): Reader {
     this.arrive()
     const reader = this.command.log.read(from)
@@ -40,7 +40,7 @@ export class AttachedClients {
     return reader
   }
 
-  /** Called when the client of this reader has disconnected. May be called repeatedly. */
+  /** Starts the grace of a reader whose client has disconnected. May be called more than once. */
   detach(reader: Reader): void {
     if (reader.isAbsent) return
     reader.isAbsent = true
@@ -56,7 +56,7 @@ export class AttachedClients {
     this.count++
   }
 
-  /** Removes a client after its grace, or at the end of the command. */
+  /** Removes a client after its grace, or when the command ends. */
   leave(forget: () => void = () => {}): void {
     const onGraceOver = () => {
       this.count--
@@ -75,7 +75,10 @@ export class AttachedClients {
     })
   }
 
-  /** Finds the disconnected reader at this offset or nearest beyond it, because the last bytes may be in transit. */
+  /**
+   * Returns the disconnected reader whose offset is nearest to this one without being smaller. Its offset may be
+   * larger, because the last bytes may still have been in transit.
+   */
   private findFormer({ stdout, stderr }: OutputOffset): Reader | undefined {
     const ahead = ({ offset }: Reader) => offset.stdout - stdout + offset.stderr - stderr
     return [...this.absent]

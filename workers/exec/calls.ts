@@ -25,13 +25,13 @@ export const stopExec: CallHandler<'stopExec', ExecContext> = async (args, worke
 }
 
 /**
- * Resolves when the command has ended, or when the client has disconnected; a foreground command is then stopped after
- * its grace.
- * @throws {Problem} `unavailable` when the exit status could not be written
+ * Waits until the command has ended or the client has disconnected. A disconnect starts the grace of a foreground
+ * command, after which the command is stopped.
+ * @throws {Problem} `unavailable` when the exit status could not be stored in time
  */
 async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   command.clients.arrive()
-  // A client that has disconnected, possibly while the command was starting, needs no answer.
+  // A client that disconnected, possibly while the command was starting, needs no response.
   const isRecorded = await untilAborted(signal, command.waitForRecordedExit()).catch(() => true)
   command.clients.leave()
   if (!isRecorded) {
@@ -44,7 +44,7 @@ async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Starts the grace of a background command immediately, because its client may never follow it. */
+/** Starts the grace of a background command immediately, because a client may never attach to it. */
 function startGrace(command: Command): void {
   command.clients.arrive()
   command.clients.leave()

@@ -1,6 +1,6 @@
 /**
- * The state of one command: output for any number of readers, stdin and signals. attached-clients.ts tracks its
- * clients, and workers/shell/ runs it in the pod.
+ * The state of one command: its output, stdin and exit status. `attached-clients.ts` tracks the command's clients.
+ * `workers/shell/` runs the command in the pod.
  */
 import type { Writable } from 'node:stream'
 import type { ExecOutcome, ExecResult } from '../../shared/contract/exec.ts'
@@ -16,7 +16,7 @@ import { finished, StdinFeed } from './stdin-feed.ts'
 
 export type ExitStatus = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** Milliseconds that clients wait for the exit status to be committed. */
+/** How long clients wait for PostgreSQL to commit the exit status, in milliseconds. */
 const commitWaitMs = 10_000
 
 export const withoutExitCode = (
@@ -31,19 +31,21 @@ export const withoutExitCode = (
 
 export interface Body {
   signal(name: string): Promise<void>
-  /** Sends TERM, then KILL. Resolves when the command has ended or nothing more can be done. */
+  /** Sends TERM, then KILL after a delay. Resolves when the command has ended or could not be killed. */
   end(): Promise<void>
   resize?(size: { rows: number; columns: number }): Promise<void>
 }
 
-/** Kept in memory until the sandbox is destroyed, so it holds no part of the request that may be large. */
+/**
+ * Properties of a command that stay in memory until its sandbox is destroyed. Large request fields must not be added.
+ */
 export interface CommandFacts {
   id: string
   sandboxId: string
   accountId: string
-  /** Milliseconds that it keeps running without a client, if `needsClient`. */
+  /** How long the command keeps running without a client, in milliseconds. Applies only if `needsClient`. */
   graceMs: number
-  /** Whether it is stopped when all clients have disconnected and none returns within the grace. */
+  /** Whether the command is stopped when all clients have disconnected and none returns within the grace. */
   needsClient: boolean
   startedAt: Date
 }
@@ -53,7 +55,7 @@ export class Command {
   readonly log = new OutputLog()
   readonly stdin = new StdinFeed()
   readonly clients: AttachedClients
-  /** Resolves once the exit status has been committed. Only then may it be reported. */
+  /** Resolves once PostgreSQL has committed the exit status. The status may only be reported after that. */
   readonly ended: Promise<void>
   private readonly inline: Record<StreamName, BoundedOutput> = {
     stdout: new BoundedOutput(limits.outputBytes),
@@ -68,18 +70,18 @@ export class Command {
   private isDelivered = false
   private endedAt = 0
   private ending: ExitStatus | undefined
-  /** The exit status in the row. */
+  /** The exit status that is stored in the command's row. */
   private recorded: ExitStatus | undefined
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
   private isCut = false
   private body: Body | undefined
-  /** Set when this worker stops the command. It overrides the status that the shell reports. */
+  /** Exit status to report when this worker stops the command. Overrides the status that the shell reports. */
   private cause: ExitStatus | undefined
 
   /**
-   * @param record writes the exit status into the row. Resolves with the status that is already there, if any, because
-   *   clients may have received that one
+   * @param record writes the exit status to the row. Resolves with the stored status if another process wrote one
+   *   first, because clients may have received that one
    */
   constructor(
     facts: CommandFacts,
@@ -106,12 +108,15 @@ export class Command {
     return this.log.keptBytes + this.inline.stdout.keptBytes + this.inline.stderr.keptBytes
   }
 
-  /** Whether it runs, or ended less than `maxMs` ago and no client has received the exit status. */
+  /**
+   * Reports whether the command is running, or ended less than `maxMs` ago without a client having received its exit
+   * status.
+   */
   isPending(maxMs: number): boolean {
     return this.recorded === undefined || (!this.isDelivered && performance.now() - this.endedAt < maxMs)
   }
 
-  /** Resolves when a client has received the exit status, or `maxMs` after the end of the command. */
+  /** Waits until a client has received the exit status, but at most until `maxMs` after the command ended. */
   async waitForDelivery(maxMs: number): Promise<void> {
     await this.ended
     const ms = maxMs - (performance.now() - this.endedAt)
@@ -141,7 +146,10 @@ export class Command {
     await this.log.append(stream, redacted)
   }
 
-  /** @param isCut an unknown part of its output was lost */
+  /**
+   * Ends the command with an exit status, unless it has already ended.
+   * @param isCut whether an unknown amount of output was lost
+   */
   finish(ending: ExitStatus, isCut = false): void {
     if (this.ending) return
     this.isCut = isCut
@@ -169,13 +177,13 @@ export class Command {
     this.settle.resolve()
   }
 
-  /** @returns true once the exit status has been committed; false if PostgreSQL was unavailable for too long */
+  /** Waits until the exit status has been committed. @returns false if PostgreSQL did not commit it in time */
   async waitForRecordedExit(): Promise<boolean> {
     await Promise.race([this.ended, this.commitTimeout.promise])
     return this.recorded !== undefined
   }
 
-  /** Stops the command, which then ends with `cause` as its exit status. */
+  /** Stops the command and reports `cause` as its exit status. */
   async stop(cause: ExitStatus): Promise<void> {
     if (!this.isRunning || this.cause) return
     this.cause = cause
@@ -183,7 +191,10 @@ export class Command {
     await this.body?.end()
   }
 
-  /** @throws {Problem} `exec_finished` */
+  /**
+   * Sends a signal to the command. TERM is followed by KILL if the command does not exit.
+   * @throws {Problem} `exec_finished` when the command has ended
+   */
   async signal(name: string): Promise<void> {
     // A signal to a command that is still starting is sent as soon as it runs.
     await Promise.race([this.begun.promise, this.ended])
@@ -198,7 +209,7 @@ export class Command {
     await this.body?.resize?.(size)
   }
 
-  /** The result so far, with the kept output. */
+  /** Returns the current result, including the output that is kept for it. */
   result(): ExecResult {
     const { stdout, stderr } = this.inline
     return {
@@ -225,7 +236,7 @@ export class Command {
     }
   }
 
-  /** Drops at least `bytes` of the oldest output, if there is so much that no attached reader still needs. */
+  /** Drops at least `bytes` of the oldest output, but never output that an attached reader has not received. */
   dropOutput(bytes: number): void {
     this.log.dropRead(bytes)
     if (this.isRunning || this.log.keptBytes > 0) return

@@ -10,7 +10,6 @@ import type { Commands } from './registry.ts'
 export interface ExecContext
   extends SandboxContext,
     Pick<Context, 'memoryBudget' | 'lines' | 'notifications'> {
-  /** The ID of this worker. */
   id: string
   slots: Pick<SlotPool, 'adopt' | 'take' | 'drop'>
   commands: Commands

@@ -1,4 +1,4 @@
-/** Turns the end of a command's shell into the exit status that its client sees. */
+/** Converts the result of a command's shell into the exit status that clients see. */
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { findSandbox, lockActive } from '../../shared/data/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -9,12 +9,12 @@ import type { ExecContext } from './context.ts'
 import { killOrphans } from './orphans.ts'
 
 /**
- * Milliseconds that a lost exit status is delayed until the remaining processes have been killed, or until the row of
- * the sandbox says that its pod died.
+ * How long a `lost` status is held back, in milliseconds. Within this time, the remaining processes are killed, or the
+ * sandbox's row is updated because its pod died.
  */
 const killWaitMs = 3_000
 
-/** If the exit status is lost, the remaining processes are killed first. */
+/** Returns the command's exit status. If that is unknown, kills the remaining processes first. */
 export async function describeExit(
   worker: ExecContext,
   command: Command,
@@ -25,8 +25,8 @@ export async function describeExit(
   const isEnded = end.kind === 'exited' || (await killRemaining(worker, sandboxId, processes))
   // Waits for a concurrent transaction that destroys the sandbox.
   if (end.kind === 'lost') await lockActive(worker.db, { id: sandboxId, accountId }).catch(() => false)
-  // Destroying a sandbox kills its commands, which may end with any exit status. If the row cannot be read, theirs
-  // counts.
+  // Destroying a sandbox kills its commands, which may exit with any status. If the row cannot be read, the shell's
+  // status is reported.
   const mayBeDestroyed = end.kind === 'lost' || end.code > 128
   const sandbox = mayBeDestroyed ? await findSandbox(worker.db, sandboxId).catch(() => undefined) : undefined
   if (sandbox?.destroyed_at) return withoutExitCode('killed', sandbox.destroy_reason ?? null)
@@ -42,8 +42,8 @@ export async function describeExit(
 }
 
 /**
- * Kills the processes. After `killWaitMs` this continues in the background.
- * @returns false when they may still run, or their pod is gone
+ * Kills the remaining processes of a command, and continues in the background after `killWaitMs`.
+ * @returns false if they may still be running or their pod is gone
  */
 async function killRemaining(
   worker: ExecContext,
@@ -57,7 +57,10 @@ async function killRemaining(
   return isEnded
 }
 
-/** @returns the exit status in the row, if a process that considered this worker lost wrote a different one */
+/**
+ * Records metrics, logs the exit and stores the exit status.
+ * @returns the exit status in the row if a process that assumed this worker was lost stored a different one
+ */
 export function reportExit(
   worker: ExecContext,
   requestId: string,

@@ -1,4 +1,4 @@
-/** Streams a command's output as server-sent events, which the API forwards unchanged. */
+/** Streams a command's output as server-sent events. The API forwards the events unchanged. */
 import type { Writable } from 'node:stream'
 import { dataOf, eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import { formatEvent } from '../../shared/contract/server-sent-events.ts'
@@ -8,7 +8,7 @@ import type { Item } from './output-log.ts'
 
 const keepAliveMs = 10_000
 const comment = ':\n\n'
-/** Characters of events per write: about the maximum size of one log item. */
+/** Maximum size of a batch of events, in characters, before it is written; about the size of the largest log item. */
 const maxBatchLength = 32 * 1024
 
 export async function writeEvents(
@@ -23,7 +23,7 @@ export async function writeEvents(
   if (out.destroyed) leave()
   const keepAlive = setInterval(() => out.write(comment), keepAliveMs)
   try {
-    // The comment shows a reconnecting client that it is connected, even if the command prints nothing.
+    // The comment tells a reconnecting client that it is connected, even if the command prints nothing.
     await write(out, from ? comment : event('start', { id: command.id }, { stdout: 0, stderr: 0 }))
     for (;;) {
       const item = await reader.next()

@@ -1,10 +1,12 @@
 /**
- * Writes exit statuses into the rows of commands before they are reported, and retries while PostgreSQL is unavailable.
- * Only rows with an Idempotency-Key are committed synchronously (rows.ts), which costs some 4 ms on a slow disk. A
- * crash of PostgreSQL may therefore lose an exit status that was already reported. To repair that, the worker reads
- * each row again after a few seconds, and writes the exit status again if the row says that the command runs. The
- * command is `lost` only if this worker dies in those seconds too. An exit status that the API has written is kept,
- * because the API most likely did not receive this worker's answer.
+ * Stores exit statuses in PostgreSQL before they are reported, and retries while PostgreSQL is unavailable.
+ *
+ * Only rows with an Idempotency-Key are committed synchronously (`rows.ts`), which costs about 4 ms on a slow disk. A
+ * PostgreSQL crash may therefore lose an exit status that was already reported. To repair this, the worker reads each
+ * row again after a few seconds. If the row says that the command is running, the worker stores the exit status again.
+ * The command becomes `lost` only if this worker also dies within those seconds.
+ *
+ * An exit status that the API stored is kept, because the API most likely did not receive this worker's response.
  */
 
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
@@ -18,11 +20,14 @@ import { recordExit } from './rows.ts'
 
 const retryMs = 1_000
 /**
- * Milliseconds until a row is read again. PostgreSQL flushes asynchronous commits within three times
- * `wal_writer_delay`, 0.6 s by default.
+ * How long the worker waits before it reads a row again, in milliseconds. PostgreSQL flushes asynchronous commits
+ * within three times `wal_writer_delay`, 0.6 s by default.
  */
 const checkAfterMs = 3_000
-/** Exit statuses that wait for that check (some 5 MB). Above this limit, the oldest are not checked. */
+/**
+ * Maximum number of exit statuses waiting to be checked, about 5 MB in total. Above the limit, the oldest are not
+ * checked.
+ */
 const maxUnchecked = 10_000
 
 export class ExitStatusWriter {
@@ -44,12 +49,12 @@ export class ExitStatusWriter {
   }
 
   /**
-   * Resolves when PostgreSQL has committed the exit status; retries until then.
-   * @returns undefined, or the exit status in the row, written by a process that considered this worker lost
+   * Stores the exit status, and retries until PostgreSQL has committed it.
+   * @returns the exit status in the row if a process that assumed this worker was lost stored one; otherwise undefined
    */
   async write(end: ExecOutcome): Promise<ExitStatus | undefined> {
     const other = await this.writes.run(end.id, () => recordExit(this.db, end))
-    // It is this worker's own exit status if the answer to the first attempt was lost.
+    // The row contains this worker's own exit status if the response to its first attempt was lost.
     if (!other || isSame(other, end)) this.checkLater(end)
     return other
   }

@@ -1,6 +1,6 @@
 /**
- * Opens the first slot of a sandbox when a notification reports that it is ready. Drops the slots and commands of a
- * destroyed sandbox immediately after a notification, otherwise within a minute.
+ * Reacts to changes of sandboxes. When a notification reports that a sandbox is ready, opens its first slot. When a
+ * sandbox was destroyed, drops its slots and commands: at the notification, or within a minute if none arrives.
  */
 import { addAbortListener } from 'node:events'
 import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'

@@ -1,9 +1,10 @@
 /**
- * Kills orphans: commands whose worker is gone, which would otherwise run until their sandbox is destroyed. The
- * reconciler kills them and records them as lost. It also kills commands that were already reported as lost, even if
- * their worker is back. A worker that loses the connection to one of its commands kills that command itself.
+ * Kills orphans: commands whose worker is gone. Without this, an orphan would run until its sandbox is destroyed. The
+ * reconciler kills orphans and records them as lost. It also kills commands that were already reported as lost, even if
+ * their worker has returned. A worker that loses the connection to one of its commands kills that command itself.
  *
- * A worker is gone when it is not registered and does not answer. One that cannot reach Redis keeps its commands.
+ * A worker is gone if it is not registered in Redis and does not respond. A worker that only lost its connection to
+ * Redis keeps its commands.
  */
 import { markEnded, markOrphanLost } from '../../shared/data/exec-writes.ts'
 import { findMissingWorkers, findOrphans, type Orphan } from '../../shared/data/execs.ts'
@@ -23,7 +24,10 @@ const pageRows = 1_000
 
 type OrphansContext = Pick<ExecContext, 'db' | 'driver' | 'id' | 'log' | 'metrics' | 'redis' | 'settings'>
 
-/** @returns one pass over all orphans. It remembers between passes how long each worker has been missing */
+/**
+ * Returns a function that makes one pass over the orphans. Between passes, it remembers since when each worker has been
+ * missing.
+ */
 export function makeOrphanReconciler(worker: OrphansContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
   const agent = openCallAgent()
@@ -52,11 +56,11 @@ export function makeOrphanReconciler(worker: OrphansContext): () => Promise<void
     for (const id of await findAlive(missing.filter((id) => isDue(id, now)))) {
       worker.log.warn(
         { worker: id },
-        'a worker is not registered in Redis, but answers: its commands keep running',
+        'a worker is not registered in Redis, but responds; its commands keep running',
       )
       missingSince.set(id, now)
     }
-    // After an event-loop stall, a missing answer does not mean that the peer is dead.
+    // After an event-loop stall, a missing response does not mean that the peer is dead.
     if (wasStalled(now - goneMs)) missingSince.clear()
     const gone = missing.filter((id) => isDue(id, now))
     // Paginated, so that orphans in unreachable pods do not block the others.
@@ -75,7 +79,10 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
   log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was killed')
 }
 
-/** A command without a pid has only the waiting shell of its terminal, if any. @returns false when it may still run */
+/**
+ * Kills the processes of an orphan. If its pid was never recorded, only a terminal's waiting shell can exist.
+ * @returns false if processes may still be running
+ */
 async function killProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {
   const pod = podOf(orphan)
   if (pid === null) return await killWaitingShells(driver, pod, id)
@@ -87,8 +94,8 @@ const maxAttempts = 30
 
 /**
  * Kills the remaining processes of a command whose exit status is lost. Retries for a minute, because the connection to
- * the pod may be broken, or the pod may be at its process limit.
- * @returns true once all of them have ended; false when the pod is gone or stayed unreachable
+ * the pod may be broken, or the pod may have reached its process limit.
+ * @returns true if all processes have ended; false if the pod is gone or remained unreachable
  */
 export async function killOrphans(
   { driver, log }: Pick<ExecContext, 'driver' | 'log'>,

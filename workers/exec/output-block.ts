@@ -1,24 +1,24 @@
-/** A block of output: the bytes of both streams in order of arrival, and the positions at which the stream switches. */
+/** A block of output. Stores stdout and stderr in order of arrival, and the positions at which the stream switches. */
 import { firstIndex } from '../../shared/lib/first-index.ts'
 import { wholeLength } from '../shell/output.ts'
 
 export type StreamName = 'stdout' | 'stderr'
 
-/** Bytes of a block. A position in it fits into the two bytes of a switch. */
+/** Maximum size of a block, in bytes. Positions up to this size fit into the two bytes that record a switch. */
 const blockBytes = 64 * 1024
 const switchBytes = 2
 
 const other = { stdout: 'stderr', stderr: 'stdout' } as const
 
 export class Block {
-  /** The offsets in both streams at which the block begins. */
+  /** The stdout and stderr offsets at which the block begins. */
   readonly at: Record<StreamName, number>
-  /** The sum of `overhead` of all earlier blocks. */
+  /** Total overhead of all earlier blocks, in bytes. */
   readonly overheadBefore: number
   buffer: Buffer = Buffer.allocUnsafeSlow(1024)
   length = 0
   private first: StreamName = 'stdout'
-  /** Positions at which the stream switches, beginning with the first switch away from `first`. */
+  /** Positions at which the output switches to the other stream. The first switch is away from `first`. */
   private switches = new Uint16Array(0)
   private switchCount = 0
   private isFull = false
@@ -40,7 +40,10 @@ export class Block {
     return this.length + this.overhead
   }
 
-  /** @returns how many of these bytes, beginning at `from`, were stored; characters are not split */
+  /**
+   * Stores as many bytes as fit, starting at index `from` of `bytes`, without splitting a UTF-8 character.
+   * @returns number of bytes stored
+   */
   take(stream: StreamName, bytes: Buffer, from: number): number {
     const room = blockBytes - this.length
     const rest = bytes.length - from
@@ -54,7 +57,9 @@ export class Block {
     return length
   }
 
-  /** The bytes at this position, up to the next switch. They are not copied, because written bytes never change. */
+  /**
+   * Returns the bytes from a position up to the next switch. They are not copied, because stored bytes never change.
+   */
   runFrom(offset: number, maxBytes: number): { stream: StreamName; bytes: Buffer } {
     const index = this.switchAfter(offset)
     const end = index < this.switchCount ? this.switches[index]! : this.length
@@ -71,7 +76,10 @@ export class Block {
     return offset
   }
 
-  /** A copy of bytes of one stream, counted from the start of the block. @param end exclusive; may exceed the block */
+  /**
+   * Returns a copy of one stream's bytes. `begin` and `end` count that stream's bytes from the start of the block.
+   * @param end exclusive; may be beyond the end of the block
+   */
   bytesOf(wanted: StreamName, begin: number, end: number): Buffer {
     const copy = Buffer.allocUnsafe(Math.min(this.length, end) - begin)
     let seen = 0
@@ -80,7 +88,7 @@ export class Block {
       const first = from + Math.max(0, begin - seen)
       const last = Math.min(to, from + end - seen)
       const at = seen - from - begin
-      // For a few bytes, the call of `copy` costs more than the loop.
+      // For a few bytes, calling `copy` costs more than the loop.
       if (last - first > 32) this.buffer.copy(copy, first + at, first, last)
       else for (let index = first; index < last; index++) copy[index + at] = this.buffer[index]!
       seen += to - from
@@ -120,7 +128,7 @@ export class Block {
     return index % 2 === 0 ? this.first : other[this.first]
   }
 
-  /** How many switches are at or before this position. */
+  /** Returns the number of switches at or before a position. */
   private switchAfter(offset: number): number {
     return firstIndex(this.switchCount, (index) => this.switches[index]! > offset)
   }

@@ -1,8 +1,8 @@
 /**
- * The output of a command: both streams in order of arrival, for any number of readers, each at its own offset. An
- * offset counts the bytes of each stream, so a reader that reconnects continues at the exact byte. The log has a
- * maximum size: it drops the oldest output, and a reader that has not read that output receives a `gap` with the missed
- * bytes.
+ * Stores a command's output: stdout and stderr in order of arrival. Any number of readers read it, each at its own
+ * offset. An offset counts the bytes of each stream, so a reader that reconnects continues at the exact byte. The log
+ * has a maximum size and drops the oldest output first. A reader that missed dropped output receives a `gap` item with
+ * the number of missed bytes.
  */
 
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -15,17 +15,17 @@ export type { StreamName } from './output-block.ts'
 
 export type Item =
   | { kind: 'output'; stream: StreamName; bytes: Buffer; after: OutputOffset }
-  /** These bytes were dropped before the reader received them. */
+  /** Output that was dropped before the reader received it. `missed` counts its bytes. */
   | { kind: 'gap'; missed: OutputOffset; after: OutputOffset }
   | { kind: 'end'; after: OutputOffset }
 
 const sum = ({ stdout, stderr }: OutputOffset): number => stdout + stderr
 
 export class OutputLog {
-  /** Bytes of all output so far, including dropped output. */
+  /** Total bytes of output per stream, including dropped output. */
   total: OutputOffset = { stdout: 0, stderr: 0 }
   private blocks: Block[] = []
-  /** The sum of `overhead` of all blocks, including dropped ones. */
+  /** Total overhead of all blocks, in bytes, including dropped blocks. */
   private overhead = 0
   private readonly readers = new Set<Reader>()
   private readonly wakers = new Set<() => void>()
@@ -35,12 +35,12 @@ export class OutputLog {
   }
   private ended = false
   private waits = true
-  /** The command blocks when a reader has more unread bytes. Lower while many commands of the sandbox have readers. */
+  /** Number of unread bytes at which the command blocks. Lower when many commands of the sandbox have readers. */
   private maxUnread = limits.unreadBytes
 
   /**
-   * Appends output. Resolves when the slowest reader is near enough for the command to continue. A character that the
-   * chunk splits is held until the rest of it arrives.
+   * Appends output. Resolves when the slowest reader has at most `maxUnread` unread bytes, so that the command may
+   * continue. If the chunk ends within a UTF-8 character, the log holds those bytes back until the rest arrives.
    */
   async append(stream: StreamName, chunk: Buffer): Promise<void> {
     const before = this.unfinished[stream]
@@ -60,22 +60,22 @@ export class OutputLog {
     this.release()
   }
 
-  /** Stops blocking on readers, because the command is being stopped and its last output must arrive. */
+  /** Stops blocking on readers. Called when the command is being stopped, so that its remaining output can arrive. */
   release(): void {
     this.waits = false
     this.wake()
   }
 
   /**
-   * Bytes of memory for the kept output and its switches between the streams. Output that alternates byte by byte costs
-   * three times as much as other output, so less of it is kept.
+   * Memory used by the kept output, in bytes, including 2 bytes for each switch between stdout and stderr. Output that
+   * alternates byte by byte uses three times its size, so less of it is kept.
    */
   get keptBytes(): number {
     const first = this.blocks[0]
     return first ? sum(this.total) - sum(first.at) + this.overhead - first.overheadBefore : 0
   }
 
-  /** @param from the start of the output by default */
+  /** Adds a reader. @param from offset of the first byte to read; the start of the output by default */
   read(from: OutputOffset = { stdout: 0, stderr: 0 }): Reader {
     const reader = new Reader(this, this.offsetNear(from))
     this.readers.add(reader)
@@ -87,9 +87,9 @@ export class OutputLog {
   }
 
   /**
-   * Bytes of one stream that are kept now, in pieces of at most 64 KiB. Each piece stays in memory while it is
-   * referenced, even after the log has dropped it.
-   * @returns for each piece, the bytes of memory that it holds, and a function that copies it
+   * Returns the kept bytes of one stream between two offsets, in chunks of at most 64 KiB. A chunk stays in memory
+   * while the caller references it, even after the log has dropped it.
+   * @returns for each chunk, its memory cost in bytes and a function that copies its content
    */
   pin(stream: StreamName, from: number, to: number): { cost: number; copy(): Buffer }[] {
     const after = (index: number) => this.blocks[index + 1]?.at[stream] ?? this.total[stream]
@@ -100,7 +100,7 @@ export class OutputLog {
     }))
   }
 
-  /** Drops the oldest output that all readers have received: at least `bytes` of it, if there is so much. */
+  /** Drops at least `bytes` of the oldest output, but only output that all readers have received. */
   dropRead(bytes: number): void {
     this.dropOldest(bytes, this.keptBytes - this.unread())
   }
@@ -129,7 +129,7 @@ export class OutputLog {
     this.wake()
   }
 
-  /** Reuses the last block while it has room, so that small writes do not cost an object each. */
+  /** Returns the last block if it has room, or else a new one, so that small writes do not allocate a block each. */
   private roomyBlock(): Block {
     const last = this.blocks.at(-1)
     if (last?.hasRoom) return last
@@ -152,7 +152,7 @@ export class OutputLog {
     this.maxUnread = bytes
   }
 
-  /** Bytes that the slowest reader has not received. */
+  /** Returns the number of bytes that the slowest reader has not received, including overhead. */
   private unread(): number {
     let max = 0
     for (const { offset } of this.readers) {
@@ -164,7 +164,7 @@ export class OutputLog {
     return max
   }
 
-  /** Resolves at the next output, read or disconnect, and at the end. */
+  /** Resolves when output is stored or read, a reader leaves, or the output ends. */
   change(): Promise<void> {
     return new Promise((resolve) => this.wakers.add(resolve))
   }
@@ -180,7 +180,7 @@ export class OutputLog {
     this.wake()
   }
 
-  /** The next item for a reader at this offset; undefined when there is none yet. */
+  /** Returns the next item for a reader at this offset, or undefined if no further output has arrived. */
   itemAt(offset: OutputOffset, maxBytes: number): Item | undefined {
     const first = this.blocks[0]?.at ?? this.total
     if (sum(offset) < sum(first)) {
@@ -198,7 +198,7 @@ export class OutputLog {
     return { kind: 'output', stream, bytes, after }
   }
 
-  /** Corrects the offset of a reconnecting client: keeps the sum, and derives both streams from it. */
+  /** Corrects the offset sent by a reconnecting client. Keeps the sum of both streams and recalculates their shares. */
   private offsetNear(from: OutputOffset): OutputOffset {
     if (sum(from) >= sum(this.total)) return { ...this.total }
     const block = this.blocks[this.indexOf(sum(from))]
@@ -206,7 +206,7 @@ export class OutputLog {
     return block.offsetAt(sum(from) - sum(block.at))
   }
 
-  /** The index of the block that holds this byte; past the end when there is none yet. */
+  /** Returns the index of the block that contains a byte, or the number of blocks if the byte has not arrived. */
   private indexOf(before: number): number {
     const { blocks } = this
     return firstIndex(blocks.length, (index) => sum(blocks[index]!.at) + blocks[index]!.length > before)
@@ -215,7 +215,7 @@ export class OutputLog {
 
 export class Reader {
   offset: OutputOffset
-  /** Its client has disconnected, but the grace is not over, so the command still blocks on it. */
+  /** Whether the client has disconnected. The command still blocks on this reader until the grace is over. */
   isAbsent = false
   hasDisconnected = false
   private readonly log: OutputLog
@@ -225,7 +225,7 @@ export class Reader {
     this.offset = offset
   }
 
-  /** Resolves with the next item, or with undefined once the reader has left. */
+  /** Resolves with the next item, or with undefined after `leave` was called. */
   async next(maxBytes = 32 * 1024): Promise<Item | undefined> {
     while (!this.hasDisconnected) {
       const item = this.ready(maxBytes)
@@ -243,7 +243,7 @@ export class Reader {
     return item
   }
 
-  /** The command no longer blocks on this reader. */
+  /** Removes the reader from the log, so that the command no longer blocks on it. */
   leave(): void {
     this.hasDisconnected = true
     this.log.forget(this)

@@ -1,16 +1,21 @@
-/** Limits the output rate of each account, so that the worker's CPU remains available to other accounts. */
+/** Limits the output rate of each account, so that one account cannot use up the worker's CPU. */
 import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
 
 const mebibyte = 1024 * 1024
-/** The fixed cost of a chunk, in bytes. */
+/** Fixed cost of a chunk, in bytes, independent of its size. */
 const chunkBytes = 16 * 1024
-/** The additional cost of a byte for each reader: it is encoded, sent, and forwarded by the API. */
+/**
+ * Additional cost of each byte per reader, because the byte is encoded, sent and forwarded by the API for each of them.
+ */
 const perReader = 3
 
 export class OutputRate {
   private readonly buckets = new TokenBuckets({ perSecond: 64 * mebibyte, burst: 4 * mebibyte })
 
-  /** Counts a chunk of output. @returns milliseconds to wait before reading more, usually 0 */
+  /**
+   * Counts a chunk of output toward the account's output rate.
+   * @returns how long to wait before reading more output, in milliseconds; usually 0
+   */
   spend(accountId: string, bytes: number, readers: number): number {
     return this.buckets.spend(accountId, chunkBytes + bytes * (1 + perReader * readers))
   }

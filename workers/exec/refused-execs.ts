@@ -1,8 +1,8 @@
 /**
- * Deletes the rows of commands that were refused before they ran, and retries until PostgreSQL answers. The row may or
- * may not exist: the answer to the insert may be lost, or the insert may still be running. Each insert has a deadline,
- * so a deletion after that deadline is final. Until then, a request with the same Idempotency-Key receives a 503 and
- * not the exit status of a command that never ran.
+ * Deletes the rows of commands that were refused before they ran, and retries while PostgreSQL is unavailable. The row
+ * may not exist, because the insert may have failed, or may still be running. Each insert has a deadline, so a deletion
+ * after that deadline is final. Until then, a request with the same Idempotency-Key receives a 503, not the exit status
+ * of a command that never ran.
  */
 import type { Database } from '../../shared/data/database.ts'
 import { takeBackExecs } from '../../shared/data/exec-writes.ts'
@@ -11,11 +11,14 @@ import type { Logger } from '../../shared/platform/log.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 
 const retryMs = 1_000
-/** Milliseconds that a command is remembered after the deletion, because a client may have read the row before. */
+/**
+ * How long a refused command is remembered after its row was deleted, in milliseconds. Another process may have read
+ * the row before the deletion.
+ */
 const rememberMs = 60_000
 
 export const notRun = () =>
-  unavailable('An earlier attempt of this command was refused. It was not run. Try again.')
+  unavailable('An earlier attempt to start this command failed, and the command was not run. Try again.')
 
 export class RefusedExecs {
   private readonly db: Database
@@ -33,9 +36,10 @@ export class RefusedExecs {
   has = (execId: string): boolean => this.refused.has(execId)
 
   /**
-   * Resolves after the first attempt, successful or not.
-   * @param lastMs PostgreSQL's time after which no insert can still be running, in milliseconds since 1970; 0 for a row
-   *   that is known to exist
+   * Deletes the row of a refused command. Resolves after the first attempt, even if that failed; retries continue in
+   * the background.
+   * @param lastMs PostgreSQL time after which the insert can no longer be running, in milliseconds since 1970; 0 if the
+   *   row is known to exist
    */
   deleteRow(execId: string, lastMs = 0): Promise<void> {
     this.refused.add(execId)

@@ -1,4 +1,4 @@
-/** The commands of this worker by ID, including those that have ended, until their sandboxes are destroyed. */
+/** Holds this worker's commands by ID. Commands that have ended are kept until their sandbox is destroyed. */
 import { limits } from '../../shared/contract/limits.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { MemoryBudget } from '../../shared/platform/memory-budget.ts'
@@ -7,9 +7,9 @@ import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Command, ExitStatus } from './command.ts'
 import { notRun, type RefusedExecs } from './refused-execs.ts'
 
-/** Milliseconds after which the commands of a destroyed sandbox are forgotten. */
+/** How long commands stay in memory after their sandbox was destroyed, in milliseconds. */
 const rememberMs = 60_000
-/** Milliseconds that a draining worker waits for a disconnected client to return for the exit status. */
+/** How long a draining worker waits for a client to reconnect and receive the exit status, in milliseconds. */
 const deliveryMs = 5_000
 
 export class Commands {
@@ -17,7 +17,7 @@ export class Commands {
   private readonly bySandbox = new Map<string, Set<Command>>()
   private readonly refusedExecs: Pick<RefusedExecs, 'has'>
   private readonly memoryBudget: MemoryBudget
-  /** Bytes of kept output by sandbox. */
+  /** Kept output of each sandbox, in bytes. */
   private readonly kept = new Map<string, { accountId: string; bytes: number }>()
 
   constructor(refusedExecs: Pick<RefusedExecs, 'has'>, memoryBudget: MemoryBudget) {
@@ -42,18 +42,23 @@ export class Commands {
     return command?.facts.accountId === accountId ? command : undefined
   }
 
-  /** @throws {Problem} `exec_not_found`; `unavailable` when the command was refused, even if its row exists */
+  /**
+   * Returns a command of this account.
+   * @throws {Problem} `exec_not_found`, or `unavailable` when the command was refused, even if its row still exists
+   */
   get({ execId, accountId }: OneExec): Command {
     const command = this.find(execId, accountId)
     if (!command && this.refusedExecs.has(execId)) throw notRun()
-    if (!command) throw new Problem('exec_not_found', 'This command does not exist, or it is no longer kept.')
+    if (!command) throw new Problem('exec_not_found', 'This command does not exist, or its output is no longer kept.')
     return command
   }
 
   of = (sandboxId: string): Command[] => [...(this.bySandbox.get(sandboxId) ?? [])]
   sandboxIds = (): string[] => [...this.bySandbox.keys()]
 
-  /** Enforces the limits on kept output, of one sandbox and of all. The oldest output is dropped first. */
+  /**
+   * Drops output, oldest first, until both the sandbox and the whole worker are within their limits for kept output.
+   */
   trim(sandboxId: string): void {
     const all = this.of(sandboxId)
     shareUnread(all)
@@ -67,7 +72,10 @@ export class Commands {
     }
   }
 
-  /** Sandboxes in the order in which output is dropped: by the account's kept output, then their own, descending. */
+  /**
+   * Returns sandbox IDs in the order in which output is dropped. Accounts that keep the most output come first, and
+   * within an account the sandboxes that keep the most.
+   */
   private bySize(): string[] {
     const ofAccount = new Map<string, number>()
     for (const { accountId, bytes } of this.kept.values())
@@ -78,7 +86,7 @@ export class Commands {
       .map(([sandboxId]) => sandboxId)
   }
 
-  /** Drops output of a sandbox above a limit, except bytes that a reader has not received. */
+  /** Drops the sandbox's output above a limit, except output that a reader has not received. */
   private keepWithin(max: number, sandboxId: string, all: readonly Command[]): void {
     let kept = sum(all)
     for (const command of all) {
@@ -102,12 +110,12 @@ export class Commands {
     setTimeout(() => this.forgetSandbox(sandboxId), rememberMs).unref()
   }
 
-  /** Whether a command runs, or has just ended and no client has received the exit status. */
+  /** Whether a command is running, or ended recently and no client has received its exit status. */
   get hasPending(): boolean {
     return this.pending().length > 0
   }
 
-  /** Resolves when no command is pending any more, at the latest after `ms`. */
+  /** Waits until no command is pending, but at most `ms` milliseconds. */
   async drain(ms: number): Promise<void> {
     await withTimeout(ms, Promise.all(this.pending().map((command) => command.waitForDelivery(deliveryMs))))
   }
@@ -124,10 +132,12 @@ export class Commands {
 
 const sum = (all: readonly Command[]): number => all.reduce((bytes, { keptBytes }) => bytes + keptBytes, 0)
 
-/** Unread bytes that each command may have, regardless of how many commands have readers. */
+/** Minimum unread bytes allowed per command, regardless of how many commands have readers. */
 const minUnread = 256 * 1024
 
-/** Divides the sandbox's limit between the commands that have readers, because unread output is not dropped. */
+/**
+ * Divides the sandbox's limit on kept output among the commands with readers, because unread output is never dropped.
+ */
 function shareUnread(all: Command[]): void {
   let readers = 0
   for (const { log } of all) if (log.isRead) readers++

@@ -1,17 +1,17 @@
-/** The stdin in a request's body. The command may read it late or never, so it counts toward the memory budget. */
+/** The stdin of an exec request. It counts toward the memory budget, because the command may read it late or never. */
 import type { Reservation } from '../../shared/platform/memory-budget.ts'
 
 export class RequestStdin {
   private readonly reservation: Reservation
   private bytes: Buffer | undefined
 
-  /** @param held the reservation of the request, from which the bytes of `text` are moved to a separate one */
+  /** @param held the request's reservation; the bytes of `text` move from it to a separate reservation */
   constructor(held: Reservation, text: string) {
     this.bytes = Buffer.from(text)
     this.reservation = held.move('stdin', this.bytes.length)
   }
 
-  /** Returns the bytes once. They stay reserved until {@link free}. */
+  /** Returns the bytes on the first call, then undefined. They stay reserved until {@link free}. */
   take(): Buffer | undefined {
     const { bytes } = this
     this.bytes = undefined

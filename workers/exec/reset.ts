@@ -6,12 +6,15 @@ import type { CallHandler } from '../rpc/call.ts'
 import { type EnteredSandbox, enter, reachPod, runInside } from '../sandbox/enter.ts'
 import type { ExecContext } from './context.ts'
 
-/** Milliseconds between attempts, because killed processes take some time to exit. */
+/** Delay between attempts, in milliseconds, because killed processes take some time to exit. */
 const retryMs = 100
-/** A fork bomb keeps the node busy, so the check command may start late. */
+/** How long to retry, in milliseconds. A fork bomb keeps the node busy, so the verification command may start late. */
 const retryBudgetMs = 15_000
 
-/** Kills all processes, then runs `true` as proof, because the sandbox's own report is not trusted. */
+/**
+ * Kills all processes of the sandbox. Then runs `true` in it to verify the reset, because the sandbox's own report is
+ * not trusted.
+ */
 export const resetSandbox: CallHandler<'resetSandbox', ExecContext> = async (args, worker, { signal }) => {
   const { sandbox } = await enter(worker, args)
   const until = performance.now() + retryBudgetMs
@@ -39,5 +42,5 @@ async function runTrue(worker: ExecContext, sandbox: EnteredSandbox['sandbox'], 
     signal,
   })
   if (end.kind !== 'exited')
-    throw unavailable('The sandbox did not run a command after its reset. Try again.')
+    throw unavailable('The sandbox was reset, but did not run a test command afterwards. Try again.')
 }

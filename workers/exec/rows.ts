@@ -1,4 +1,4 @@
-/** Inserts a command's row before it starts, and writes the exit status into it. */
+/** Inserts a command's row before the command starts, and stores the exit status in it afterwards. */
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { type DatabaseClock, readOf } from '../../shared/data/clock.ts'
 import { type Queries, requestTimeouts } from '../../shared/data/database.ts'
@@ -28,9 +28,9 @@ export interface ExistingExec {
 }
 
 /**
- * Inserts the row of a command before it runs. If the insert fails, the row is deleted, and an insert that PostgreSQL
- * receives late does nothing, so a refused command leaves no row.
- * @returns undefined, or the command that already has this Idempotency-Key
+ * Inserts a command's row before the command runs. A refused command leaves no row: if the insert fails, the row is
+ * deleted, and PostgreSQL ignores an insert that it receives after its deadline.
+ * @returns the existing command with the same Idempotency-Key, or undefined if there is none
  * @throws {Problem} `unavailable` when the command was already reported as lost, or the insert took too long
  */
 export async function recordStart(
@@ -74,8 +74,9 @@ export async function recordStart(
 }
 
 /**
- * @returns undefined, or a different exit status in the row: a process that considered this worker lost wrote it, or
- *   the sandbox was destroyed, which clients may already know
+ * Stores the exit status in the row, unless the row already has another one that clients may have received. That is the
+ * case if a process assumed that this worker was lost, or if the sandbox was destroyed.
+ * @returns the other exit status, or undefined if this one was stored
  */
 export async function recordExit(db: Queries, end: ExecOutcome): Promise<ExitStatus | undefined> {
   if (await writeExit(db, end)) return undefined

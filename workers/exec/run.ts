@@ -1,4 +1,4 @@
-/** Connects a running command to its output log, its stdin and its signals. */
+/** Runs a command in a slot, and connects its output log, stdin and signals. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { signalGroup } from '../shell/kill.ts'
@@ -36,7 +36,7 @@ export function runInSlot(
   return { processes: () => slot.processes, began: began.promise, ended }
 }
 
-/** Writes the stdin of the request. Its memory is released once the command has read it or has ended. */
+/** Writes the request's stdin to the command. Frees its memory once the command has read it or has ended. */
 export function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): void {
   const free = () => stdin?.free()
   // A command may end before it has read all of its stdin.
@@ -58,7 +58,7 @@ export async function takeOutput(
   if (waitMs > 0) await sleep(waitMs)
 }
 
-/** Milliseconds within which a killed command must report its exit status and last output. */
+/** How long a killed command has to report its exit status and remaining output, in milliseconds. */
 const killedMs = 2_000
 
 export function bodyOf(

@@ -26,10 +26,10 @@ import { runInTerminal } from './terminal.ts'
 type CallWire = Pick<Wire, 'isAwaited' | 'held'>
 
 /**
- * Starts a command, or finds the one with the same Idempotency-Key. A command that was reported as lost is not started:
- * the API writes `lost` into the row first, then disconnects.
- * @throws {Problem} when it was not started
- * @throws {ExecElsewhere} when another worker runs it
+ * Starts a command, or returns the existing one with the same Idempotency-Key. A command that was reported as lost is
+ * never started, because the API writes `lost` to its row before it disconnects.
+ * @throws {Problem} if the command was not started
+ * @throws {ExecElsewhere} if another worker runs the command
  */
 export async function startCommand(worker: ExecContext, args: StartExec, wire: CallWire): Promise<Command> {
   const inside = await enter(worker, args)
@@ -44,7 +44,7 @@ export async function startCommand(worker: ExecContext, args: StartExec, wire: C
   }
 }
 
-/** @param memory counts the automaton that finds secrets in the output */
+/** @param memory counts the memory of the automaton that finds secrets in the output */
 async function startInside(
   worker: ExecContext,
   args: StartExec,
@@ -87,7 +87,7 @@ async function startInside(
   return command
 }
 
-/** The closure lives as long as the command, so it must not capture the request. */
+/** Creates a command. The closure is kept as long as the command, so it must not capture the request. */
 const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
   new Command(facts, async (ended, end) => {
     worker.reach('end: the command has ended, its exit status is not recorded')
@@ -102,7 +102,7 @@ const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec)
   needsClient: mode !== 'background' || hasGrace(request),
 })
 
-/** Removes stdin from the request, so that its memory can be released as soon as it has been written. */
+/** Removes stdin from the request, so that its memory can be freed as soon as the bytes have been written. */
 function takeInput(args: StartExec, held: Reservation): Input {
   const { request } = args
   const { stdin, background } = request
@@ -114,14 +114,17 @@ interface Start extends Pick<Wire, 'isAwaited'> {
   args: StartExec
   sandbox: SandboxRow
   command: Command
-  /** The slot whose pid is in the row; undefined for a terminal. */
+  /** The slot whose pid the row contains; undefined for a terminal. */
   recordedSlot: Slot | undefined
   values: Secrets
   patterns: SecretPatterns | undefined
   input: Input
 }
 
-/** @throws {Problem} when it did not start. The command is then removed, and its row is deleted */
+/**
+ * Runs the command in its slot, or in a terminal.
+ * @throws {Problem} if the command did not start. The command is then removed and its row deleted
+ */
 async function run(
   worker: ExecContext,
   { args, sandbox, command, recordedSlot, values, patterns, input, isAwaited }: Start,
@@ -133,7 +136,7 @@ async function run(
       secrets: values,
       hasStdin: input.stdin !== undefined,
     })
-    // A slot that has closed since it was taken has not run the command, so another slot may run it.
+    // A slot that has closed since it was taken did not run the command, so another slot may run it.
     if (slot?.isClosed) slot = await replaceSlot(worker, sandbox, command.id)
     const assertAwaited = async () => {
       if (!(await isAwaited())) throw unavailable('The client has disconnected. The command was not run.')
@@ -161,7 +164,10 @@ async function run(
   }
 }
 
-/** Resolves when the command runs or has ended. @throws {Problem} when a resource of the sandbox is exhausted */
+/**
+ * Waits until the command is running or has ended.
+ * @throws {Problem} if the sandbox has exhausted a resource, such as processes
+ */
 async function awaitStart<T extends ReturnType<typeof runInSlot>>(running: T): Promise<T> {
   const end = await Promise.race([running.began, running.ended])
   if (end?.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
@@ -172,20 +178,20 @@ const sizeOf = ({ rows = 24, columns = 80 }: ExecRequest) => ({ rows, columns })
 
 function stopAtTimeout(command: Command, { request, mode }: StartExec, leftMs: number): void {
   const timeoutMs = request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
-  // If the timeout is not before the TTL, the command ends because of the TTL.
+  // If the timeout is not earlier than the TTL, the command ends because the sandbox expires.
   const cause = timeoutMs < leftMs ? withoutExitCode('timed_out', null) : withoutExitCode('killed', 'expired')
   const timer = setTimeout(() => void command.stop(cause), Math.min(timeoutMs, leftMs))
   void command.ended.then(() => clearTimeout(timer))
 }
 
-/** A background command with a grace stops without clients, like a foreground command. */
+/** Whether a background command has a grace. If so, it stops without clients, like a foreground command. */
 const hasGrace = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
 
 function findExisting(worker: ExecContext, { accountId }: StartExec, existing: ExistingExec): Command {
   if (!existing.isSameRequest) {
     throw new Problem(
       'idempotency_conflict',
-      'This Idempotency-Key was used with another command. Use a new key for a new command.',
+      'This Idempotency-Key was already used with a different command. Use a new key for each command.',
     )
   }
   const command = worker.commands.find(existing.id, accountId)
@@ -193,7 +199,11 @@ function findExisting(worker: ExecContext, { accountId }: StartExec, existing: E
   return command
 }
 
-/** Refuses variables that were stored before the allowlist was set. Sealed values can only be checked here. */
+/**
+ * Rejects environment variables and secrets that the allowlist forbids. Values stored before the allowlist was set are
+ * encrypted, so they can only be checked here.
+ * @throws {Problem} `command_not_allowed`
+ */
 function assertVariablesAllowed(env: Record<string, string>, secrets: Secrets): void {
   const refused = refuseVariables('sandbox', env) ?? refuseVariables('secret', secrets)
   if (!refused) return

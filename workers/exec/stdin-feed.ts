@@ -1,6 +1,6 @@
 /**
- * A command's stdin, written by requests that each name the offset of their bytes. A request that is repeated after a
- * broken connection writes no byte twice, and one that would leave a hole is refused.
+ * Writes stdin to a command. Each request states the offset of its first byte. A request that is repeated after a
+ * broken connection therefore writes no byte twice, and a request that would leave a gap is rejected.
  */
 import type { Writable } from 'node:stream'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'
@@ -8,26 +8,29 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { write } from '../rpc/bytes.ts'
 
 export class StdinFeed {
-  /** Bytes accepted so far. */
+  /** Number of bytes accepted so far. */
   offset = 0
   eof = false
   private target: Writable | undefined
   private readonly opened = Promise.withResolvers<void>()
   private readonly serialize = limitByKey()
 
-  /** Called when the command has started, and can receive bytes. */
+  /** Called when the command has started and can receive stdin. */
   open(stdin: Writable): void {
     this.target = stdin
     this.opened.resolve()
   }
 
-  /** Called when the command has ended. Further bytes are refused. */
+  /** Called when the command has ended. Rejects all further bytes. */
   close(): void {
     this.target = undefined
     this.opened.resolve()
   }
 
-  /** @param at the offset of the first byte; by default the end of the bytes accepted so far */
+  /**
+   * Writes bytes to stdin after all earlier calls have finished.
+   * @param at offset of the first byte; by default, the number of bytes accepted so far
+   */
   take(bytes: AsyncIterable<Buffer> | Buffer[], at: number | undefined, eof: boolean): Promise<void> {
     return this.serialize('', () => this.takeNow(bytes, at ?? this.offset, eof))
   }
@@ -58,9 +61,9 @@ export class StdinFeed {
 }
 
 export const finished = (why: string) =>
-  new Problem('exec_finished', `The command accepts no more input: ${why}.`)
+  new Problem('exec_finished', `This command accepts no more input, because ${why}.`)
 
 const offsetConflict = (offset: number) =>
-  new Problem('stdin_offset_conflict', `Stdin must continue at offset ${offset} or lower.`, {
+  new Problem('stdin_offset_conflict', `The next stdin request must start at offset ${offset} or lower.`, {
     members: { offset },
   })

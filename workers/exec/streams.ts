@@ -24,7 +24,7 @@ export const execEvents: StreamHandler<'execEvents', ExecContext> = async (
   await writeEvents(command, undefined, response)
 }
 
-/** Streams a command's events that follow `lastEventId`, or all of them. */
+/** Streams the command's events after `lastEventId`, or all events if it is undefined. */
 export const followExec: StreamHandler<'followExec', ExecContext> = async (args, worker, { response }) => {
   const command = worker.commands.get(args)
   assertReaderLimit(command)
@@ -39,7 +39,7 @@ export const writeStdin: StreamHandler<'writeStdin', ExecContext> = async (args,
   return { offset: stdin.offset, eof: stdin.eof }
 }
 
-/** Streams the kept bytes of stdout or stderr. */
+/** Streams the stdout or stderr bytes that the output log still keeps, or a range of them. */
 export const readOutput: StreamHandler<'readOutput', ExecContext> = async (
   args,
   worker,

@@ -1,4 +1,4 @@
-/** Runs a command in a terminal, which has one output stream and a size. */
+/** Runs a command in a terminal. A terminal has a size, and combines stdout and stderr in one stream. */
 import { recordPid } from '../../shared/data/exec-writes.ts'
 import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { TerminalSize } from '../drivers/driver.ts'
@@ -14,11 +14,14 @@ import { bodyOf, feed, takeOutput } from './run.ts'
 export interface TerminalStart {
   size: TerminalSize
   stdin: RequestStdin | undefined
-  /** Throws when the client has disconnected. Called immediately before the command starts. */
+  /** Throws if the client has disconnected. Called immediately before the command starts. */
   assertAwaited(): Promise<void>
 }
 
-/** Resolves when the terminal is open. `ended` of the result settles when the command has ended. */
+/**
+ * Starts a command in a terminal. Resolves when the terminal is open; the returned `ended` resolves when the command
+ * has ended.
+ */
 export async function runInTerminal(
   worker: ExecContext,
   sandbox: SandboxRow,
@@ -33,12 +36,15 @@ export async function runInTerminal(
     { ...bodyOf(worker, processes, ended, terminal), resize: (size) => terminal.resize(size) },
     terminal.stdin,
   )
-  // No EOF follows, because a user types into the same stdin later.
+  // No EOF is sent, because a user types into the same stdin later.
   if (stdin) feed(command, stdin, false)
   return { processes: () => processes, ended }
 }
 
-/** A separate function, so that the shell command and its environment are not kept in memory while the command runs. */
+/**
+ * Opens the terminal. This is a separate function so that no closure keeps the shell command and its environment in
+ * memory while the command runs.
+ */
 const open = (
   worker: ExecContext,
   sandbox: SandboxRow,
@@ -64,7 +70,7 @@ async function followOutput(
   try {
     for await (const chunk of terminal.stdout) await takeOutput(worker, command, 'stdout', chunk as Buffer)
   } catch {
-    // The connection broke. `terminal.ended` has the reason.
+    // The connection broke. `terminal.ended` resolves with the reason.
   }
   return await terminal.ended
 }
