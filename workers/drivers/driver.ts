@@ -1,6 +1,6 @@
 /**
- * The interface through which workers run pods. `kubernetes/` and `local/` implement it, and no code outside those two
- * folders depends on which one is used. The tests in test/drivers/contract/ verify both against this contract.
+ * The interface through which workers run pods. `kubernetes/` and `local/` implement it. Code outside these two folders
+ * must not depend on which driver is used. The tests in `test/drivers/contract/` run against both drivers.
  */
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
@@ -10,86 +10,91 @@ import type { Resource } from './exhausted.ts'
 
 export interface DriverOptions {
   settings: Settings
-  /** Pods of other installations are ignored. On Kubernetes it is a label. */
+  /** Identifies this installation. Pods of other installations are ignored. Kubernetes stores the ID as a pod label. */
   installationId: string
   log: Logger
 }
 
 export interface Driver {
   readonly kind: 'kubernetes' | 'local'
-  /** Whether processes start so slowly that shells are opened ahead of commands. */
+  /** Whether processes start so slowly that workers open shells before commands need them. */
   readonly startsSlowly: boolean
-  /** Liveness timeouts of the cluster, and of shells in pods. */
+  /** Liveness timeouts for cluster requests and for shells in pods. */
   readonly livenessTimeouts: LivenessTimeouts
 
-  /**
-   * Resolves when pods can be created and reached, and are isolated.
-   * @throws {DriverUnavailable}
-   */
+  /** Checks that pods can be created and reached, and that they are isolated. @throws {DriverUnavailable} */
   ping(): Promise<void>
 
   /**
-   * Creates a pod and resolves once it has been accepted, before it runs. Idempotent: an existing pod is returned.
-   * @throws {PodRefused} the cluster will never accept this pod (quota, admission, bad image name)
-   * @throws {ClusterMisconfigured} the cluster does not isolate pods
-   * @throws {DriverUnavailable} the cluster is unreachable; try again
+   * Creates a pod. Resolves when the pod has been accepted, before it runs. Idempotent: returns an existing pod.
+   * @throws {PodRefused} if the cluster will never accept this pod (quota, admission, invalid image name)
+   * @throws {ClusterMisconfigured} if the cluster does not isolate pods
+   * @throws {DriverUnavailable} if the cluster is unreachable; try again
    */
   create(request: PodRequest): Promise<Pod>
 
-  /** A hash of all properties of a pod. Pods with the same hash are interchangeable. */
+  /** Returns a hash of all properties of a pod. Pods with the same hash are interchangeable. */
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
 
   /**
-   * Assigns a warm pod to a sandbox, and lowers its deadline. Idempotent. Keeps the labels that policies select.
-   * @param to.deadlineSeconds counts from the pod's start, and is at most the deadline that it was created with
-   * @throws {PodGone} the pod does not exist, or no longer runs
-   * @throws {DriverUnavailable} the cluster is unreachable; try again
+   * Assigns a warm pod to a sandbox and lowers the pod's deadline. Idempotent. Does not change labels that network
+   * policies select.
+   * @param to.deadlineSeconds seconds from the pod's start; at most the deadline with which the pod was created
+   * @throws {PodGone} if the pod does not exist or no longer runs
+   * @throws {DriverUnavailable} if the cluster is unreachable; try again
    */
   assign(pod: PodName, to: { sandboxId: string; deadlineSeconds: number }): Promise<void>
 
   /**
-   * Resolves when a command can run in the pod.
-   * @param trial replaces the driver's own readiness check. It is repeated while it rejects with {@link PodGone} or
-   *   {@link DriverUnavailable}
-   * @throws {PodRefused} the pod will not start, with the cluster's reason
-   * @throws {DriverUnavailable} the cluster is unreachable; try again
+   * Waits until a command can run in the pod.
+   * @param trial replaces the driver's readiness check; repeated while it rejects with {@link PodGone} or {@link
+   *   DriverUnavailable}
+   * @throws {PodRefused} if the pod will not start, with the cluster's reason
+   * @throws {DriverUnavailable} if the cluster is unreachable; try again
    */
   ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
 
-  /** Deletes a pod and resolves when it no longer exists. Idempotent. With a `uid`, keeps another pod of that name. */
+  /**
+   * Deletes a pod. Resolves when the pod no longer exists. Idempotent. If a `uid` is given, a newer pod with the same
+   * name is kept.
+   */
   delete(pod: PodName): Promise<void>
 
-  /** Lists the pods that carry this installation's id, including dead ones. */
+  /** Lists all pods of this installation, including dead ones. */
   list(): Promise<PodState[]>
 
-  /** Reports pods that died without being deleted. It may miss some and report one twice; only `list` is complete. */
+  /**
+   * Calls `onDeath` for pods that died without being deleted. Deaths may be missed or reported twice; only `list` is
+   * complete.
+   */
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void
 
   /**
-   * Starts a process in a pod, as a process group leader, with the pod's environment. The argv may appear in URLs and
-   * logs of the cluster, so it must not contain client data. If the local driver's agent dies before it has answered,
-   * the process may be started twice; the first one then finds its stdin closed.
-   * @throws {PodGone} the pod does not exist, or no longer runs
-   * @throws {PodExhausted} the pod lacks a resource for the process
-   * @throws {DriverUnavailable} the pod is unreachable, or has no terminals
+   * Starts a process in a pod with the pod's environment. The process leads its own process group. The argv may appear
+   * in the cluster's URLs and logs, so it must not contain client data. If the local driver's agent dies before it
+   * responds, the process may be started twice. The first of the two then reads EOF from its stdin.
+   * @throws {PodGone} if the pod does not exist or no longer runs
+   * @throws {PodExhausted} if the pod lacks a resource for the process
+   * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
    */
   start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
 
   /**
-   * Ends all processes in a pod except the driver's own, and keeps its files. It works when the pod has reached its
-   * process limit, so a fork bomb cannot prevent it. Success is not verified, because the pod is untrusted.
-   * @throws {PodGone} the pod does not exist, or no longer runs
-   * @throws {DriverUnavailable} the pod is unreachable
+   * Kills all processes in a pod except the driver's own. Files are kept. A fork bomb cannot prevent this, because it
+   * works even if the pod has reached its process limit. Success is not verified, because the pod is untrusted.
+   * @throws {PodGone} if the pod does not exist or no longer runs
+   * @throws {DriverUnavailable} if the pod is unreachable
    */
   endProcesses(pod: PodName): Promise<void>
 
   /**
-   * Connects to a port of a pod's loopback interface. The stream ends when the listener ends the connection. It fails
-   * when the connection breaks, and with {@link PortRefused} if the cluster reports only later that no process listens.
-   * Kubernetes has no half-close, so the end of the writable side ends the connection once the listener is idle.
-   * @throws {PortRefused} no process listens
-   * @throws {PodGone} the pod does not exist, or no longer runs
-   * @throws {DriverUnavailable} the pod is unreachable
+   * Connects to a port on the pod's loopback interface. The stream ends when the listener closes the connection, and
+   * fails if the connection breaks. It fails with {@link PortRefused} if the cluster reports only later that no process
+   * listens. Kubernetes does not support half-closed connections: after the writable side has ended, the connection
+   * closes as soon as the listener is idle.
+   * @throws {PortRefused} if no process listens on the port
+   * @throws {PodGone} if the pod does not exist or no longer runs
+   * @throws {DriverUnavailable} if the pod is unreachable
    */
   connect(pod: PodName, port: number): Promise<Duplex>
 
@@ -98,27 +103,27 @@ export interface Driver {
 }
 
 export interface StartOptions {
-  /** Gives the process a terminal of this size, and makes it the leader of a session. */
+  /** Starts the process in a terminal of this size, as the leader of a new session. */
   tty?: TerminalSize | undefined
 }
 
-/** Both are whole numbers from 1 to 65535. */
+/** The size of a terminal, in characters. Both values are integers from 1 to 65535. */
 export interface TerminalSize {
   rows: number
   columns: number
 }
 
 export interface PodRequest {
-  /** Must never have been used for another sandbox. */
+  /** The name of the pod. It must never have been used for another sandbox. */
   name: string
-  /** Absent for a warm pod. */
+  /** The sandbox that uses the pod. Absent for a warm pod. */
   sandboxId?: string | undefined
   image: string
-  /** Seconds from the pod's start until it ends, even if no worker runs. */
+  /** How long the pod may run, in seconds from its start. The deadline applies even if no worker runs. */
   deadlineSeconds: number
 }
 
-/** `uid` distinguishes pods that used the same name at different times. */
+/** Identifies a pod. `uid` distinguishes pods that have had the same name at different times. */
 export interface PodName {
   name: string
   uid?: string | undefined
@@ -126,58 +131,62 @@ export interface PodName {
 
 export interface Pod extends PodName {
   uid: string
-  /** The sandbox that the pod was assigned to. Only the sandbox's row is authoritative. */
+  /** The sandbox that the pod is labeled with. Only the sandbox's row is authoritative. */
   sandboxId?: string | undefined
 }
 
 export interface PodState extends Pod {
-  /** Why the pod no longer runs. Absent while it lives. */
+  /** Why the pod no longer runs. Absent while the pod is alive. */
   death?: PodDeath | undefined
 }
 
-/** The values of `destroy_reason` and `destroy_detail` for a pod that was not deleted. */
+/** Why a pod died without being deleted. Stored as the sandbox's `destroy_reason` and `destroy_detail`. */
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
-  /** The reason of Kubernetes if it has one (`OOMKilled`, `Evicted`, `NodeLost`), else a sentence. */
+  /** The reason that Kubernetes reports, such as `OOMKilled`, `Evicted` or `NodeLost`, or else a description. */
   detail: string
 }
 
 /**
- * A paused reader blocks the process (backpressure). On a terminal, all output arrives on stdout, stderr is empty, and
- * the input has no EOF; byte 4 represents it.
+ * A process in a pod. A paused reader blocks the process (backpressure). On a terminal, all output arrives on stdout
+ * and stderr is empty. A terminal's input has no EOF; byte 4 (Ctrl-D) represents it.
  */
 export interface Process {
   /**
-   * On a cluster, input or EOF that arrives as the process exits may break the connection before the exit code has
-   * arrived, and the process is then `lost`. A process that must report its exit code therefore has to read its input
-   * to the end. EOF without a preceding byte may never arrive, so write a byte first if a process waits for EOF.
+   * The input of the process. On Kubernetes, input or EOF that arrives while the process exits may break the connection
+   * before the exit code is received. The process is then `lost`. A process that must report its exit code therefore
+   * has to read its input to the end. EOF may never arrive unless a byte precedes it, so write a byte first if a
+   * process waits for EOF.
    */
   stdin: Writable
   stdout: Readable
   stderr: Readable
   /**
-   * Never rejects. Unread output can still be read afterwards. A cluster may not report the exit of a process that left
-   * input unread; close the process once its exit is known from another source. A cluster that reports a broken
-   * connection as exit code 0 may cause that code to be reported as `lost`, except on a terminal. A process that must
-   * prove its success has to exit with another code, or print a word.
+   * Resolves when the process has ended. Never rejects. Output can still be read afterwards.
+   *
+   * Kubernetes may not report the exit of a process that left input unread. Close such a process once its exit is known
+   * from another source.
+   *
+   * Kubernetes may also report a broken connection as exit code 0. Without a terminal, exit code 0 may therefore be
+   * reported as `lost`. A process that must prove its success has to exit with another code, or print a known string.
    */
   ended: Promise<ProcessExit>
-  /** Present on a terminal. Does nothing once the process has ended. */
+  /** Changes the size of the terminal. Absent without a terminal. Does nothing after the process has ended. */
   resize?: (size: TerminalSize) => Promise<void>
-  /** Closes the connection. It does not end the process. */
+  /** Closes the connection without ending the process. */
   close(): void
 }
 
 export type ProcessExit =
   | { kind: 'exited'; code: number }
-  /** The connection ended before a trustworthy status arrived, so the exit status is unknown. */
+  /** The connection closed before a trustworthy status arrived, so the exit status is unknown. */
   | { kind: 'lost'; why: string }
 
 export class DriverUnavailable extends Error {
   override name = 'DriverUnavailable'
 }
 
-/** The pod runs, but lacks a resource for one more process. Nothing was started. */
+/** The pod runs, but lacks a resource to start another process. No process was started. */
 export class PodExhausted extends DriverUnavailable {
   override name = 'PodExhausted'
   readonly resource: Resource
@@ -188,7 +197,7 @@ export class PodExhausted extends DriverUnavailable {
   }
 }
 
-/** The cluster is not set up as required. Only an operator can fix that. */
+/** The cluster's configuration does not meet Sandlot's requirements. Only an operator can fix this. */
 export class ClusterMisconfigured extends DriverUnavailable {
   override name = 'ClusterMisconfigured'
 }
@@ -201,7 +210,7 @@ export class PodGone extends Error {
   override name = 'PodGone'
 }
 
-/** No process listens at the port. */
+/** Thrown when no process listens on the port. */
 export class PortRefused extends Error {
   override name = 'PortRefused'
 }

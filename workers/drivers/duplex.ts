@@ -1,8 +1,11 @@
-/** Presents the streams of a process, which carry a connection to a port, as one duplex stream. */
+/** Combines stdin and stdout of a process that forwards a port connection into one duplex stream. */
 import { Duplex } from 'node:stream'
 import type { Process } from './driver.ts'
 
-/** @param failure maps the reason of a broken connection to the error of the stream */
+/**
+ * Returns a duplex stream over the process's stdin and stdout.
+ * @param failure creates the stream's error from the reason why the connection broke
+ */
 export function duplexOf(process: Process, failure: (why: string) => Error): Duplex {
   const { stdin, stdout, ended } = process
   const duplex = new Duplex({

@@ -1,8 +1,10 @@
-/** Recognizes exhausted resources in the error messages of kernels, shells and container runtimes. */
+/** Detects exhausted resources in the error messages of kernels, shells and container runtimes. */
 
 export type Resource = 'processes' | 'memory' | 'disk'
 
-/** The cause precedes the fork that failed because of it. */
+/**
+ * Patterns of error messages, in order of precedence. Memory and disk come first, because a fork may fail as a result.
+ */
 const patterns: [RegExp, Resource][] = [
   [/ENOMEM|Cannot allocate memory/i, 'memory'],
   [/ENOSPC|EDQUOT|No space left|Disk quota exceeded/i, 'disk'],
@@ -13,7 +15,7 @@ export const usedUpBy = (message: string): Resource | undefined =>
   patterns.find(([pattern]) => pattern.test(message))?.[1]
 
 /**
- * Whether runc's own process died in the pod. It starts several threads there, so it can exceed the process limit of a
- * pod in which a shell would still start.
+ * Reports whether runc's own process died in the pod. It starts several threads, so it can exceed the process limit of
+ * a pod in which a shell would still start.
  */
 export const endedRuntime = (message: string): boolean => /read init-p: connection reset/.test(message)

@@ -1,4 +1,4 @@
-/** Opens the driver that the settings name. Each driver is loaded only where it is used. */
+/** Opens the driver that is configured in the settings. Loads only that driver's code. */
 import type { Driver, DriverOptions } from './driver.ts'
 
 export async function openDriver(options: DriverOptions): Promise<Driver> {

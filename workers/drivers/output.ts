@@ -1,15 +1,18 @@
-/** Splits one connection into the output streams of a process, with backpressure. */
+/** Splits one connection into several output streams, with backpressure. */
 import { Readable } from 'node:stream'
 import { PendingBytes } from '../../shared/lib/pending-bytes.ts'
 
 interface SharedConnection {
   connection: { pause(): void; resume(): void }
   maxBytes: number
-  /** The outputs that have reached `maxBytes`. */
+  /** Outputs that buffer `maxBytes` or more. */
   full: Set<ProcessOutput>
 }
 
-/** Returns a factory for streams of a connection, which is paused while one of them buffers `maxBytes` or more. */
+/**
+ * Returns a function that creates output streams of a connection. The connection is paused while one of them buffers
+ * `maxBytes` or more.
+ */
 export function outputsOf(connection: SharedConnection['connection'], maxBytes: number): () => ProcessOutput {
   const shared = { connection, maxBytes, full: new Set<ProcessOutput>() }
   return () => new ProcessOutput(shared)
@@ -25,7 +28,7 @@ export class ProcessOutput {
   constructor(shared: SharedConnection) {
     this.shared = shared
     this.stream = new Readable({
-      // Passes on one chunk at a time. The others are counted in `waiting`.
+      // Forwards one chunk at a time. The remaining chunks are buffered in `waiting`.
       highWaterMark: 1,
       read: () => {
         this.isWanted = true
@@ -53,7 +56,7 @@ export class ProcessOutput {
     connection.pause()
   }
 
-  /** No more output arrives; waiting output can still be read. */
+  /** Called when no more output will arrive. Buffered output can still be read. */
   end(): void {
     if (this.isOver || this.stream.destroyed) return
     this.isOver = true

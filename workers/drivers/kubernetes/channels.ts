@@ -1,8 +1,9 @@
 /**
- * Implements Kubernetes' WebSocket protocol for the streams of a pod, in which the first byte of each message is its
- * channel. The classes of the client library buffer the output of slow readers without limit, and never end when the
- * connection breaks, so only its credentials are used here. Every process has its own connection; opening one resumes
- * an earlier TLS session (5 ms).
+ * Implements Kubernetes' WebSocket protocol for streams of a pod. The first byte of each message is its channel.
+ *
+ * Only the credentials of the client library are used here. Its stream classes buffer the output of slow readers
+ * without limit, and never end when the connection breaks. Every process has its own connection. Opening one takes 5
+ * ms, because it resumes an earlier TLS session.
  */
 import { Writable } from 'node:stream'
 import type WebSocket from 'ws'
@@ -13,18 +14,18 @@ import { DriverUnavailable, PodGone, type Process, type ProcessExit } from '../d
 import { outputsOf, type ProcessOutput } from '../output.ts'
 import { type ClusterConnection, driverUnavailable, type Failure, readStatus } from './client.ts'
 
-/** Bytes of one stream that may wait for its reader before the process is blocked. */
+/** Maximum bytes buffered per stream. Above the limit, the process blocks until the stream is read. */
 const bufferBytes = 256 * 1024
 const frameBytes = 64 * 1024
-/** The first channel carries the input, of an exec and of a port alike. */
+/** The channel for input, both of an exec and of a port. */
 const inputChannel = 0
-/** Per pod. Every write of a program in the pod arrives as a frame. */
+/** Limits the frames per pod, because every write of a program in the pod arrives as a frame. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
 export interface Protocol {
   name: string
   take(channel: number, bytes: Buffer, to: Outputs): void
-  /** Returns the result when the connection was closed without a status. */
+  /** Returns the result of a process whose connection was closed without a status. */
   closed(code: number): ProcessExit
   endInput(socket: WebSocket, done: (error?: Error | null) => void): void
 }
@@ -35,15 +36,19 @@ export interface Outputs {
   end(result: ProcessExit): void
 }
 
-/** `abandon` closes the connection. The process then ends as `lost`, with the given reason. */
+/**
+ * A process whose connection can be abandoned. `abandon` closes the connection, and the process ends as `lost` with the
+ * given reason.
+ */
 export interface PodProcess extends Process {
   abandon(why: string): void
 }
 
 /**
- * Opens a connection to a subresource of a pod, such as `exec?…`. Resolves as soon as the API server has accepted it.
- * @throws {PodGone} the pod does not exist
- * @throws {DriverUnavailable} the connection was refused, or not accepted in time (`livenessTimeouts.cluster`)
+ * Opens a connection to a subresource of a pod, such as `exec?…`. Resolves when the API server has accepted the
+ * connection.
+ * @throws {PodGone} if the pod does not exist
+ * @throws {DriverUnavailable} if the connection was refused, or not accepted within `livenessTimeouts.cluster`
  */
 export async function openChannels(
   connection: ClusterConnection,
@@ -57,7 +62,7 @@ export async function openChannels(
   const socket = new RateLimitedWebSocket(url, [protocol.name], {
     ...credentials,
     handshakeTimeout: connection.livenessTimeouts.cluster,
-    // Missing from the types.
+    // The type definitions lack this option.
     ...{ closeTimeout: 2_000 },
     perMessageDeflate: false,
     // One frame per turn of the event loop; the default handles all frames of a read in one.
@@ -146,7 +151,9 @@ function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): Pod
   }
 }
 
-/** A write completes when its bytes have left this process, so a slow reader slows the writer down. */
+/**
+ * Returns the input stream. A write completes when its bytes have left this process, so a slow reader slows the writer.
+ */
 function input(socket: WebSocket, protocol: Protocol, wrote: (bytes: number) => void): Writable {
   const send = (chunk: Buffer, done: (error?: Error | null) => void) => {
     const part = chunk.subarray(0, frameBytes)

@@ -1,6 +1,6 @@
 /**
- * The connection to the API server, with one kubeconfig, one pool of connections and a timeout on every request.
- * Translates failures into the driver's errors.
+ * Connects to the Kubernetes API server, with a shared connection pool and a timeout for every request. Converts
+ * failures to the driver's errors.
  */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -17,8 +17,8 @@ import { ClusterMisconfigured, DriverUnavailable } from '../driver.ts'
 import { runClusterHint } from './policies.ts'
 
 /**
- * A KubeConfig whose clients share a pool of connections and time out. By default, every request opens a connection and
- * waits without limit. A watch has its own timeout.
+ * A KubeConfig whose clients share a connection pool and have timeouts. By default, the client library opens a
+ * connection for every request and waits forever. Watches have a separate timeout.
  */
 export class ClusterConnection extends KubeConfig {
   #pool: Dispatcher | undefined
@@ -27,8 +27,9 @@ export class ClusterConnection extends KubeConfig {
   livenessTimeouts: LivenessTimeouts = livenessTimeoutsOf(defaultSeconds)
 
   /**
-   * @param path of a kubeconfig. Defaults to the service account of the pod that this process runs in
-   * @throws {SettingsError} the kubeconfig or service account is missing or unusable
+   * Opens a connection to the cluster.
+   * @param path path of a kubeconfig; defaults to the service account of the pod in which this process runs
+   * @throws {SettingsError} if the kubeconfig or service account is missing or cannot be used
    */
   static open(path: string | undefined, livenessTimeouts?: LivenessTimeouts): ClusterConnection {
     const connection = new ClusterConnection()
@@ -46,14 +47,17 @@ export class ClusterConnection extends KubeConfig {
     if (server === undefined || server.includes('undefined')) {
       throw new SettingsError(
         path === undefined
-          ? 'KUBECONFIG is not set, and this process does not run in a pod of a cluster.'
+          ? 'KUBECONFIG is not set, and this process does not run in a Kubernetes pod.'
           : 'KUBECONFIG has no current context with a cluster.',
       )
     }
     return connection
   }
 
-  /** Called by every generated API, and by the watch, before each request. */
+  /**
+   * Adds credentials, the connection pool and a timeout to a request. Every generated client and watch calls this
+   * method first.
+   */
   override async applySecurityAuthentication(request: RequestContext): Promise<void> {
     const options: RequestOptions = {}
     await this.applyToHTTPSOptions(options)
@@ -73,8 +77,8 @@ export class ClusterConnection extends KubeConfig {
   }
 
   /**
-   * Loads the new credential of a kubeconfig that was replaced. Ignores an unreadable file, and one for another
-   * cluster, which requires a restart.
+   * Reloads the credential from a kubeconfig that was replaced. Ignores an unreadable file. Also ignores a file for
+   * another cluster, because that requires a restart.
    * @returns whether a new credential was loaded
    */
   async reload(): Promise<boolean> {
@@ -94,7 +98,7 @@ export class ClusterConnection extends KubeConfig {
     return true
   }
 
-  /** Returns the expiry of the token, or undefined for a token without one and for other credentials. */
+  /** Returns the token's expiry date, or undefined if the credential is not a token or does not expire. */
   readExpiry(): Date | undefined {
     const [, payload] = this.getCurrentUser()?.token?.split('.') ?? []
     if (!payload) return undefined
@@ -130,23 +134,23 @@ export class ClusterConnection extends KubeConfig {
   }
 }
 
-/** The failure of a request. `code` is absent if no response arrived. */
+/** A failed request. `code` is the HTTP status; it is absent if no response arrived. */
 export interface Failure {
   code?: number | undefined
-  /** Kubernetes' reason, such as `AlreadyExists`; may be empty. */
+  /** The reason that Kubernetes reports, such as `AlreadyExists`; may be empty. */
   reason: string
   message: string
 }
 
-/** Reads an error of the client library, whose own message would expose headers. */
+/** Converts an error of the client library to a failure. The library's own error message would expose headers. */
 export function readFailure(error: unknown): Failure {
   if (error instanceof ApiException) return { code: error.code, ...readStatus(error.body, error.code) }
   const { cause, name, message, statusCode } = error as Error & { statusCode?: number; cause?: Error }
-  if (name === 'TimeoutError') return { reason: '', message: 'no answer in time' }
+  if (name === 'TimeoutError') return { reason: '', message: 'no response in time' }
   return { code: statusCode, reason: '', message: cause?.message || message || String(error) }
 }
 
-/** Reads a Kubernetes Status, as text or parsed. Any other text is quoted. */
+/** Reads a Kubernetes Status object, either parsed or as JSON. Any other text is quoted in the message. */
 export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   let status = body
   if (typeof body === 'string') {
@@ -161,13 +165,13 @@ export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   return { reason: reason ?? '', message: message ?? fallback }
 }
 
-/** Whether the cluster has not been set up, or the credential is not the one that was created for it. */
+/** Whether the failure means that the cluster has not been set up, or that the workers use the wrong credential. */
 export const isSetupProblem = ({ code, message }: Failure): boolean =>
   code === 401 ||
   (code === 403 && /cannot \w+ resource/.test(message)) ||
   (code === 404 && /^namespaces? /.test(message))
 
-/** Converts a failure that does not concern the pod itself, so that a retry may succeed. */
+/** Converts a failure that does not concern the pod itself. A retry may succeed. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
   return new ClusterMisconfigured(`Kubernetes: ${failure.message}. ${runClusterHint}`)

@@ -1,11 +1,11 @@
 /**
- * Determines from a pod's status why it died. Kubernetes reports that in four places, which may contradict each other
- * while a pod is terminating, so the most specific one is checked first.
+ * Determines why a pod died. Kubernetes reports the reason in four places of the pod's status, which may contradict
+ * each other while a pod is terminating. The most specific place is therefore checked first.
  */
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import type { PodDeath } from '../driver.ts'
 
-/** @returns undefined while the pod lives or may still start */
+/** Returns why a pod died. @returns undefined if the pod is alive or may still start */
 export function podDeath(pod: V1Pod): PodDeath | undefined {
   const main = pod.status?.containerStatuses?.[0]
   return (
@@ -21,7 +21,7 @@ export function podDeath(pod: V1Pod): PodDeath | undefined {
   )
 }
 
-/** Returns why a pod has not started yet, as far as the scheduler or the kubelet reports it. */
+/** Returns the scheduler's or kubelet's reason why a pod has not started yet, or undefined if neither reports one. */
 export function whyPending(pod: V1Pod): string | undefined {
   const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (scheduled?.status === 'False' && scheduled.message) return sentence(scheduled.reason, scheduled.message)
@@ -29,7 +29,7 @@ export function whyPending(pod: V1Pod): string | undefined {
   return waiting?.reason && sentence(waiting.reason, waiting.message)
 }
 
-/** Reads the reason that the kubelet or a controller has set for the whole pod. */
+/** Returns the death of a pod whose status contains a reason, which the kubelet or a controller has set. */
 function podReason(pod: V1Pod): PodDeath | undefined {
   const { reason, message, phase } = pod.status ?? {}
   if (!reason) return
@@ -45,7 +45,7 @@ function podReason(pod: V1Pod): PodDeath | undefined {
   return failed(reason)
 }
 
-/** Recognizes pods that the cluster itself has terminated. */
+/** Returns the death of a pod that the cluster itself has terminated, for example by eviction or preemption. */
 function disruption(pod: V1Pod): PodDeath | undefined {
   const target = pod.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
   if (target?.status !== 'True') return
@@ -65,7 +65,10 @@ function outOfMemory(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.state?.terminated?.reason === 'OOMKilled') return failed('OOMKilled')
 }
 
-/** Our containers never restart unless the pod was changed. The sandbox's processes are then gone. */
+/**
+ * Returns the death of a pod whose container has restarted. A container restarts only if the pod was changed, and a
+ * restart ends the sandbox's processes.
+ */
 function restart(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.restartCount) return failed(`Changed: its container was restarted from ${container.image}`)
 }
@@ -96,7 +99,10 @@ const fatalReasons = new Set([
   'RunContainerError',
 ])
 
-/** Kubernetes would retry these without limit, but a client is waiting for the pod. */
+/**
+ * Returns the death of a pod whose container cannot be created. Kubernetes would retry forever, but a client is
+ * waiting.
+ */
 function neverStarts(container?: V1ContainerStatus): PodDeath | undefined {
   const waiting = container?.state?.waiting
   if (waiting?.reason && fatalReasons.has(waiting.reason)) {

@@ -7,7 +7,10 @@ import { containerName } from './manifest.ts'
 
 const channels = { stdin: 0, stdout: 1, stderr: 2, status: 3, resize: 4, close: 255 } as const
 
-/** @param readStatus parses the status that Kubernetes sends after the last byte of both streams */
+/**
+ * Returns an exec protocol.
+ * @param readStatus parses the status, which Kubernetes sends after the last byte of both streams
+ */
 const execProtocol = (
   name: string,
   readStatus: (bytes: Buffer) => ProcessExit,
@@ -24,9 +27,9 @@ const execProtocol = (
 })
 
 /**
- * The first version that can close only stdin, supported since Kubernetes 1.30. The API server translates it: it reads
- * the kubelet's status and writes its own, and reports a connection that ended without a status as a success
- * (kubernetes#137404). A success proves nothing, so a process that must prove its success exits with another code.
+ * The first protocol version that can close stdin separately, supported since Kubernetes 1.30. The API server does not
+ * forward the kubelet's status unchanged: it reports success if a connection ended without a status
+ * (kubernetes#137404). Success therefore proves nothing. A process that must prove its success exits with another code.
  */
 const pipesProtocol = execProtocol(
   'v5.channel.k8s.io',
@@ -40,21 +43,24 @@ const pipesProtocol = execProtocol(
 const unprovenSuccess = 'its exit code did not arrive; the connection may have broken'
 
 /**
- * The API server proxies this version unchanged, so each status is the container runtime's own. It cannot close stdin,
- * but a terminal needs no EOF.
+ * The API server forwards this protocol version unchanged, so each status is the container runtime's own. This version
+ * cannot close stdin, but a terminal needs no EOF.
  */
 const terminalProtocol = execProtocol('v4.channel.k8s.io', readExit, (_, done) => done())
 
-/** With iutf8, a backspace erases a whole character. A stty that does not support it rejects the whole command line. */
+/**
+ * Returns a script that sets the terminal size. With `iutf8`, a backspace erases a complete UTF-8 character. A `stty`
+ * without `iutf8` support rejects the entire command, so the script then runs `stty` again without it.
+ */
 const setTerminal = ({ rows, columns }: TerminalSize): string => {
   const size = `rows ${rows} cols ${columns} 2>/dev/null`
   return `stty iutf8 ${size} || stty ${size}; `
 }
 
 /**
- * Wraps an argv in a shell that unsets the API server's address, which the kubelet adds to every container, and sets
- * the terminal size, which the process may read before Kubernetes sets it. `exec` keeps the pid, so that the process
- * leads its group.
+ * Wraps an argv in a shell that prepares the environment. The shell unsets the API server's address, which the kubelet
+ * adds to every container. It also sets the terminal size, which the process may read before Kubernetes sets it. `exec`
+ * keeps the pid, so that the process leads its process group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',
@@ -67,17 +73,18 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
 ]
 
 /**
- * Starts a process. If the container does not run, the process ends as `lost` with the cluster's message; on a
- * terminal, the call rejects. Exit code 0 is reported only on a terminal; otherwise such a process is `lost`.
+ * Starts a process in a pod. If the container does not run, the process ends as `lost` with the cluster's message; with
+ * a terminal, the call rejects instead. Exit code 0 is reported only with a terminal. Without one, the process is
+ * `lost`.
  *
- * Known behavior of containerd 1.6 and the kubelet, with the remedies:
- * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs too). Close it
- *   once its exit is known from another source.
- * - If many processes exit as soon as they have started, their exits are reported only seconds later, and output may be
- *   lost (containerd#8557). Keep such a process waiting until its output has been read.
- * - Input or EOF that arrives after the runtime has closed its side makes the kubelet break the connection immediately,
- *   and a status in transit is lost (3 of 1,400). Let the process read its input to the end.
- * - EOF without a preceding byte may never reach the process (2 of 6,200 on a busy node, none of 6,200 with a byte
+ * Known behavior of containerd 1.6 and the kubelet, and how to avoid it:
+ * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs too). Close
+ *   the process once its exit is known from another source.
+ * - If many processes exit immediately after their start, their exits are reported seconds late, and output may be lost
+ *   (containerd#8557). Keep such a process waiting until its output has been read.
+ * - If input or EOF arrives after the runtime has closed its side, the kubelet breaks the connection immediately, and a
+ *   status in transit is lost (3 of 1,400). Let the process read its input to the end.
+ * - EOF may never reach the process unless a byte precedes it (2 of 6,200 on a busy node, none of 6,200 with a byte
  *   first). The shim opens its reader of a FIFO concurrently with the two writers, and a reader that opens after both
  *   have closed blocks forever. Write a byte first.
  * @throws the errors of {@link openChannels}
@@ -96,7 +103,7 @@ export async function openExec(
   const { socket, process } = await openChannels(connection, target, tty ? terminalProtocol : pipesProtocol)
   if (!tty) return process
   const resize = resizer(socket)
-  // For an image without `stty`. Its terminal receives the size slightly later.
+  // Sets the size for images without `stty`, slightly later than the script would.
   await resize(tty)
   process.stderr.push(null)
   return { ...process, resize }
@@ -110,7 +117,7 @@ const resizer =
       socket.send(Buffer.concat([Buffer.of(channels.resize), Buffer.from(size)]), () => resolve())
     })
 
-/** A status without an exit code is `lost`. */
+/** Parses an exit status. If it contains no exit code, the process is `lost`. */
 function readExit(bytes: Buffer): ProcessExit {
   try {
     const status = JSON.parse(bytes.toString())

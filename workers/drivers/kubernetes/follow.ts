@@ -1,6 +1,6 @@
 /**
- * Follows the objects of one kind: lists them, watches from that version, resumes the watch when it breaks, and lists
- * again when it cannot be resumed.
+ * Follows all objects of one kind. Lists them, then watches from the listed version. Resumes the watch when it breaks,
+ * and lists all objects again if the watch cannot be resumed.
  */
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,9 +8,9 @@ import { type KubernetesObject, Watch } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import { type ClusterConnection, isSetupProblem, readFailure } from './client.ts'
 
-/** Milliseconds after which all objects are listed again, even if the watch works. */
+/** Interval at which all objects are listed again, even if the watch works, in milliseconds. */
 const relistIntervalMs = 10 * 60_000
-/** Seconds after which the server ends a watch. They must be fewer than the 30 that the client waits for data. */
+/** How long the server keeps a watch open, in seconds. Must be less than the 30 s that the client waits for data. */
 const watchSeconds = 25
 const backoffMs = { min: 100, max: 5_000 }
 
@@ -19,14 +19,17 @@ interface FollowedKind<Item extends KubernetesObject> {
   connection: ClusterConnection
   path: string
   query: Record<string, string>
-  /** @returns the version to watch from */
+  /** Lists all objects, and returns the resource version to watch from. */
   list(): Promise<string>
   take(type: 'ADDED' | 'MODIFIED' | 'DELETED', item: Item): void
   log: Logger
   signal: AbortSignal
 }
 
-/** Runs until the signal aborts, and retries after every failure. @returns a function: whether the watch is running */
+/**
+ * Follows the objects until the signal aborts, and retries after every failure.
+ * @returns a function that reports whether the watch is running
+ */
 export function follow<Item extends KubernetesObject>(followed: FollowedKind<Item>): () => boolean {
   const { what, list, log, signal } = followed
   let isLive = false
@@ -61,7 +64,7 @@ export function follow<Item extends KubernetesObject>(followed: FollowedKind<Ite
 }
 
 /**
- * Listens until the server or the network ends the watch.
+ * Watches until the server or the network ends the watch.
  * @returns the version to resume from, or '' if the watch cannot be resumed
  */
 async function listen<Item extends KubernetesObject>(

@@ -1,4 +1,4 @@
-/** Runs sandboxes as pods of a Kubernetes cluster. */
+/** Runs sandboxes as pods in a Kubernetes cluster. */
 import { createHash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { CoreV1Api } from '@kubernetes/client-node'
@@ -36,7 +36,7 @@ import { openPort } from './port.ts'
 import { watchSetup } from './setup.ts'
 import { listPods, PodWatch, presentPod } from './watch.ts'
 
-/** Milliseconds that the processes of a dead pod have to report their exit status. */
+/** How long the processes of a dead pod have to report their exit status, in milliseconds. */
 const exitReportMs = 2_000
 
 export class KubernetesDriver implements Driver {
@@ -45,20 +45,20 @@ export class KubernetesDriver implements Driver {
   readonly livenessTimeouts: LivenessTimeouts
   private readonly connection: ClusterConnection
   private readonly cluster: Cluster
-  /** Uids of the pods that were dead in the last list. The watch may not have reported them yet. */
+  /** UIDs of pods that were dead in the last list. The watch may not have reported their deaths yet. */
   private readonly dead = new Set<string>()
-  /** Running processes and open ports, by the uid of their pod if it is known. */
+  /** Running processes and open port connections by pod UID. The key is undefined if the UID is unknown. */
   private readonly processes = new Map<string | undefined, Set<PodProcess>>()
   private isClosed = false
 
   /**
-   * Sends no request that must succeed, so that a worker can start before the cluster does.
-   * @throws {SettingsError} the kubeconfig is missing or unusable
+   * Starts the driver. An unreachable cluster is not an error, so that a worker can start before the cluster does.
+   * @throws {SettingsError} if the kubeconfig is missing or cannot be used
    */
   constructor({ settings, installationId, log }: DriverOptions) {
     const { kubernetes, sandbox, livenessTimeouts } = settings
     if (!/^[a-z0-9]([-\w.]{0,61}[a-z0-9])?$/i.test(installationId)) {
-      throw new Error('The installation id is not a valid Kubernetes label value.')
+      throw new Error('The installation ID is not a valid Kubernetes label value.')
     }
     const { namespace } = kubernetes
     this.livenessTimeouts = livenessTimeouts
@@ -140,7 +140,7 @@ export class KubernetesDriver implements Driver {
     return await openPort(this.connection, target, port, (process) => this.follow(pod, process))
   }
 
-  /** @throws {PodGone} the pod is known to be dead */
+  /** @throws {PodGone} if the pod is known to be dead */
   private assertRunning(pod: PodName): void {
     const seen = this.cluster.watch.find(pod.name)
     const uid = pod.uid ?? seen?.metadata?.uid
@@ -180,7 +180,7 @@ export class KubernetesDriver implements Driver {
     if (this.isClosed) process.close()
   }
 
-  /** Kubernetes may never close the execs of a deleted pod. */
+  /** Abandons the processes of a dead pod after a delay, because Kubernetes may never close their connections. */
   private abandonProcesses(podUid: string): void {
     const affected = [...(this.processes.get(podUid) ?? [])]
     if (affected.length === 0) return
@@ -190,7 +190,10 @@ export class KubernetesDriver implements Driver {
   }
 }
 
-/** Checks the nodes' settings if this credential allows it. The one from `npm run cluster` does not. */
+/**
+ * Logs a warning for each missing limit on the nodes, if this credential may read their settings. The credential that
+ * `npm run cluster` creates may not.
+ */
 async function warnOfNodes(connection: ClusterConnection, pids: number, log: Logger): Promise<void> {
   try {
     for (const gap of await examineNodes(connection, pids)) log.warn(gap)

@@ -1,9 +1,9 @@
 /**
- * `npm run cluster` prepares a cluster for sandboxes. With an administrator's kubeconfig it creates the namespace, the
- * network policies and a role for the workers, and writes a kubeconfig that is limited to that role. It may be run
- * again at any time, to repair the setup, renew the credential, change the egress rule or deny the addresses of new
- * nodes. Flags take precedence over the environment, and the environment over the defaults of
- * shared/platform/settings.ts.
+ * `npm run cluster` prepares a cluster for sandboxes. It requires an administrator's kubeconfig. It creates the
+ * namespace, the network policies and a role for the workers, and writes a kubeconfig that is limited to this role.
+ *
+ * Run it again at any time to repair the setup, renew the credential, change the egress rule or block the addresses of
+ * new nodes. Flags override environment variables, which override the defaults in `shared/platform/settings.ts`.
  */
 import { readFileSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
@@ -31,12 +31,15 @@ export interface ClusterOptions {
   report?: (line: string) => void
 }
 
-/** One year; a cluster may allow less. A lost kubeconfig is revoked by deleting the service account. */
+/**
+ * Requested lifetime of the workers' token, in seconds (one year). A cluster may grant less. To revoke a leaked
+ * kubeconfig, delete the service account.
+ */
 const tokenSeconds = 365 * 24 * 3600
 
 /**
- * Creates missing objects, and corrects those that differ.
- * @returns the text of a kubeconfig for the workers
+ * Creates missing objects and corrects those that differ.
+ * @returns the content of a kubeconfig for the workers
  * @throws {Error} with the cluster's message
  */
 export async function installCluster(
@@ -78,8 +81,8 @@ async function mintKubeconfig(admin: ClusterConnection, namespace: string) {
 }
 
 /**
- * Finds public addresses of the cluster itself: of nodes, the API server, pods and services. Excluding private ranges
- * does not cover them, so the network policy denies them individually.
+ * Finds the cluster's own public addresses: nodes, API server, pods and services. The network policy blocks them
+ * individually, because its rules for private ranges do not cover them.
  */
 async function findPublicRanges(
   connection: ClusterConnection,
@@ -133,9 +136,9 @@ const usageText = `npm run cluster -- [options]
 
 Prepares a Kubernetes cluster for Sandlot and writes a kubeconfig for its workers.
 
-  --kubeconfig FILE      kubeconfig of an administrator (default: KUBECONFIG)
-  --namespace NAME       namespace of the sandboxes (default: SANDBOX_NAMESPACE, else sandlot)
-  --egress internet|none network access of the sandboxes (default: SANDBOX_EGRESS, else internet)
+  --kubeconfig FILE      administrator's kubeconfig (default: KUBECONFIG)
+  --namespace NAME       namespace for sandboxes (default: SANDBOX_NAMESPACE, else sandlot)
+  --egress internet|none network access for sandboxes (default: SANDBOX_EGRESS, else internet)
   --kubeconfig-out FILE  output file for the workers' kubeconfig (default: .data/kubeconfig)
   --print                print the objects as YAML without contacting a cluster
   --help                 show this help`
@@ -165,7 +168,7 @@ async function main(): Promise<void> {
     return console.log(objects.join('---\n'))
   }
   if (kubeconfig === undefined)
-    throw new Error('Set KUBECONFIG or --kubeconfig to the kubeconfig of an administrator.')
+    throw new Error("Set KUBECONFIG or --kubeconfig to the path of an administrator's kubeconfig.")
   const out = flags['kubeconfig-out']
   const made = await installCluster({ kubeconfig, namespace, egress, report: (line) => console.log(line) })
   for (const gap of await findGaps(kubeconfig, pids)) console.log(`WARNING: ${gap}`)
@@ -188,7 +191,7 @@ export async function findGaps(kubeconfig: string, pids: number): Promise<string
   }
 }
 
-/** Replaces the old file only when the new one is complete. Only the owner may read either. */
+/** Writes a file that only its owner may read. The old file is replaced only after the new one is complete. */
 async function writeAtomically(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   await writeFile(`${path}.new`, text, { mode: 0o600, flush: true })

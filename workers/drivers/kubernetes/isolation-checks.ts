@@ -1,6 +1,6 @@
 /**
- * Compares the isolation of the cluster with the setup of `npm run cluster`: its network policies, the workers' rights,
- * the namespace and a pod. A cluster that is more restrictive passes. Pure.
+ * Compares the cluster's network policies, namespace, pods and worker permissions with the configuration that `npm run
+ * cluster` creates. A more restrictive cluster passes. All functions are pure.
  */
 import type {
   V1LabelSelector,
@@ -20,9 +20,10 @@ export interface Difference {
 export type Right = { group: string; resource: string; verb: string }
 
 /**
- * @param found all policies of the namespace
- * @param make returns the policy of `npm run cluster` for a cluster with these public addresses
- * @param pod as the cluster would accept it, with the labels that policies select
+ * Returns the ways in which the network policies allow more than they should.
+ * @param found all network policies in the namespace
+ * @param make returns the expected policy for a cluster with these public addresses
+ * @param pod a pod as the cluster would accept it, including the labels that policies select
  * @param allowed names of the operator's own policies, which are not checked
  */
 export function comparePolicies(
@@ -51,7 +52,9 @@ export function comparePolicies(
   ]
 }
 
-/** Returns how the policy allows more than the one of `npm run cluster`. */
+/**
+ * Returns how the policy is less restrictive than the one that `npm run cluster` creates, or undefined if it is not.
+ */
 function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPolicy): string | undefined {
   const { podSelector, policyTypes = [], ingress = [], egress = [] } = found ?? {}
   const { matchLabels = {}, matchExpressions = [] } = podSelector ?? {}
@@ -66,7 +69,10 @@ function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPoli
     return 'allows sandboxes to reach more than it should'
 }
 
-/** A rule without peers applies to all addresses, and a peer without an address block applies to pods. */
+/**
+ * Whether the expected rules cover a rule. A rule without peers allows all addresses. A peer without an IP block allows
+ * pods.
+ */
 const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPolicyEgressRule[]) =>
   (to ?? []).length > 0 &&
   to!.every(({ ipBlock }) =>
@@ -79,12 +85,15 @@ const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPol
       ),
   )
 
-/** A policy without rules only denies. */
+/** Whether a policy allows any connection. A policy without rules only denies connections. */
 const opens = ({ spec: { policyTypes = [], ingress = [], egress = [] } = {} }: V1NetworkPolicy) =>
   (ingress.length > 0 && policyTypes.includes('Ingress')) ||
   (egress.length > 0 && policyTypes.includes('Egress'))
 
-/** A selector on the sandbox label may apply, because real sandboxes have other values than the trial pod. */
+/**
+ * Whether a policy may apply to a sandbox. A selector on the sandbox label counts as a match, because its value differs
+ * between real sandboxes and the trial pod.
+ */
 function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector = {}, pod: V1Pod): boolean {
   const labels = pod.metadata?.labels ?? {}
   const all = [
@@ -108,7 +117,7 @@ export function compareLabels(labels: Record<string, string> = {}): Difference[]
     }))
 }
 
-/** Detects admission plugins that weaken the isolation of new pods. */
+/** Returns the changes by which admission plugins weaken the isolation of new pods. */
 export function comparePod(sent: V1Pod, accepted: V1Pod): Difference[] {
   const changes = [
     sent.spec?.runtimeClassName === accepted.spec?.runtimeClassName ? [] : ['spec.runtimeClassName'],
@@ -120,7 +129,7 @@ export function comparePod(sent: V1Pod, accepted: V1Pod): Difference[] {
   ].flat()
   return changes.map((field) => ({
     what: `the cluster changes ${field} of sandbox pods`,
-    help: 'Exempt the namespace from the webhook or policy that does so.',
+    help: 'Exempt the namespace from the webhook or policy that makes this change.',
   }))
 }
 

@@ -1,20 +1,21 @@
-/** Ends the processes of a pod that may have reached its process limit. */
+/** Kills all processes of a pod, even if the pod has reached its process limit. */
 import { once } from 'node:events'
 import { withTimeout } from '../../../shared/lib/timeout.ts'
 import { DriverUnavailable, PodExhausted, type Process } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-/** Milliseconds that all rounds together may take. */
+/** Maximum total time of all rounds, in milliseconds. */
 const roundsMs = 10_000
 
-/** Several rounds are needed, because killed processes take a moment to disappear. */
+/** Maximum number of rounds. Several rounds are needed, because killed processes take a moment to disappear. */
 const maxRounds = 100
 
 /**
- * The script uses only shell builtins, so it starts no process, and container runtimes start the shell itself
- * regardless of the pod's limit. Process 1 and the first one after it keep the pod running. One signal stops all others
- * at the same moment, so that none can fork, and stopped processes still count against the limit. The kernel sends
- * SIGHUP and SIGCONT to stopped processes whose group is orphaned, so each round stops all of them again.
+ * Shell script that kills all processes of a pod. It uses only shell builtins, so it starts no process. Container
+ * runtimes start its shell even if the pod has reached its process limit. Process 1 and the oldest process after it
+ * keep the pod running, so they are spared. One signal stops all other processes at the same moment, so that none of
+ * them can fork; stopped processes still count toward the limit. The kernel sends SIGHUP and SIGCONT to stopped
+ * processes in orphaned groups, so each round stops all of them again.
  */
 export const killAllArgv = [
   '/bin/sh',
@@ -27,7 +28,10 @@ for p in [0-9]*; do case $p in 1|$$|$main) ;; *) left=yes; kill -KILL "$p" 2>/de
 kill -CONT "$main"; echo done; read -r _`,
 ]
 
-/** @throws {DriverUnavailable} the script did not report completion */
+/**
+ * Waits until the script has killed all processes.
+ * @throws {DriverUnavailable} if the script did not report completion
+ */
 export async function killAllProcesses(process: Process): Promise<void> {
   for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
   process.stderr.resume()

@@ -1,4 +1,4 @@
-/** Creates, assigns, awaits and deletes pods. Each function may run twice, or late. */
+/** Creates, assigns and deletes pods, and waits until they are ready. Each function may run twice or late. */
 import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import { untilAborted } from '../../../shared/lib/timeout.ts'
@@ -29,25 +29,31 @@ export interface Cluster {
   watch: PodWatch
   log: Logger
   exec(pod: PodName, argv: readonly string[]): Promise<Process>
-  /** Names of the pods that are being polled until they answer. */
+  /** Names of the pods that are being polled until they are ready. */
   polled: Set<string>
 }
 
-/** Milliseconds until a deletion is forced, because the kubelet of a lost node never confirms it. */
+/**
+ * How long to wait before a deletion is forced, in milliseconds. The kubelet of a lost node never confirms a deletion.
+ */
 const forceAfterMs = 20_000
 const deleteMs = 30_000
-/** Milliseconds between reads of a pod about which the watch has no report. */
+/** Delay between reads of a pod that the watch does not report, in milliseconds. */
 const readIntervalMs = 1_000
 /**
- * Milliseconds between attempts to run a process in a new pod. The delay grows from `first` to `last`, and is
- * multiplied by the number of pods that are polled concurrently, up to `max`, because they share the node. `headStart`
- * applies to clusters that do not report container starts: a kubelet checks immediately whether a pod's volumes are
- * mounted, which they never are, and again 300 ms later; then two containers have to start. An earlier attempt cannot
- * succeed, and measurably slows the node down.
+ * Delay between attempts to run a process in a new pod, in milliseconds. The delay grows from `first` to `last`. It is
+ * multiplied by the number of pods that are polled at the same time, up to `max`, because these pods share a node.
+ *
+ * `headStart` applies to clusters that do not report container starts. A kubelet checks immediately whether a pod's
+ * volumes are mounted, which is never the case, and again 300 ms later. Two containers then have to start. An earlier
+ * attempt cannot succeed, and measurably slows the node down.
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, max: 500 }
 
-/** @throws {ClusterMisconfigured} the cluster does not isolate pods, so none is created */
+/**
+ * Creates a pod, or returns the existing one.
+ * @throws {ClusterMisconfigured} if the cluster does not isolate pods; no pod is created
+ */
 export async function createClusterPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
   const { api, namespace, installationId, setup } = cluster
   await setup.assertIsolated()
@@ -68,7 +74,10 @@ export async function createClusterPod(cluster: Cluster, request: PodRequest): P
   return presentPod(found)
 }
 
-/** Changes only fields that the API server allows for a running pod, and no label that a policy selects. */
+/**
+ * Assigns a running pod to a sandbox. Changes only fields that the API server allows, and no label that a policy
+ * selects.
+ */
 export async function assignClusterPod(
   cluster: Cluster,
   { name, uid }: PodName,
@@ -92,9 +101,9 @@ export async function assignClusterPod(
 }
 
 /**
- * Resolves when the pod answers an exec, which is long before its status is Ready, because the kubelet reports with a
- * delay. The first attempt follows the event of the container's start. On clusters without such events, the pod is
- * polled from the moment it is scheduled. Its status is watched for a failure at the same time.
+ * Waits until an exec succeeds in the pod. That is long before the pod's status is Ready, because the kubelet reports
+ * with a delay. The first attempt follows the event that reports the container's start. In clusters without such
+ * events, the pod is polled as soon as it is scheduled. A pod whose status reports a failure is refused immediately.
  */
 export async function awaitReady(
   cluster: Cluster,
@@ -116,7 +125,7 @@ export async function awaitReady(
       if ((!seen || !watch.isLive()) && performance.now() >= readAt) {
         seen = await readPod(cluster, pod.name)
         readAt = performance.now() + readIntervalMs
-        if (!seen) throw new PodRefused('The pod was deleted while it started.')
+        if (!seen) throw new PodRefused('The pod was deleted while it was starting.')
       }
       if (seen && isThat(seen, pod)) {
         const death = podDeath(seen)
@@ -140,7 +149,7 @@ export async function awaitReady(
     }
   } catch (error) {
     if (!signal.aborted) throw error
-    // After a timeout, unlike a cancellation, the reason is the one for which the pod is still pending.
+    // After a timeout, the error contains the reason why the pod is still pending.
     if (signal.reason?.name !== 'TimeoutError') throw signal.reason
     throw new PodRefused((seen && whyPending(seen)) ?? 'The pod was not ready in time.')
   } finally {
@@ -148,19 +157,21 @@ export async function awaitReady(
   }
 }
 
-/** @throws the signal's reason, after a cancellation or timeout */
+/** Reports whether the trial succeeded. @throws the signal's reason if the signal aborts */
 async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Promise<boolean> {
   try {
     await untilAborted(signal, trial())
     return true
   } catch (error) {
-    // The status of the pod will give a more specific reason.
+    // The pod's status will contain a more specific reason.
     if (error instanceof PodGone || error instanceof DriverUnavailable) return false
     throw error
   }
 }
 
-/** The exit code that proves that a process ran. A broken connection may be reported as 0 (see `openExec`). */
+/**
+ * Exit code that proves that a process ran. Kubernetes may report a broken connection as exit code 0 (see `openExec`).
+ */
 const trialExitCode = 42
 
 async function runTrial(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
@@ -169,10 +180,13 @@ async function runTrial(cluster: Cluster, pod: PodName, signal: AbortSignal): Pr
   using _stop = addAbortListener(limit, () => process.close())
   const end = await process.ended
   if (end.kind === 'lost' || end.code !== trialExitCode)
-    throw new DriverUnavailable('The trial did not answer.')
+    throw new DriverUnavailable('The trial command did not respond.')
 }
 
-/** @throws {DriverUnavailable} the pod still exists after {@link deleteMs} */
+/**
+ * Deletes a pod and waits until it no longer exists.
+ * @throws {DriverUnavailable} if the pod still exists after {@link deleteMs}
+ */
 export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName): Promise<void> {
   const { watch } = cluster
   const started = performance.now()
@@ -187,7 +201,7 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
     readAt = performance.now() + readIntervalMs
     if (!found || found.metadata?.uid !== deleted) return
     if (!isForced && performance.now() - started > forceAfterMs) {
-      // If the node still runs its processes, they end at the pod's own deadline.
+      // If the node still runs the pod's processes, they end at the pod's deadline.
       await requestDeletion(cluster, name, deleted, 0)
       isForced = true
     }
@@ -195,7 +209,10 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
   throw new DriverUnavailable(`Kubernetes: the pod ${name} has not been deleted in time`)
 }
 
-/** @returns the uid of the pod that is being deleted, or undefined if the pod does not exist */
+/**
+ * Asks the API server to delete a pod.
+ * @returns the UID of the pod that is being deleted, or undefined if the pod does not exist
+ */
 async function requestDeletion(
   cluster: Cluster,
   name: string,
@@ -241,11 +258,13 @@ async function readPod(cluster: Cluster, name: string): Promise<V1Pod | undefine
 
 export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || seen.metadata?.uid === pod.uid
 
-/** Temporary refusals: the namespace is a second old or being deleted, or its quota has not been calculated yet. */
+/**
+ * Matches temporary rejections: the namespace was just created or is being deleted, or its quota is not yet calculated.
+ */
 const temporaryErrors =
   /error looking up service account|status unknown for quota|being terminated|not yet ready/
 
-/** Returns `PodRefused` for a pod that will never be accepted, and `DriverUnavailable` for other failures. */
+/** Converts a failure to `PodRefused` if the cluster will never accept the pod, or else to `DriverUnavailable`. */
 function refusal(cluster: Cluster, failure: Failure): Error {
   const { code, message } = failure
   const isFinal = code === 400 || code === 403 || code === 422
@@ -253,7 +272,9 @@ function refusal(cluster: Cluster, failure: Failure): Error {
   return new PodRefused(message)
 }
 
-/** Logs a failure that only an operator can fix, because the client only receives "unavailable". */
+/**
+ * Converts a failure to an error. Logs it if only an operator can fix it, because clients are told only "unavailable".
+ */
 export function report(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
   const error = driverUnavailable(failure)
   if (isSetupProblem(failure)) cluster.log.error({ err: error }, 'the cluster is not set up for Sandlot')

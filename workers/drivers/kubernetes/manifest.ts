@@ -1,26 +1,31 @@
 /**
- * Builds the manifest of a sandbox's pod, with all of its isolation, as a pure function of the request. The chart's
- * admission policies admit no other fields and values, so change deploy/chart/templates/admission.yaml with this file.
+ * Builds the manifest of a sandbox's pod, including its isolation. The result depends only on the request. The chart's
+ * admission policies reject other fields and values, so update `deploy/chart/templates/admission.yaml` with this file.
  */
 import type { V1Container, V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import type { PodRequest } from '../driver.ts'
 
-/** The only container. Every exec names it. */
+/** Name of the pod's only container. Every exec request contains it. */
 export const containerName = 'main'
 
 export const labelNames = {
   managedBy: 'app.kubernetes.io/managed-by',
   installation: 'sandlot.dev/installation',
   role: 'sandlot.dev/role',
-  /** For operators. No policy may select it, because a warm pod receives it only when it is claimed. */
+  /**
+   * Shows operators which sandbox uses the pod. No network policy may select this label, because a warm pod receives it
+   * only when it is claimed.
+   */
   sandbox: 'sandlot.dev/sandbox',
 } as const
 
-/** The label that the network policy selects. A pod has it from its creation, so no command runs without the policy. */
+/**
+ * Labels that the network policy selects. They are set when the pod is created, so no command runs without the policy.
+ */
 export const sandboxRoleLabels = { [labelNames.role]: 'sandbox' }
 
-/** The user need not exist in the image. */
+/** User ID and group ID of the pod's processes. The user does not have to exist in the image. */
 const userId = 10_001
 
 export function buildPod(
@@ -79,7 +84,7 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
   name: containerName,
   image,
   imagePullPolicy: 'IfNotPresent',
-  // Because it is not pid 1, sleep ends immediately on TERM. A shell with a trap would need a second process.
+  // `sleep` is not pid 1, so TERM ends it immediately. A shell with a trap would need a second process.
   command: ['/bin/sh', '-c', 'exec sleep 2147483647'],
   workingDir: '/workspace',
   env: [{ name: 'HOME', value: '/workspace' }],
@@ -96,14 +101,14 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
 })
 
 /**
- * Converts a deadline to Kubernetes' whole seconds. Kubernetes counts from the start time in the status, which is
- * rounded down to whole seconds. One more second compensates for that, so that the pod never ends early.
+ * Rounds a deadline up to whole seconds and adds one, so that the pod never ends early. Kubernetes counts from the
+ * start time in the pod's status, which is rounded down.
  */
 export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds)) + 1
 
 /**
- * Pods use public resolvers, because the network policy denies the private address of the cluster's own resolver.
- * Without egress, the resolver is a loopback address, so that lookups fail immediately instead of hanging.
+ * Returns the DNS configuration. Pods use public resolvers, because the network policy blocks the private address of
+ * the cluster's own resolver. Without egress, the resolver is a loopback address, so that lookups fail immediately.
  */
 function resolvers(egress: Settings['sandbox']['egress']): Pick<V1PodSpec, 'dnsPolicy' | 'dnsConfig'> {
   const nameservers = egress === 'internet' ? ['1.1.1.1', '8.8.8.8'] : ['127.0.0.1']

@@ -1,12 +1,12 @@
 /**
- * Checks the limits on a sandbox's processes and files, which only the settings of a node can set, because no field of
- * a pod does. Operators are warned about nodes without them.
+ * Checks each node's limits on the processes and files of a pod. Only the kubelet's configuration can set these limits,
+ * because pods have no field for them. Operators are warned about nodes without them.
  */
 import { CoreV1Api } from '@kubernetes/client-node'
 import pLimit from 'p-limit'
 import { type ClusterConnection, readFailure } from './client.ts'
 
-/** Fields of a KubeletConfiguration; `/configz` fills in all defaults. */
+/** Fields of a KubeletConfiguration. `/configz` returns them with all defaults filled in. */
 export interface KubeletSettings {
   podPidsLimit?: number
   evictionHard?: Record<string, string>
@@ -16,10 +16,10 @@ const maxConcurrentRequests = 10
 const maxNamedNodes = 3
 
 /**
- * Reads the settings of every kubelet, through the API server.
- * @param pids the value of SANDBOX_PIDS
- * @returns one sentence for each missing limit, and for each reason why settings could not be read
- * @throws the client's error if the nodes cannot be listed
+ * Reads the settings of every kubelet through the API server.
+ * @param pids the value of `SANDBOX_PIDS`
+ * @returns one sentence for each missing limit, and for each failure to read settings
+ * @throws the client library's error if the nodes cannot be listed
  */
 export async function examineNodes(connection: ClusterConnection, pids: number): Promise<string[]> {
   const api = connection.makeApiClient(CoreV1Api)
@@ -39,7 +39,7 @@ export async function examineNodes(connection: ClusterConnection, pids: number):
   }
 }
 
-/** Returns one sentence for each limit that a kubelet's settings lack. Pure. */
+/** Returns one sentence for each limit that is missing from a kubelet's settings. Pure. */
 export function listGaps({ podPidsLimit = -1, evictionHard = {} }: KubeletSettings, pids: number): string[] {
   const gaps: string[] = []
   if (podPidsLimit <= 0 || podPidsLimit > pids) {

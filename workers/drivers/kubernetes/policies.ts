@@ -1,6 +1,6 @@
 /**
- * Defines the objects that a cluster needs before it can run sandboxes. `install.ts` applies them. deploy/chart creates
- * the same objects, and a test compares the two.
+ * Defines the objects that a cluster needs before it can run sandboxes. `install.ts` applies them. The chart in
+ * `deploy/chart` creates the same objects, and a test compares the two.
  */
 import type { KubernetesObject, V1NetworkPolicy } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
@@ -14,17 +14,17 @@ export const runClusterHint =
   "Run `npm run cluster` with an administrator's KUBECONFIG, and give the workers the kubeconfig it writes. " +
   'If the chart set up the cluster, run `helm upgrade`.'
 
-/** The rights without which a worker creates no sandbox. */
+/** Permissions that a worker needs to create sandboxes. */
 export const neededRules = [
   { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch'] },
-  // Over a WebSocket both are a GET. Since Kubernetes 1.35 they also require the right for a POST.
+  // Over a WebSocket, both are GET requests. Since Kubernetes 1.35, they also require the `create` permission.
   { apiGroups: [''], resources: ['pods/exec', 'pods/portforward'], verbs: ['create', 'get'] },
-  // For the isolation checks. A role can grant `get` on its own namespace, although namespaces are cluster-wide.
+  // Used by the isolation checks. A role can grant `get` on its own namespace, although namespaces are cluster-scoped.
   { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: ['list'] },
   { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
 ]
 
-/** All rights of the workers' role. A test compares them with the rights that the cluster grants. */
+/** All permissions of the workers' role. A test compares them with the permissions that the cluster grants. */
 export const workerRules = [
   ...neededRules,
   // Events report a container's start seconds before the status of its pod does.
@@ -32,19 +32,22 @@ export const workerRules = [
 ]
 
 export const namespaceIsolation = {
-  /** The annotation of the network policy that lists the cluster's own public addresses. */
+  /** The network policy's annotation that lists the cluster's own public addresses. */
   ownRanges: 'sandlot.dev/own-ranges',
-  /** The labels of the namespace that make the cluster refuse pods outside of the `restricted` standard. */
+  /** Namespace labels that make the cluster reject pods that violate the `restricted` Pod Security Standard. */
   podSecurity: {
     'pod-security.kubernetes.io/enforce': 'restricted',
     'pod-security.kubernetes.io/enforce-version': 'latest',
   },
 }
 
-/** A superset of the internet. */
+/** Address ranges that include the entire internet, and some non-public ranges. */
 export const wholeInternet = { v4: '0.0.0.0/0', v6: '2000::/3' }
 
-/** The rest of that: private, shared, local, link-local (metadata), multicast and reserved ranges. */
+/**
+ * The non-public ranges within {@link wholeInternet}: private, shared, local, link-local (metadata), multicast and
+ * reserved addresses.
+ */
 export const notInternet = {
   v4: [
     '0.0.0.0/8',
@@ -66,8 +69,9 @@ export const notInternet = {
 const labels = { 'app.kubernetes.io/managed-by': 'sandlot' }
 
 /**
- * @param own public addresses of the cluster, as CIDR ranges
- * @param workersIn the namespace of the workers' service account
+ * Builds all objects that a cluster needs.
+ * @param own the cluster's public addresses, as CIDR ranges
+ * @param workersIn namespace of the workers' service account
  */
 export function buildPolicies(
   namespace: string,
@@ -119,7 +123,7 @@ export function buildPolicies(
   return objects
 }
 
-/** A part of {@link buildPolicies}, with the same parameters. */
+/** Builds the network policy that {@link buildPolicies} includes. */
 export const buildNetworkPolicy = (
   namespace: string,
   egress: Egress,

@@ -7,15 +7,19 @@ import type { ClusterConnection } from './client.ts'
 
 const channels = { data: 0, error: 1 } as const
 
-/** Milliseconds without output from the listener after which a connection is closed whose input has ended. */
+/**
+ * How long a connection stays open after the client has ended its input, in milliseconds since the listener's last
+ * output.
+ */
 const lingerMs = 10_000
 const normalClosure = 1000
 const closedNormally: ProcessExit = { kind: 'exited', code: 0 }
 
 /**
- * Resolves when the API server has accepted the connection. If no process listens, the stream fails later. containerd
- * connects only to the IPv4 loopback address, and reports the end of a connection a second late.
- * @param opened receives the process, which must be abandoned when the pod is gone
+ * Opens a connection to a port. Resolves when the API server has accepted the connection. If no process listens, the
+ * stream fails later. containerd connects only to the IPv4 loopback address, and reports the end of a connection one
+ * second late.
+ * @param opened receives the process, which the caller must abandon when the pod dies
  * @throws the errors of {@link openChannels}
  */
 export async function openPort(
@@ -36,7 +40,7 @@ export async function openPort(
 
 class PortForward implements Protocol {
   readonly name = 'v4.channel.k8s.io'
-  /** The first message of a channel names its port. */
+  /** Channels that have received their first message, which contains only the port number. */
   private readonly begun = new Set<number>()
   private lingering: NodeJS.Timeout | undefined
   private end = (_: ProcessExit): void => {}
@@ -52,7 +56,7 @@ class PortForward implements Protocol {
   closed: Protocol['closed'] = (code) =>
     code === normalClosure ? closedNormally : { kind: 'lost', why: `the connection closed (${code})` }
 
-  /** The protocol has no half-close. */
+  /** Closes the connection once the listener is idle, because the protocol does not support half-closed connections. */
   endInput: Protocol['endInput'] = (_, done) => {
     this.lingering = setTimeout(() => this.end(closedNormally), lingerMs)
     this.lingering.unref()

@@ -1,4 +1,6 @@
-/** Verifies the isolation that `npm run cluster` sets up, before the first sandbox and periodically afterwards. */
+/**
+ * Verifies that sandboxes are isolated as `npm run cluster` configures it, before the first sandbox and periodically.
+ */
 import { AuthorizationV1Api, CoreV1Api, NetworkingV1Api, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
@@ -17,28 +19,34 @@ import {
 import { buildPod } from './manifest.ts'
 import { buildNetworkPolicy, runClusterHint } from './policies.ts'
 
-/** From this many days before its expiry, the credential is reported once a day. */
+/** Number of days before the credential's expiry from which a warning is logged once a day. */
 const expiryWarningDays = 28
 const dayMs = 24 * 3600 * 1000
-/** Milliseconds between checks of a misconfigured cluster, which an operator may be fixing. */
+/**
+ * Delay between checks of a misconfigured cluster, in milliseconds. It is short, because an operator may be fixing the
+ * cluster.
+ */
 const recheckMs = 5_000
 
 type SetupSettings = Pick<Settings, 'kubernetes' | 'sandbox'>
 
 export interface Setup {
   /**
-   * Throws if the last inspection found a problem, and starts another inspection when one is due.
+   * Throws if the last inspection found a problem. Starts another inspection if one is due.
    * @throws {ClusterMisconfigured} with the differences and the remedy
-   * @throws {DriverUnavailable} there is no result yet, and the cluster is unreachable
+   * @throws {DriverUnavailable} if there is no result yet and the cluster is unreachable
    */
   check(): Promise<void>
-  /** Like {@link Setup.check}, without starting an inspection if there has been one. */
+  /** Does the same as {@link Setup.check}, but starts an inspection only if there has been none. */
   assertIsolated(): Promise<void>
-  /** Makes the next check wait for a new inspection. */
+  /** Discards the last result, so that the next check waits for a new inspection. */
   forget(): void
 }
 
-/** Inspects the cluster with four requests in each reconcile interval, because its isolation may change at any time. */
+/**
+ * Inspects the cluster once per reconcile interval, because its isolation may change at any time. Each inspection sends
+ * four requests.
+ */
 export function watchSetup(
   connection: ClusterConnection,
   settings: SetupSettings & Pick<Settings, 'reconcileIntervalSeconds'>,
@@ -100,9 +108,9 @@ export function watchSetup(
 }
 
 /**
- * Inspects the cluster once, for a program that starts workers. Ignores an unreachable cluster, which may recover.
+ * Inspects the cluster once, before a program starts workers. Ignores an unreachable cluster, which may recover.
  * @throws {ClusterMisconfigured} with the remedy
- * @throws {SettingsError} the kubeconfig is unusable
+ * @throws {SettingsError} if the kubeconfig cannot be used
  */
 export async function checkSetup(settings: SetupSettings): Promise<void> {
   const connection = ClusterConnection.open(settings.kubernetes.kubeconfig)
@@ -115,8 +123,9 @@ export async function checkSetup(settings: SetupSettings): Promise<void> {
 }
 
 /**
- * @returns undefined if the cluster is set up as required
- * @throws {DriverUnavailable} the cluster is unreachable
+ * Compares the cluster with the required configuration.
+ * @returns undefined if there are no differences
+ * @throws {DriverUnavailable} if the cluster is unreachable
  */
 async function findProblem(
   connection: ClusterConnection,
@@ -164,7 +173,10 @@ async function findProblem(
 
 const asDifference = ({ message }: Failure): Difference => ({ what: message, help: runClusterHint })
 
-/** A dry run, which creates nothing. Other errors about the pod are reported when a real pod is created. */
+/**
+ * Creates a pod in a dry run, to see how the cluster would change it. Ignores errors that concern only the pod, because
+ * they are reported when a real pod is created.
+ */
 async function tryPod(
   core: CoreV1Api,
   namespace: string,
@@ -181,7 +193,10 @@ async function tryPod(
   }
 }
 
-/** Returns the rights that no listed rule grants. If the list is incomplete, each of these is checked individually. */
+/**
+ * Returns the permissions that the workers lack. If the cluster returns an incomplete list of rules, each permission
+ * that seems to be missing is checked individually.
+ */
 async function askForMissingRights(connection: ClusterConnection, namespace: string): Promise<Right[]> {
   const api = connection.makeApiClient(AuthorizationV1Api)
   const { status } = await api.createSelfSubjectRulesReview({ body: { spec: { namespace } } })

@@ -1,4 +1,4 @@
-/** Caches the pods of this installation as the cluster reports them, through two watches per process. */
+/** Caches this installation's pods. Each process keeps the cache current through two watches. */
 import { EventEmitter, once } from 'node:events'
 import { CoreV1Api, type CoreV1Event, type V1Pod } from '@kubernetes/client-node'
 import { withTimeout } from '../../../shared/lib/timeout.ts'
@@ -18,7 +18,7 @@ export class PodWatch {
   private readonly listPods: () => ReturnType<typeof listPods>
   private readonly log: Logger
   private readonly pods = new Map<string, V1Pod>()
-  /** Uids of the pods whose deaths have been reported, or must not be. */
+  /** UIDs of pods whose deaths have been reported or must not be reported. */
   private readonly reported = new Set<string>()
   private readonly started = new Set<string>()
   private readonly listeners = new Set<(pod: DeadPod) => void>()
@@ -26,7 +26,7 @@ export class PodWatch {
   private readonly ends = new EventEmitter()
   private readonly closing = new AbortController()
   private readonly receivesStarts: () => boolean
-  /** The last pod that started was reported only by its status. */
+  /** Whether the start of the last pod was reported only by the pod's status, not by an event. */
   private missesStarts = false
 
   constructor(connection: ClusterConnection, namespace: string, installationId: string, log: Logger) {
@@ -47,7 +47,7 @@ export class PodWatch {
       what: 'the watch of container starts, without which new pods are polled,',
       path: `${ofNamespace}/events`,
       query: { fieldSelector: 'involvedObject.kind=Pod,reason=Started' },
-      // Only the version to start from is used. Earlier starts show in the status of the pods.
+      // Only the resource version is used. Earlier starts are visible in the pods' status.
       list: async () => {
         const newest = await connection.makeApiClient(CoreV1Api).listNamespacedEvent({ namespace, limit: 1 })
         return newest.metadata?.resourceVersion ?? ''
@@ -56,14 +56,17 @@ export class PodWatch {
     })
   }
 
-  /** Returns the pod as last reported. Undefined does not prove that it does not exist. */
+  /** Returns the last reported state of a pod. The result can be undefined although the pod exists. */
   find = (name: string): V1Pod | undefined => this.pods.get(name)
-  /** Whether an event has reported that the pod's container has started. Its status may not show that yet. */
+  /** Whether an event has reported that the pod's container started. The pod's status may not show the start yet. */
   hasStarted = (uid: string): boolean => this.started.has(uid)
-  /** Whether events of starts arrive. A cluster may withhold them for lack of rights, or because there are too many. */
+  /**
+   * Whether events about container starts arrive. They do not if the workers lack the permission, or if the cluster
+   * drops events because there are too many.
+   */
   reportsStarts = (): boolean => this.receivesStarts() && !this.missesStarts
 
-  /** Resolves at the next report about a pod, or after `ms`. Rejects when the signal aborts. */
+  /** Resolves when the pod's state changes, or after `ms`. Rejects when the signal aborts. */
   async awaitChange(name: string, ms: number, signal?: AbortSignal): Promise<void> {
     const waiting = new AbortController()
     const end = AbortSignal.any([waiting.signal, ...(signal ? [signal] : [])])
@@ -82,9 +85,9 @@ export class PodWatch {
     }
   }
 
-  /** Calls back for every pod that no longer runs, for any reason. */
+  /** Calls `listener` for every pod that no longer runs, whatever the reason. */
   onEnd = (listener: (uid: string) => void): void => void this.ends.on('end', listener)
-  /** Suppresses the report of a death that this process causes itself. */
+  /** Prevents the report of a death that this process causes itself. */
   expectDeath = (uid: string): void => void this.reported.add(uid)
   close = (): void => this.closing.abort()
 
@@ -115,7 +118,10 @@ export class PodWatch {
     this.news.emit(name)
   }
 
-  /** An event arrives milliseconds after the start, the status up to seconds later. */
+  /**
+   * Records a container start. Its event arrives milliseconds after the start; the pod's status may follow seconds
+   * later.
+   */
   private keepStart({ involvedObject: { name = '', uid = '' } }: CoreV1Event): void {
     if (this.find(name)?.metadata?.uid !== uid) return
     this.started.add(uid)
@@ -140,7 +146,7 @@ export class PodWatch {
   }
 }
 
-/** Lists pods from the API server, page by page. */
+/** Lists this installation's pods from the API server, page by page. */
 export async function listPods(connection: ClusterConnection, namespace: string, installationId: string) {
   const api = connection.makeApiClient(CoreV1Api)
   const pods: V1Pod[] = []
