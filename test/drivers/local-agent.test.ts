@@ -69,5 +69,5 @@ test.each([
 
 test('starts nothing when an agent does not answer in time', async () => {
   const silent = await listen(() => {})
-  await expect(startProcess(silent, ['true'], 50)).rejects.toThrow('did not answer within 50 ms')
+  await expect(startProcess(silent, ['true'], 50)).rejects.toThrow('did not respond within 50 ms')
 })

@@ -185,6 +185,6 @@ test('reports missing limits of the machine and how to fix them', () => {
     fileSize: 1,
     view: {} as SystemView,
   }
-  expect(listWeaknesses(machine).join(' ')).toMatch(/Nothing limits the cpu, memory, pids .*systemd-run/)
+  expect(listWeaknesses(machine).join(' ')).toMatch(/cpu, memory, pids are not limited.*systemd-run/)
   expect(describeIsolation(machine)).toContain('control groups limit nothing')
 })

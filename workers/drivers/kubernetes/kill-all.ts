@@ -52,5 +52,5 @@ export async function killAllProcesses(process: Process): Promise<void> {
 }
 
 const late = () => {
-  throw new DriverUnavailable('the pod did not answer')
+  throw new DriverUnavailable('the pod did not respond')
 }

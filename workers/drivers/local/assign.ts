@@ -4,8 +4,8 @@ import { isAlive } from './process-id.ts'
 import { type LocalPod, podFolder, readSupervisor, readTime } from './state.ts'
 
 /**
- * Assigns a warm pod to a sandbox, and makes its supervisor use an earlier deadline. `pod.json` is written last, so
- * that its content proves that the supervisor has been notified. The caller holds the pod's lock.
+ * Assigns a warm pod to a sandbox, and notifies the pod's supervisor of an earlier deadline. `pod.json` is written
+ * last, so its content proves that the supervisor was notified. The caller must hold the pod's lock.
  */
 export async function assignLocalPod(
   directory: string,

@@ -3,50 +3,61 @@ import type { Isolation } from './state.ts'
 
 export interface SandboxPlan {
   isolation: Isolation
-  /** The folder that holds `workspace/` of the sandbox. */
+  /** The host folder that contains the sandbox's `workspace/`. */
   home: string
-  /** The sandbox's user on the host, if the worker is root. */
+  /** The sandbox's user ID on the host. Undefined unless the worker is root. */
   hostUid?: number | undefined
-  /** The largest file, in bytes. */
+  /** Maximum size of a file, in bytes. */
   fileSize: number
-  /** The process limit of the user; undefined if a control group limits the processes. */
+  /** Maximum number of the user's processes. Undefined if a control group limits them. */
   processes?: number | undefined
 }
 
-/** The parts of the machine that a sandbox sees, all of them read-only. */
+/** The files of the host that are visible in a sandbox, all of them read-only. */
 export interface SystemView {
   bwrap: string
   node: string
-  /** The folder of this module, which contains the agent. */
+  /** The folder that contains this module and the agent. */
   code: string
-  /** Files and folders that the sandbox sees at the same paths. */
+  /** Host files and folders that appear at the same paths in the sandbox. */
   shown: string[]
-  /** Symbolic links of the root: their targets and their paths. */
+  /** Symbolic links in the sandbox's root folder, with their targets and paths. */
   links: { target: string; path: string }[]
-  /** Folders that are hidden, even if they are within those that are shown. */
+  /** Host folders that are hidden even if they are inside a folder in `shown`. */
   hidden: string[]
-  /** Our files for /etc. */
+  /** Sandlot's own files for the sandbox's `/etc`. */
   etc: { source: string; path: string }[]
-  /** Files with system call filters. `unsharing` also allows the agent to create a user namespace. */
+  /**
+   * Paths of the files that contain the system call filters. `unsharing` also allows the agent to create a user
+   * namespace.
+   */
   filters?: { whole: string; unsharing: string } | undefined
 }
 
 export const sandboxUser = 10_001
-/** The files that run inside the sandbox. The first one is the entry point. */
+/** Files that run inside the sandbox. The first one is the entry point. */
 const agentFiles = ['agent.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const insideFolder = '/run/sandlot'
-/** An in-memory file system for the named pipes of processes, so that a process can start when the disk is full. */
+/**
+ * Folder of an in-memory file system for the processes' named pipes, so that a process can start when the disk is full.
+ */
 const pipesFolder = `${insideFolder}/pipes`
 const pipesBytes = 4096
-/** The listening socket, created outside the sandbox and inherited by each agent that the first process starts. */
+/**
+ * File descriptor of the agent's listening socket. The socket is created outside the sandbox, and inherited by each
+ * agent that the sandbox's first process starts.
+ */
 export const listenerFd = 3
 
 /**
- * The first process restarts the agent forever, and reaps orphans. On SIGUSR1, which the driver sends from outside, it
- * kills all other processes in one step, without starting a process. A shell that cannot fork exits unless `command`
- * catches the error. The sandbox may have reached its process limit until `jobs` has reaped the killed processes.
+ * Shell script of the sandbox's first process. It restarts the agent whenever the agent exits, and reaps orphans. On
+ * SIGUSR1, which the driver sends from outside, it kills all other processes with one signal, without starting a
+ * process.
+ *
+ * A shell that cannot fork exits, unless `command` catches the error. After a kill, the sandbox may remain at its
+ * process limit until `jobs` has reaped the killed processes.
  */
 const initScript = `ulimit -c 0
 ulimit -f "$1" 2>/dev/null
@@ -60,13 +71,15 @@ while :; do
   command eval 'sleep 0.1'
 done`
 
-/** Returns the command of a sandbox, which runs until the sandbox ends. */
+/** Returns the command line that runs a sandbox. The command exits when the sandbox ends. */
 export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
   const agent = [`${insideFolder}/node`, `${insideFolder}/agent.mjs`, String(listenerFd), pipesFolder]
   return [...isolate(plan, view), ...shell(initScript), ...limits(plan), ...becomeUser(plan), ...agent]
 }
 
-/** Returns a command with the same isolation and user that runs a Node which exits immediately. */
+/**
+ * Returns a command line that tests the isolation. It runs Node with a sandbox's isolation and user, and exits at once.
+ */
 export function trialCommand(plan: SandboxPlan, view: SystemView): string[] {
   return [...isolate(plan, view), ...shell('"$@"'), ...becomeUser(plan), `${insideFolder}/node`, '-e', '0']
 }
@@ -106,7 +119,10 @@ function isolate(plan: SandboxPlan, view: SystemView): string[] {
   ]
 }
 
-/** bwrap reads its filter from an open file, which no other process inherits. */
+/**
+ * Returns the start of the bwrap command line. bwrap reads its filter from a file descriptor that no other process
+ * inherits.
+ */
 function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): string[] {
   if (!filters) return [bwrap]
   const filter = isolation === 'root' ? filters.unsharing : filters.whole
@@ -114,13 +130,16 @@ function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): s
 }
 
 /**
- * Runs the agent in a user namespace nested in another one that allows only one, so that no further one can be created.
- * The kernel counts nested namespaces at all levels.
+ * Shell script that runs the agent in a user namespace in which no further user namespace can be created. It first
+ * limits the outer namespace to one nested namespace, because the kernel counts nested namespaces at all levels.
  */
 const lastNamespaceScript = `echo 1 >/proc/sys/user/max_user_namespaces &&
 exec unshare --user --map-user=${sandboxUser} --map-group=${sandboxUser} "$@"`
 
-/** Only the agent changes its user, because the first process would then no longer die with its parent. */
+/**
+ * Returns the command prefix that changes the agent's user. The first process keeps its user, because it would
+ * otherwise not die with its parent.
+ */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   if (hostUid === undefined) return []
   const drop = ['setpriv', '--reuid', String(hostUid), '--regid', String(hostUid), '--clear-groups']
@@ -130,7 +149,7 @@ function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
 }
 
 const shell = (script: string) => ['/bin/sh', '-c', script, 'sh']
-/** `ulimit -f` counts blocks of 512 bytes. */
+/** Returns the arguments for the limits. `ulimit -f` counts blocks of 512 bytes. */
 const limits = ({ fileSize, processes }: SandboxPlan) => [
   String(Math.ceil(fileSize / 512)),
   String(processes ?? ''),

@@ -1,4 +1,4 @@
-/** Limits CPU, memory and processes with control groups, versions 1 and 2. */
+/** Limits CPU, memory and processes with control groups (cgroups), versions 1 and 2. */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,17 +6,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { killPid } from './process-id.ts'
 
 export interface Limits {
-  /** Processors, fractions allowed. */
+  /** Number of processors; may be a fraction. */
   cpu: number
-  /** Bytes. */
+  /** Memory, in bytes. */
   memory: number
-  /** Processes and threads. */
+  /** Number of processes and threads. */
   pids: number
 }
 
 export type Controller = keyof Limits
 
-/** A folder in which groups can be created. Version 2 has one for all controllers. */
+/** A folder in which control groups can be created. In version 2, one folder has all controllers. */
 export interface CgroupParent {
   version: 1 | 2
   folder: string
@@ -27,9 +27,9 @@ const neededControllers: Controller[] = ['cpu', 'memory', 'pids']
 const cpuPeriodUs = 100_000
 
 /**
- * Lists candidate folders, the best first for each controller. Pure.
- * @param groups the content of /proc/self/cgroup
- * @param mounts the content of /proc/self/mounts
+ * Returns the folders in which control groups may be created, the best first for each controller. Pure.
+ * @param groups the content of `/proc/self/cgroup`
+ * @param mounts the content of `/proc/self/mounts`
  */
 export function listCgroupParents(groups: string, mounts: string): CgroupParent[] {
   const own = groups.split('\n').map((line) => {
@@ -90,7 +90,7 @@ export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): 
   return folder
 }
 
-/** Returns the values to write, by file name, in this order. Pure. */
+/** Returns the values to write, by file name and in this order. Pure. */
 export function limitFiles(version: 1 | 2, controller: Controller, limits: Limits): Record<string, string> {
   const memory = String(Math.floor(limits.memory))
   const quota = String(Math.max(1000, Math.round(limits.cpu * cpuPeriodUs)))
@@ -103,7 +103,7 @@ export function limitFiles(version: 1 | 2, controller: Controller, limits: Limit
   return { 'cpu.cfs_period_us': String(cpuPeriodUs), 'cpu.cfs_quota_us': quota }
 }
 
-/** Kills all processes in a group, and resolves when the group has been removed. */
+/** Kills all processes in a control group and removes the group. */
 export async function killCgroup(folder: string): Promise<void> {
   for (let round = 0; existsSync(folder); round++) {
     const procs = await readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '')
@@ -134,7 +134,7 @@ function readParents(): CgroupParent[] {
   }
 }
 
-/** In version 2, a parent has to enable each controller for its children. */
+/** Enables a controller for the children of a group, as version 2 requires, and reports whether that worked. */
 function isDelegated(parent: CgroupParent, controller: Controller): boolean {
   const file = join(parent.folder, 'cgroup.subtree_control')
   const isListed = () => readFileSync(file, 'utf8').trim().split(' ').includes(controller)

@@ -1,7 +1,7 @@
 /**
- * The driver's side of a process in a sandbox, which uses three connections to the agent under one id. `main` carries
- * the request and stdin in one direction, and the status as JSON lines in the other; `stdout` and `stderr` carry only
- * output. All received data is untrusted, because the tenant may replace the agent.
+ * Represents a process in a sandbox. The process uses three connections to the agent, which share an ID. `main`
+ * transmits the request and stdin to the agent, and returns the status as JSON lines. `stdout` and `stderr` transmit
+ * only output. All received data is untrusted, because the tenant may replace the agent.
  */
 import { randomUUID } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
@@ -20,31 +20,31 @@ import {
 import { duplexOf } from '../duplex.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-/** Maximum bytes of all status lines of a process. */
+/** Maximum total size of a process's status lines, in bytes. Above the limit, the status counts as invalid. */
 const maxStatusBytes = 4 * 1024
 /** Linux's O_PATH, which Node does not export. */
 const O_PATH = 0o10000000
 
 /**
- * The agent was missing, or ended before it answered. If it started the process, that process has lost its stdin. The
- * shells that a worker starts exit in that case, so a retry is safe.
+ * Thrown when the agent is missing or exits before it responds. If the agent has already started the process, that
+ * process loses its stdin. The shells that a worker starts exit in that case, so a retry is safe.
  */
 export class NoAnswer extends Error {
   override name = 'NoAnswer'
 }
 
-/** Prefixes of the agent's errors. They must match agent.mjs and terminal.mjs. */
+/** Prefixes of the agent's error messages. They must match `agent.mjs` and `terminal.mjs`. */
 const noTerminal = 'no terminal: '
 const noListener = 'no process listens'
 
 type AgentRequest = { argv: readonly string[]; tty?: TerminalSize | undefined } | { port: number }
 
 /**
- * Resolves when the process runs.
- * @throws {NoAnswer} retry
- * @throws {PodExhausted} the sandbox lacks a resource for the process
- * @throws {DriverUnavailable} terminals are unavailable
- * @throws {Error} the process cannot be started, or the agent does not answer
+ * Starts a process. Resolves when it is running.
+ * @throws {NoAnswer} if the agent is missing or exits; retry
+ * @throws {PodExhausted} if the sandbox lacks a resource for the process
+ * @throws {DriverUnavailable} if terminals are unavailable
+ * @throws {Error} if the process cannot be started or the agent does not respond
  */
 export async function startProcess(
   path: string,
@@ -60,9 +60,9 @@ export async function startProcess(
 }
 
 /**
- * Resolves when the connection is open.
- * @throws {PortRefused} no process listens
- * @throws {NoAnswer} retry
+ * Connects to a port of the sandbox. Resolves when the connection is open.
+ * @throws {PortRefused} if no process listens on the port
+ * @throws {NoAnswer} if the agent is missing or exits; retry
  */
 export async function openPort(path: string, port: number, ms: number): Promise<Duplex> {
   return duplexOf(await ask(path, { port }, ms), (why) => new Error(why))
@@ -72,7 +72,7 @@ async function ask(path: string, request: AgentRequest, ms: number): Promise<Age
   const process = new AgentProcess(openSockets(path), request)
   try {
     await withTimeout(ms, process.opened, () => {
-      throw new Error(`the agent did not answer within ${ms} ms`)
+      throw new Error(`the agent did not respond within ${ms} ms`)
     })
     return process
   } catch (error) {
@@ -87,7 +87,7 @@ interface Sockets {
   stderr: Socket
 }
 
-/** Every field is validated, because a tenant may have written it. */
+/** A status line. Every field is validated, because the tenant may have written it. */
 interface Status {
   started?: unknown
   exit?: unknown
@@ -132,7 +132,7 @@ class AgentProcess implements Process {
     for (const socket of [this.stdin, this.stdout, this.stderr]) socket.destroy()
   }
 
-  /** Offered only for a terminal. */
+  /** Changes the size of the terminal. Only used for processes in a terminal. */
   setSize = (size: TerminalSize): Promise<void> =>
     new Promise((resolve) => {
       if (!this.stdout.writable) return resolve()
@@ -178,7 +178,7 @@ class AgentProcess implements Process {
     this.finish({ kind: 'lost', why })
   }
 
-  /** The output streams stay open until their remaining bytes are read. */
+  /** Reports the result. The output streams stay open until their remaining bytes have been read. */
   private finish(end: ProcessExit): void {
     if (this.stage === 'finished') return
     this.stage = 'finished'
@@ -202,7 +202,10 @@ function refusal(why: string): Error {
   return resource ? new PodExhausted(resource, why) : new Error(why)
 }
 
-/** Connects through a file descriptor, because the path of a socket is limited to 107 bytes. */
+/**
+ * Opens the three connections to the agent. Connects through a file descriptor, because a socket's path is limited to
+ * 107 bytes.
+ */
 function openSockets(path: string): Sockets {
   let fd: number
   try {

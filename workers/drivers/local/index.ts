@@ -1,7 +1,7 @@
 /**
- * Runs sandboxes as processes of this machine, for evaluating and developing Sandlot. Any number of workers may share
- * the directory. All state of a sandbox is in its folder there (`state.ts`), and a separate supervisor (`supervise.sh`)
- * runs it until its deadline.
+ * Runs sandboxes as processes on this machine, for evaluating and developing Sandlot. Any number of workers may share
+ * the data directory. All state of a sandbox is stored in its folder there (`state.ts`). A separate supervisor process
+ * (`supervise.sh`) runs each sandbox until its deadline.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -40,7 +40,7 @@ import { agentSocket, type Life, type LocalPod, noteReady, readLife, readPod, re
 const watchIntervalMs = 500
 const pollIntervalMs = 4
 const answerMs = 10_000
-/** Milliseconds that an agent may be unavailable. An agent that its user has killed is restarted sooner. */
+/** How long to wait for an unavailable agent, in milliseconds. An agent that its user has killed restarts sooner. */
 const agentRetryBudgetMs = 2_000
 
 export class LocalDriver implements Driver {
@@ -57,9 +57,9 @@ export class LocalDriver implements Driver {
   private counting = new AbortController()
 
   /**
-   * Examines the machine, and logs how a sandbox is less isolated than on Kubernetes.
-   * @throws {SettingsError} bubblewrap does not work on this machine
-   * @throws {ClusterMisconfigured} the disk is full
+   * Checks how well this machine can isolate sandboxes, and logs how that differs from Kubernetes.
+   * @throws {SettingsError} if bubblewrap does not work on this machine
+   * @throws {ClusterMisconfigured} if the disk is full
    */
   constructor({ settings, installationId, log }: DriverOptions) {
     this.directory = settings.local.directory
@@ -232,7 +232,7 @@ export class LocalDriver implements Driver {
     return pod && (uid === undefined || pod.uid === uid) ? pod : undefined
   }
 
-  /** @throws {PodGone} the pod is dead or does not exist */
+  /** Returns a pod that is alive. @throws {PodGone} if the pod is dead or does not exist */
   private async findAlive(name: PodName): Promise<LocalPod> {
     const pod = await this.find(name)
     if (!pod) throw new PodGone(`the sandbox ${name.name} does not exist`)

@@ -1,6 +1,6 @@
 /**
- * Ends sandboxes that exceed their inode quota. An ordinary file system has no quota for a folder, so the workers count
- * the files periodically. Until the next count, a sandbox can create some ten thousand more.
+ * Ends sandboxes that exceed their inode quota. File systems usually have no quota for a folder, so workers count the
+ * files periodically. Between two counts, a sandbox can exceed its quota by some ten thousand files.
  */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
@@ -11,14 +11,14 @@ import { type LocalPod, podFolder } from './state.ts'
 const run = promisify(execFile)
 const minIntervalMs = 1_000
 const maxIntervalMs = 10_000
-/** The intended maximum share of the time that counting takes. {@link maxIntervalMs} takes precedence. */
+/** Target for the maximum share of time spent counting. {@link maxIntervalMs} takes precedence. */
 const maxDutyCycle = 1 / 30
 const findMs = 30_000
 
 /**
- * Counts the files of all pods periodically, until the signal aborts.
- * @param max files and folders of one pod
- * @param onExceeded may be called for the same pod in several workers
+ * Counts each pod's files periodically until the signal aborts.
+ * @param max maximum number of files and folders per pod
+ * @param onExceeded called when a pod exceeds the maximum; several workers may call it for the same pod
  */
 export async function enforceInodeQuota(
   directory: string,
@@ -46,8 +46,8 @@ export async function enforceInodeQuota(
 }
 
 /**
- * Counts files and folders below this one up to `max`, without following links. It uses `find`, which also descends
- * into folders whose path exceeds the kernel's limit. An unreadable folder counts as one.
+ * Counts the files and folders below a folder, up to `max`, without following links. Uses `find`, which also descends
+ * into folders whose paths exceed the kernel's limit. An unreadable folder counts as one.
  */
 async function countEntries(top: string, max: number): Promise<number> {
   const script = 'find "$2" -mindepth 1 -printf . 2>/dev/null | head -c "$1" | wc -c'

@@ -1,4 +1,4 @@
-/** Destroys a sandbox with its processes, control groups and files. Idempotent. */
+/** Destroys a sandbox, including its processes, control groups and files. Idempotent. */
 import { execFile } from 'node:child_process'
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,22 +12,22 @@ const run = promisify(execFile)
 const pollIntervalMs = 1
 const retryBudgetMs = 2_000
 
-/** Resolves when the pod has been removed completely. The caller holds the pod's lock. */
+/** Removes a pod completely. The caller must hold the pod's lock. */
 export async function killPod(directory: string, pod: LocalPod): Promise<void> {
   await endProcesses(directory, pod)
   for (const group of pod.cgroups) await killCgroup(group)
   await removeFiles(directory, pod)
 }
 
-/** Ends a pod that has exceeded a limit, and records why. The caller holds the pod's lock. */
+/** Ends a pod that has exceeded a limit, and records the reason. The caller must hold the pod's lock. */
 export async function evictPod(directory: string, pod: LocalPod, why: string): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'evicted'), why, { mode: 0o600 })
   await endProcesses(directory, pod)
 }
 
 /**
- * Ends all processes in the pod except its first one, which then starts a new agent. They are killed in one step, so
- * this waits for only one of them.
+ * Kills all processes in the pod except the first one, which then starts a new agent. One signal kills them all, so
+ * this function waits for only one of them.
  */
 export async function killProcessesInside(directory: string, pod: LocalPod): Promise<void> {
   const first = await findFirstProcess(directory, pod, await readSupervisor(directory, pod.name))
@@ -40,7 +40,10 @@ export async function killProcessesInside(directory: string, pod: LocalPod): Pro
   if (isAlive(oldest)) throw new Error('the processes of the sandbox did not end')
 }
 
-/** Kills the first process. The kernel then kills the rest of its pid namespace, and bwrap and the supervisor exit. */
+/**
+ * Ends the pod by killing its first process. The kernel then kills all other processes in the pid namespace, and bwrap
+ * and the supervisor exit.
+ */
 async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   const supervisor = await readSupervisor(directory, pod.name)
   const first = await findFirstProcess(directory, pod, supervisor)
@@ -50,7 +53,7 @@ async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   if (supervisor && (isAlive(supervisor) || !first)) await endByForce(directory, pod, supervisor)
 }
 
-/** Handles a sandbox that is still starting, or did not end otherwise. */
+/** Ends a sandbox that is still starting, or that did not end after its first process was killed. */
 async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessId): Promise<void> {
   kill(supervisor)
   const workspace = join(podFolder(directory, pod.name), 'workspace')
@@ -63,7 +66,10 @@ async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessI
   await waitForEnd(supervisor)
 }
 
-/** Finds the pid that bwrap recorded. Checks the process' mounts, because the pid may have been reused. */
+/**
+ * Returns the sandbox's first process, whose pid bwrap recorded. Checks its mounts, because the pid may have been
+ * reused.
+ */
 async function findFirstProcess(
   directory: string,
   pod: LocalPod,
@@ -86,14 +92,19 @@ async function waitForEnd(id: ProcessId): Promise<void> {
   while (isAlive(id) && performance.now() < end) await sleep(pollIntervalMs)
 }
 
-/** Removes the workspace before `pod.json`, so that an interrupted deletion can be repeated. */
+/**
+ * Removes the pod's files. The workspace is removed before `pod.json`, so that an interrupted deletion can be repeated.
+ */
 async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
   await removeTree(join(folder, 'workspace'))
   await removeTree(folder)
 }
 
-/** The user may have created folders without permissions, or with paths that exceed the kernel's limit. */
+/**
+ * Removes a folder. Falls back to `rm`, because the user may have created folders without permissions, or with paths
+ * that exceed the kernel's limit.
+ */
 async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 20 })

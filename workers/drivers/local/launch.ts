@@ -1,4 +1,4 @@
-/** Starts a sandbox in steps, after each of which another worker can continue. */
+/** Starts a sandbox in several steps. If a worker dies between two steps, another worker can continue. */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -24,11 +24,14 @@ import {
 } from './state.ts'
 
 const draftPrefix = '.new-'
-/** Milliseconds after which an incomplete folder counts as abandoned. */
+/** Age at which an incomplete folder counts as abandoned, in milliseconds. */
 const maxDraftAgeMs = 60_000
 const startTimeoutMs = 2_000
 
-/** Creates a pod, returns the existing one, or continues where a worker died. The caller holds the pod's lock. */
+/**
+ * Creates a pod, returns the existing one, or resumes a creation whose worker died. The caller must hold the pod's
+ * lock.
+ */
 export async function createLocalPod(
   directory: string,
   machine: Machine,
@@ -42,7 +45,7 @@ export async function createLocalPod(
   return pod
 }
 
-/** Removes incomplete folders of workers that have died. */
+/** Removes incomplete folders of workers that died while creating a pod. */
 export async function removeDrafts(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!name.startsWith(draftPrefix) && !name.startsWith('.trial-')) continue
@@ -124,8 +127,8 @@ const O_CLOEXEC = 0o2000000
 let inherited: number[] | undefined
 
 /**
- * Replaces each descriptor beyond {@link listenerFd} that this process has inherited, for example from a terminal, with
- * `fd`, because Node closes only the first few of them in a child process.
+ * Returns `stdio` entries that replace inherited descriptors above {@link listenerFd} with `fd`. This process may have
+ * inherited descriptors, for example from a terminal. Node closes only the first few of them in a child process.
  */
 function maskInherited(fd: number): (number | 'ignore')[] {
   inherited ??= readdirSync('/proc/self/fd').map(Number).filter(isInherited)
@@ -144,12 +147,15 @@ function isInherited(fd: number): boolean {
   }
 }
 
-/** No process connects to this name, so this process never accepts a connection meant for the sandbox. */
+/**
+ * Temporary name of the agent's socket. No process connects to this name, so this process never accepts a connection
+ * that was meant for the sandbox.
+ */
 const unpublishedName = 'agent.new'
 
 /**
- * Creates the listening socket that the sandbox inherits. Closing it in this process removes the path it was created
- * at, so it is renamed before that.
+ * Creates the listening socket that the sandbox inherits. Closing the socket in this process deletes the path at which
+ * it was created, so the path is renamed before the socket is closed.
  */
 async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): void }> {
   // Left by a worker that died.
@@ -168,7 +174,10 @@ async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): v
   }
 }
 
-/** Resolves when the supervisor has started the sandbox, or has exited because its worker died before writing `go`. */
+/**
+ * Waits until the supervisor has started the sandbox, or has exited because its worker died before writing `go`.
+ * Returns after two seconds in any case.
+ */
 async function waitForStart(directory: string, name: string): Promise<void> {
   const end = performance.now() + startTimeoutMs
   while (performance.now() < end) {

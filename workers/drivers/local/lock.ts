@@ -1,4 +1,4 @@
-/** A lock for each pod, which serializes changes to it among all workers on this machine. */
+/** Provides one lock per pod. It serializes changes to the pod among all workers on this machine. */
 import { createHash } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,7 +9,7 @@ const retryBudgetMs = 30_000
 
 /**
  * Runs `work` while holding the lock with this name.
- * @throws {DriverUnavailable} the lock could not be acquired within 30 seconds
+ * @throws {DriverUnavailable} if the lock could not be acquired within 30 seconds
  */
 export async function withLock<T>(directory: string, name: string, work: () => Promise<T>): Promise<T> {
   const server = await takeLock(lockAddress(directory, name))
@@ -32,8 +32,8 @@ async function takeLock(address: string): Promise<Server> {
 }
 
 /**
- * Returns the address of an abstract socket. The kernel assigns it to only one process, and releases it when that
- * process dies for any reason.
+ * Returns the address of an abstract socket that represents the lock. The kernel lets only one process bind it, and
+ * releases it when that process exits for any reason.
  */
 function lockAddress(directory: string, name: string): string {
   const id = createHash('sha256').update(`${directory}\n${name}`).digest('hex').slice(0, 40)

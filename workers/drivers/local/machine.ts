@@ -1,4 +1,4 @@
-/** Determines once in each worker how well this machine can isolate a sandbox, and describes it for operators. */
+/** Determines how well this machine can isolate sandboxes, and describes it for operators. Runs once per worker. */
 import { spawnSync } from 'node:child_process'
 import {
   chownSync,
@@ -23,27 +23,30 @@ import type { Isolation } from './state.ts'
 
 export interface Machine {
   isolation: Isolation
-  /** Whether the worker is root. Every sandbox then has a separate uid on the host. */
+  /** Whether the worker runs as root. Every sandbox then has a separate user ID on the host. */
   isRoot: boolean
   cgroups: CgroupParent[]
   limits: Limits
-  /** The largest file, in bytes. */
+  /** Maximum size of a file, in bytes. */
   fileSize: number
   view: SystemView
 }
 
-/** Processes of the agent and its helpers, in addition to those of the user. */
+/** Number of processes that the agent and its helpers need, in addition to the user's processes. */
 const agentProcesses = 24
 
 const remedy =
   'Install bubblewrap (apt-get install bubblewrap). On Ubuntu 24.04 and later, also allow user namespaces ' +
-  '(sysctl kernel.apparmor_restrict_unprivileged_userns=0). Run a container in privileged mode. ' +
+  '(sysctl kernel.apparmor_restrict_unprivileged_userns=0). In a container, use privileged mode. ' +
   'Alternatively, use SANDBOX_DRIVER=kubernetes.'
 
 const codeFolder = import.meta.dirname
 const projectFolder = resolve(codeFolder, '../../..')
 
-/** @throws {SettingsError} bubblewrap does not work, with the remedy */
+/**
+ * Determines the strongest isolation that works on this machine.
+ * @throws {SettingsError} if bubblewrap does not work; the message contains the remedy
+ */
 export function examineMachine(settings: Settings): Machine {
   const { directory } = settings.local
   const isRoot = process.getuid?.() === 0
@@ -88,26 +91,29 @@ export function describeIsolation({ isolation, cgroups, view }: Machine): string
   return `${namespaces}${filter}; control groups limit ${limited.length === 0 ? 'nothing' : limited.join(', ')}`
 }
 
-/** Returns one sentence for each weakness compared to Kubernetes, with the remedy if there is one. */
+/**
+ * Returns one sentence for each way in which the isolation is weaker than on Kubernetes, with the remedy if there is
+ * one.
+ */
 export function listWeaknesses(machine: Machine): string[] {
   const { isolation, cgroups, isRoot, view } = machine
   const limited = new Set<Controller>(cgroups.flatMap((parent) => parent.controllers))
   const missing = (['cpu', 'memory', 'pids'] as const).filter((controller) => !limited.has(controller))
   const weaknesses = [
     !view.filters &&
-      'System calls are not filtered, because there is no filter for this processor or bubblewrap does not support it.',
+      'System calls are not filtered, because there is no filter for this processor, or bubblewrap does not support filters.',
     isolation === 'root-no-userns' &&
       'Sandboxes have no separate user namespace, because this kernel does not allow ordinary users to create one (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).',
     missing.length > 0 &&
-      `Nothing limits the ${missing.join(', ')} of a sandbox${missing.includes('pids') && isolation === 'user' ? ' (pids: only ulimit)' : ''}, because no control group can be created. Run as root, or in a delegated group (systemd-run --user --scope -p Delegate=yes).`,
-    'Disk space is limited for each file, not for the whole sandbox, which shares the disk of its folder. ' +
+      `A sandbox's ${missing.join(', ')} are not limited${missing.includes('pids') && isolation === 'user' ? ' (pids: only by ulimit)' : ''}, because no control group can be created. Run Sandlot as root, or in a delegated control group (systemd-run --user --scope -p Delegate=yes).`,
+    'The disk limit applies to each file, not to a sandbox as a whole: all sandboxes share the disk of their folder. ' +
       'A sandbox with more than SANDBOX_INODES files is ended within seconds' +
-      (isRoot ? '.' : '; files in folders that it has made unreadable are not counted.'),
+      (isRoot ? '.' : '; files in unreadable folders are not counted.'),
   ]
   return weaknesses.filter((weakness) => weakness !== false)
 }
 
-/** @returns undefined on success, otherwise the error message */
+/** Tries to run a process with this isolation. @returns undefined on success, or else the error message */
 function tryIsolation(
   isolation: Isolation,
   directory: string,
@@ -172,7 +178,7 @@ function readSystemView(directory: string, bwrap: string): SystemView {
   }
 }
 
-/** Returns undefined if there is no filter for this processor. */
+/** Writes the system call filters to files. @returns undefined if this processor architecture is not supported */
 function writeFilters(directory: string): SystemView['filters'] {
   const whole = buildFilter(process.arch)
   const unsharing = buildFilter(process.arch, { mayUnshareUser: true })
@@ -183,7 +189,7 @@ function writeFilters(directory: string): SystemView['filters'] {
   return { whole: write('whole', whole), unsharing: write('unsharing', unsharing) }
 }
 
-/** Replaces the file in one step, because other workers may be writing the same one. */
+/** Replaces a file atomically, because other workers may be writing the same file. */
 function writeAtomically(path: string, content: string | Buffer): string {
   const draft = `${path}.${process.pid}`
   writeFileSync(draft, content, { mode: 0o644 })
@@ -191,7 +197,7 @@ function writeAtomically(path: string, content: string | Buffer): string {
   return path
 }
 
-/** Writes files for /etc that do not reveal the machine's users and host names. */
+/** Writes the files for a sandbox's `/etc`. They do not reveal the host's users and host names. */
 function writeEtc(directory: string): SystemView['etc'] {
   const files = {
     passwd: `root:x:0:0:root:/root:/bin/sh\nsandbox:x:${sandboxUser}:${sandboxUser}::/workspace:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n`,
@@ -208,8 +214,8 @@ function writeEtc(directory: string): SystemView['etc'] {
 }
 
 /**
- * Picks a random uid that no user of the machine has, and most likely no other sandbox.
- * @param map the content of /proc/self/uid_map, because few uids may exist in a container
+ * Picks a random user ID that no user of this machine has. Most likely, no other sandbox has it either.
+ * @param map the content of `/proc/self/uid_map`, because a container may have only few user IDs
  */
 export function pickHostUid(map: string, random = Math.random()): number {
   const ranges = map

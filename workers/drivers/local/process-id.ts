@@ -1,14 +1,14 @@
-/** Identifies a process by pid, start time and boot, because pids are reused. */
+/** Identifies a process by its pid, its start time and the machine's boot ID, because pids are reused. */
 import { readFileSync } from 'node:fs'
 import { readStat } from '../../../shared/platform/process-stat.mjs'
 
 export interface ProcessId {
   pid: number
-  /** The start time in clock ticks, and the boot id. Constant for the life of the process. */
+  /** The start time in clock ticks, and the boot ID. Does not change while the process lives. */
   started: string
 }
 
-/** Returns the process that has this pid now, or undefined if there is none or it is a zombie. */
+/** Returns the process that currently has this pid, or undefined if there is none or it is a zombie. */
 export function identify(pid: number): ProcessId | undefined {
   const stat = readStat(pid)
   if (!stat || stat[0] === 'Z' || stat[0] === 'X') return undefined
@@ -17,13 +17,16 @@ export function identify(pid: number): ProcessId | undefined {
 
 export const isAlive = (id: ProcessId): boolean => identify(id.pid)?.started === id.started
 
-/** Kills the process. Does nothing if it has ended, even if its pid has been reused. */
+/** Kills a process. Does nothing if the process has ended, even if its pid has been reused. */
 export function kill(id: ProcessId): void {
   if (!isAlive(id)) return
   killPid(id.pid)
 }
 
-/** @param pid negative for a process group */
+/**
+ * Sends SIGKILL. Does nothing if the process does not exist.
+ * @param pid a pid, or the negative ID of a process group
+ */
 export function killPid(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')

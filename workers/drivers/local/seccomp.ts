@@ -1,13 +1,13 @@
 /**
- * Builds a system call filter, a classic BPF program that the kernel runs before each system call. To reduce the attack
- * surface of the kernel, it refuses the calls that container runtimes refuse by default and that a sandbox does not
- * need. Programs of another word size, such as 32-bit ones, do not run. Pure.
+ * Builds a seccomp filter: a classic BPF program that the kernel runs before each system call. The filter rejects
+ * system calls that container runtimes also reject by default and that sandboxes do not need, to reduce the kernel's
+ * attack surface. Programs for another architecture, such as 32-bit programs, do not run. Pure.
  */
 
-/** The numbers of a system call on x86-64 and arm64. From 424 on they are the same. */
+/** A system call's numbers on x86-64 and arm64. Numbers from 424 on are the same on both. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined]
 
-/** Fail with ENOSYS, as in a kernel without these calls, so that libraries use the older call. */
+/** System calls that fail with ENOSYS, as on a kernel without them, so that libraries fall back to older calls. */
 const missing: Record<string, Numbers> = {
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],
@@ -16,7 +16,7 @@ const missing: Record<string, Numbers> = {
   clone3: [435, 435],
 }
 
-/** Fail with EPERM. */
+/** System calls that fail with EPERM. */
 const refused: Record<string, Numbers> = {
   add_key: [248, 217],
   request_key: [249, 218],
@@ -62,27 +62,30 @@ const refused: Record<string, Numbers> = {
   iopl: [172, undefined],
 }
 
-/** Refused depending on the first argument. */
+/** System calls that are rejected depending on their first argument. */
 const unshare: Numbers = [272, 97]
 const clone: Numbers = [56, 220]
 const socket: Numbers = [41, 198]
 
 const cloneNewUser = 0x10000000
-/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID and NEWNET. */
+/** The flags CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID and CLONE_NEWNET. */
 const cloneNewOthers = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
-/** Network namespaces do not confine these sockets, which connect a virtual machine to its host. */
+/**
+ * Address family of sockets that connect a virtual machine to its host. Network namespaces do not confine these
+ * sockets.
+ */
 const AF_VSOCK = 40
 
 const architectures: Record<string, { audit: number; column: 0 | 1 }> = {
   x64: { audit: 0xc000003e, column: 0 },
   arm64: { audit: 0xc00000b7, column: 1 },
 }
-/** On x86-64, numbers from this one on belong to the x32 ABI. */
+/** On x86-64, system call numbers from this one on belong to the x32 ABI. */
 const x32Bit = 0x40000000
 
 const EPERM = 1
 const ENOSYS = 38
-/** Offsets in a filter's `seccomp_data`. */
+/** Byte offsets of fields in the kernel's `seccomp_data`, the input of a filter. */
 const offsets = { number: 0, architecture: 4, firstArgument: 16 }
 const retAllow = 0x7fff0000
 const retErrno = 0x00050000
@@ -90,16 +93,17 @@ const retErrno = 0x00050000
 const load = (offset: number) => instruction(0x20, offset)
 const answer = (value: number) => instruction(0x06, value)
 const fail = (errno: number) => answer(retErrno | errno)
-/** Continues with the next instruction if the value is equal, otherwise skips `skip` instructions. */
+/** Continues with the next instruction if the loaded value equals `value`; otherwise skips `skip` instructions. */
 const equals = (value: number, skip: number) => instruction(0x15, value, 0, skip)
 const differs = (value: number, skip: number) => instruction(0x15, value, skip, 0)
 const reaches = (value: number, skip: number) => instruction(0x35, value, 0, skip)
 const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip)
 
 /**
- * @param arch Node's name of the processor architecture
- * @param mayUnshareUser allows `unshare` to create a user namespace
- * @returns undefined for an unsupported architecture
+ * Builds the filter for a processor architecture.
+ * @param arch the architecture, as in `process.arch`
+ * @param mayUnshareUser whether `unshare` may create a user namespace
+ * @returns undefined if the architecture is not supported
  */
 export function buildFilter(
   arch: string,
@@ -128,7 +132,7 @@ export function buildFilter(
   ])
 }
 
-/** Encodes a `sock_filter`, whose layout is the same on both architectures. */
+/** Encodes a BPF instruction (`sock_filter`). Its layout is the same on both architectures. */
 function instruction(code: number, value: number, ifTrue = 0, ifFalse = 0): Buffer {
   const bytes = Buffer.alloc(8)
   bytes.writeUInt16LE(code, 0)

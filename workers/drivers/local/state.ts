@@ -19,32 +19,33 @@ import { isAlive, type ProcessId } from './process-id.ts'
 export interface LocalPod {
   name: string
   uid: string
-  /** Absent for a warm pod. */
+  /** The sandbox that uses the pod. Absent for a warm pod. */
   sandboxId?: string | undefined
   installationId: string
-  /** Like the deadline, in milliseconds since 1970 by the clock of `readTime`. */
+  /** When the pod was created. Like `deadline`, in milliseconds since 1970 by the clock of `readTime`. */
   born: number
   deadline: number
   isolation: Isolation
-  /** The sandbox's uid on the host. Absent if it is the worker's own. */
+  /** The sandbox's user ID on the host. Absent if it is the worker's own. */
   hostUid?: number
   cgroups: string[]
 }
 
 /**
- * - `root`: root runs bwrap, and the user inside has a separate host uid and user namespace
- * - `root-no-userns`: the same without the user namespace
+ * How a sandbox is isolated from the host:
+ * - `root`: root runs bwrap, and the sandbox's user has a separate user ID on the host and a user namespace
+ * - `root-no-userns`: like `root`, but without the user namespace
  * - `user`: an ordinary user runs bwrap
  */
 export type Isolation = 'root' | 'root-no-userns' | 'user'
 
 export type Life =
   | { stage: 'living' }
-  /** The worker that created the folder died before it started the sandbox. Another `create` continues. */
+  /** The pod's folder exists, but its worker died before it started the sandbox. The next `create` starts it. */
   | { stage: 'unborn' }
   | { stage: 'dead'; death: PodDeath }
 
-/** A file that is written in order to read the file system's clock. */
+/** Name of a file whose modification time is used to read the file system's clock. */
 const clockFile = '.clock'
 
 export const podFolder = (directory: string, name: string): string => join(directory, name)
@@ -55,7 +56,7 @@ export async function readPod(directory: string, name: string): Promise<LocalPod
   return readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))
 }
 
-/** Returns the pods of all installations, including dead ones and those that have not been started. */
+/** Returns the pods of all installations, including pods that are dead or not yet started. */
 export async function readPods(directory: string): Promise<LocalPod[]> {
   const names = await readdir(directory).catch(ignoreMissing)
   const pods = await Promise.all(
@@ -92,8 +93,8 @@ const dead = (reason: PodDeath['reason'], detail: string): Life => ({
 })
 
 /**
- * Returns milliseconds since 1970 by the file system's clock, with which all workers compare the times of a
- * supervisor's files.
+ * Returns the current time of the file system's clock, in milliseconds since 1970. Workers compare it with the
+ * modification times of a supervisor's files.
  */
 export async function readTime(directory: string): Promise<number> {
   const path = join(directory, clockFile)
@@ -101,7 +102,7 @@ export async function readTime(directory: string): Promise<number> {
   return (await stat(path)).mtimeMs
 }
 
-/** Records that the pod is ready. If it ends later, that does not count as a failed start. */
+/** Records that the pod is ready, so that its end no longer counts as a failed start. */
 export async function noteReady(directory: string, pod: LocalPod): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'ready'), '').catch(ignoreMissing)
 }
@@ -109,7 +110,7 @@ export async function noteReady(directory: string, pod: LocalPod): Promise<void>
 export const readSupervisor = (directory: string, name: string): Promise<ProcessId | undefined> =>
   readJson<ProcessId>(join(podFolder(directory, name), 'supervisor.json'))
 
-/** @returns undefined for a missing file */
+/** Returns the content of a file, or undefined if it does not exist. */
 export async function readText(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch(ignoreMissing)
 }
@@ -124,7 +125,10 @@ async function modifiedAt(path: string): Promise<number | undefined> {
   return (await stat(path).catch(ignoreMissing))?.mtimeMs
 }
 
-/** cgroup v1 counts OOM kills in memory.oom_control, v2 in memory.events. */
+/**
+ * Reports whether the kernel killed a process because the pod was out of memory. cgroup v1 counts these kills in
+ * `memory.oom_control`, v2 in `memory.events`.
+ */
 async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   for (const group of pod.cgroups) {
     for (const file of ['memory.oom_control', 'memory.events']) {
@@ -134,7 +138,7 @@ async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   return false
 }
 
-/** ENODEV occurs if a control group is removed while one of its files is read. */
+/** Error codes that mean a missing file. ENODEV occurs if a control group is removed while one of its files is read. */
 const missingCodes = ['ENOENT', 'ENOTDIR', 'ENODEV']
 
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {
