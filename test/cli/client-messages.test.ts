@@ -107,8 +107,8 @@ const refusals: [string[], string, string, RegExp][] = [
   [
     ['files', 'edit', 'a.txt', '--old', 'x', '--new', 'y'],
     'edit_not_unique',
-    'The text to replace occurs 2 times, on line 1, 2. Include more context, or set replace_all.',
-    /^sandlot: a\.txt: The text .* on line 1, 2\. Include more of the surrounding text, or use --all\.\n/,
+    'The text to replace occurs 2 times, on lines 1, 2. Include more context, or set replace_all.',
+    /^sandlot: a\.txt: The text .* on lines 1, 2\. Include more of the surrounding text, or use --all\.\n/,
   ],
   [
     ['files', 'edit', 'a.txt', '--old', 'x', '--new', 'y', '--if-match', 'a'.repeat(64)],

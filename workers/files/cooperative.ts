@@ -1,15 +1,18 @@
 /**
- * Runs long work cooperatively. All accounts share one event loop, so the work is split into slices of a few
- * milliseconds. Each iteration of the event loop runs one slice, round-robin by account, so other work in the worker
+ * Runs long work cooperatively. All accounts share one event loop, so work is split into slices of a few milliseconds.
+ * Each iteration of the event loop runs one slice, in round-robin order by account. Other work in the worker therefore
  * waits for at most one slice.
  */
 import { performance } from 'node:perf_hooks'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 
-/** Milliseconds. A command takes some ten iterations of the event loop, and each may wait for a slice. */
+/**
+ * Maximum length of a slice, in milliseconds. A command takes about ten iterations of the event loop, and each may wait
+ * for a slice.
+ */
 const sliceMs = 3
 
-/** Work that can pause at each `yield`. The time between two of them must be far shorter than a slice. */
+/** Work that can pause at each `yield`. The time between two yields must be much shorter than a slice. */
 export type Steps<T> = Generator<undefined, T>
 
 const waiting: RoundRobinQueue<() => void> = new Map()

@@ -1,6 +1,6 @@
 /**
- * Replaces text in a file: reads the whole file, changes it, and writes it back only if the file has not changed. A
- * write by a command of the client between that check and the rename, a few milliseconds, is lost.
+ * Edits a file: reads it completely, replaces text, and writes it back only if the file has not changed. If a client's
+ * command writes to the file between that check and the rename (a few milliseconds), its write is lost.
  */
 import { createHash } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
@@ -24,14 +24,17 @@ must_be_replaceable
 if [ "$(wc -c <"$f")" -gt "$2" ]; then exit ${exits.tooLarge}; fi
 exec head -c "$2" "$f"`
 
-/** A file that is overwritten in place may be read half-written, so it is checked again before a refusal. */
+/**
+ * Shell script that checks the file's hash again under the lock. It runs before an edit is rejected, because a file
+ * that is being overwritten in place may have been read half-written.
+ */
 const checkScript = `${probes}${writing}
 follow "$1"
 be_unchanged_under_lock "$2"`
 
-/** Serializes edits of one path in this worker, so that few of them must be retried. */
+/** Serializes edits of the same path in this worker, so that few of them have to be retried. */
 const serializeByPath = limitByKey()
-/** Attempts of an edit whose file is changed concurrently each time. */
+/** Maximum number of attempts of an edit. An attempt fails if the file is changed concurrently. */
 const maxAttempts = 5
 
 export const editFile = limitPerSandbox<'editFile'>((args, worker, { signal, held }) => {
@@ -42,7 +45,7 @@ export const editFile = limitPerSandbox<'editFile'>((args, worker, { signal, hel
   )
 })
 
-/** Retries an edit of a file that was changed concurrently. */
+/** Retries an edit when its file was changed concurrently. */
 async function retryChanged<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -79,7 +82,7 @@ async function editOnce(edit: Edit, held: Reservation): Promise<Calls['editFile'
   }
 }
 
-/** @throws {Problem} `rate_limited` when the file exceeds the account's memory budget */
+/** Reads a file completely. @throws {Problem} `rate_limited` if the file exceeds the account's memory budget */
 async function readWhole(
   { args, worker, signal, location }: Edit,
   memory: Pick<Reservation, 'add'>,
@@ -131,7 +134,7 @@ async function refuseOrReplace(
   }
 }
 
-/** Bytes that are hashed in one step, which takes less than a millisecond. */
+/** Number of bytes hashed per step. A step takes less than a millisecond. */
 const hashStepBytes = 128 * 1024
 
 function* sha256Of(bytes: Buffer): Steps<string> {

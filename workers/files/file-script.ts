@@ -1,6 +1,6 @@
 /**
- * File operations are small POSIX scripts that run in the sandbox like any command, so they work in every image that
- * has a shell. Failures are reported as exit statuses or C-locale messages. Paths are passed as bytes, and lists are
+ * Runs file operations as small POSIX shell scripts in the sandbox, so they work in every image that has a shell. The
+ * scripts report failures as exit statuses or as messages in the C locale. Paths are passed as bytes. Lists are
  * separated by NULs or unguessable sentinels, so that file names may contain any byte.
  */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
@@ -13,9 +13,9 @@ import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
 
 const timeoutMs = 60_000
-/** Milliseconds for a script whose input or output is streamed. No sandbox lives longer. */
+/** Timeout of a script whose input or output is streamed, in milliseconds. No sandbox lives longer. */
 export const streamMs = 24 * 60 * 60 * 1000
-/** Bytes of error messages that a script may print. */
+/** Maximum size of a script's error messages, in bytes. */
 const messageBytes = 64 * 1024
 
 export const exits = {
@@ -35,8 +35,8 @@ export const exits = {
 } as const
 
 /**
- * Shell functions for the start of a script, which exit with one of the statuses above. Because a command of the client
- * may create or remove the file at any time, each status is decided by a single check.
+ * Shell functions for the start of a script. They exit with one of the statuses in {@link exits}. A client's command
+ * may create or remove the file at any time, so each status depends on a single check.
  */
 export const probes = `
 missing() {
@@ -70,14 +70,14 @@ const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
   ],
   [exits.notRegular]: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
   [exits.exists]: ['file_exists', 'The file already exists. Send overwrite: true to replace it.'],
-  [exits.cutShort]: ['unavailable', 'The content arrived incomplete; nothing was written. Try again.'],
+  [exits.cutShort]: ['unavailable', 'The content was not received completely; nothing was written. Try again.'],
   [exits.changed]: [
     'precondition_failed',
     'The file has changed since you read it; nothing was written. Read it again.',
   ],
   [exits.notNew]: [
     'precondition_failed',
-    'The file already exists, but the request requires that it does not; nothing was written.',
+    'The file already exists, but the request requires a new file; nothing was written.',
   ],
   [exits.tooLarge]: [
     'invalid_request',
@@ -94,7 +94,7 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [
     /Read-only file system/i,
     'read_only',
-    'This part of the sandbox is read-only. Write below /workspace or /tmp.',
+    'This path is on a read-only file system. Write to a path below /workspace or /tmp.',
   ],
   [
     /File name too long/i,
@@ -105,46 +105,50 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [
     /(create|\.sandlot-).*(No such file|nonexistent)|Invalid argument|\/proc\/.*Input\/output error/i,
     'permission_denied',
-    'This directory does not accept new files. Write below /workspace or /tmp.',
+    'New files cannot be created in this directory. Write to a path below /workspace or /tmp.',
   ],
-  // A command of the client created or removed the file after the script's check.
+  // A client's command created or removed the file after the script's check.
   [/Is a directory/i, 'is_directory', 'The path is a directory.'],
   [/No such file/i, 'file_not_found', 'No file exists at this path.'],
-  // The messages of musl and glibc.
+  // The first message is musl's, the second glibc's.
   [
     /I\/O error|Input\/output error/i,
     'permission_denied',
-    'The kernel does not allow this file to be read, for example /proc/self/mem.',
+    'The kernel does not allow reading this file. It is a special file, such as /proc/self/mem.',
   ],
   [/No space left|Disk quota exceeded/i, 'disk_full', "The sandbox's disk is full; nothing was written."],
-  [/Text file busy/i, 'permission_denied', 'The file is a running program. Try again after it has ended.'],
+  [/Text file busy/i, 'permission_denied', 'The file is a running program. Try again after the program has exited.'],
   [
     /Permission denied|Operation not permitted/i,
     'permission_denied',
-    "The sandbox's user has no permission for this.",
+    "The sandbox's user has no permission for this file operation.",
   ],
-  [/Not a directory|File exists/i, 'file_exists', 'A directory in the path is a file.'],
+  [/Not a directory|File exists/i, 'file_exists', 'A component of the path is a file, not a directory.'],
 ]
 
-/** POSIX shells report a process that was killed by a signal as this value plus the signal's number. */
+/** Base of the exit codes for signals. A POSIX shell reports a process that signal n killed as this value plus n. */
 const killed = 128
 
 export interface FileScript {
   text: string
   args: (string | Path)[]
   stdin?: CommandIo['stdin']
-  /** Receives the script's output as it arrives, but not after the script has ended. Must not throw. */
+  /** Receives the script's output as it arrives, until the script has ended. Must not throw. */
   onStdout?: CommandIo['onStdout']
-  /** Bytes that the script may print before it is killed. By default 64 KiB, for error messages. */
+  /** Maximum output of the script, in bytes; above it, the script is killed. 64 KiB for error messages are added. */
   maxBytes?: number
-  /** Aborted once the caller needs no more output. With it, a script that was stopped or timed out is no failure. */
+  /**
+   * Abort this signal when no more output is needed. If it is set, a script that was stopped or timed out is not a
+   * failure.
+   */
   enough?: AbortSignal
   timeoutMs?: number
 }
 
 /**
- * @returns `whole` when it ran to completion; with `enough`, `cut` when it was stopped or its output exceeded the
- *   limit, and `timed_out`
+ * Runs a script in the sandbox.
+ * @returns `whole` if the script ran to completion. With `enough`, `cut` if the script was stopped or its output
+ *   exceeded the limit, or `timed_out`
  * @throws {Problem} for every failure
  */
 export async function runFileScript(
@@ -161,7 +165,7 @@ export async function runFileScript(
     argv: ['/bin/sh', '-c', script.text, 'sh', ...script.args],
     // The user may have no permission to enter the workspace, and all paths are absolute.
     cwd: '/',
-    // Turns off quoting by `stat`, and makes its times UTC.
+    // Disables quoting in the output of `stat`, and makes it print times in UTC.
     env: { LC_ALL: 'C', QUOTING_STYLE: 'literal', TZ: 'UTC0' },
     // Without stdin, the shell stays until all output has been read. Kubernetes drops output in transit when a process
     // ends.
@@ -180,7 +184,7 @@ export async function runFileScript(
   if (script.enough?.aborted) return 'cut'
   if (output.tooMuch.aborted) {
     if (script.enough) return 'cut'
-    throw new Problem('invalid_request', 'The tools of this image printed more output than expected.')
+    throw new Problem('invalid_request', "The image's tools printed more output than expected.")
   }
   if (script.enough && end.kind === 'timed_out') return 'timed_out'
   if (end.kind === 'exited' && end.code === 0) return 'whole'
@@ -195,7 +199,7 @@ export async function runFileScript(
   throw problemOf(end.code, stderr.toString())
 }
 
-/** Counts a script's output, and forwards it up to the limit. */
+/** Forwards a script's output until it exceeds the limit. */
 function limitOutput(maxBytes: number) {
   const tooMuch = new AbortController()
   let left = maxBytes
@@ -229,7 +233,7 @@ export function problemOf(status: number, stderr: string): Problem {
   if (resource) return exhausted(resource)
   // A command in the sandbox, the end of the sandbox or the OOM killer killed the script.
   if (status > killed) {
-    return unavailable('The operation was killed in the sandbox. Check the file before you try again.')
+    return unavailable('The file operation was killed in the sandbox. Check the file before you try again.')
   }
-  return new Problem('internal_error', `The file script ended with status ${status}.`)
+  return new Problem('internal_error', `The file script exited with status ${status}.`)
 }

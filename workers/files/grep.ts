@@ -10,16 +10,20 @@ import { findPart, findPatterns, readPattern } from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** After this time, the matches so far are returned with `truncated`. */
+/** Maximum time of a search, in milliseconds. After this time, the matches found so far are returned as `truncated`. */
 const timeoutMs = 30_000
-/** Bytes of output. More than an answer can hold, because the script also prints names that are filtered out. */
+/**
+ * Maximum output of a search, in bytes. It exceeds the maximum response, because the script also prints names that are
+ * filtered out.
+ */
 const maxBytes = 64 * 1024 * 1024
-/** Bytes reserved for the line number before a line's text. */
+/** Space reserved for the line number before a line's text, in bytes. */
 const numberBytes = 20
 
 /**
- * Searches a batch of files. For each file that matches, prints `F` and its name, then its matching lines, or `B` if it
- * contains a NUL and is therefore binary. Each part ends with a NUL.
+ * Shell script that searches a batch of files. For each file with matches, it prints `F` and the file's name, followed
+ * by the matching lines. For a binary file, which contains a NUL, it prints `B` instead of the lines. Each record ends
+ * with a NUL.
  */
 const someFiles = `
 flags=$1 pattern=$2 most=$3 bytes=$4; shift 4
@@ -42,7 +46,10 @@ for c in $counts; do
 done
 `
 
-/** Sorted by the bytes of the paths, so that the search can stop at the limit. */
+/**
+ * Shell script that searches a file or directory. Results are sorted by the bytes of their paths, so that the search
+ * can stop at the limit.
+ */
 const script = `${probes}
 f=$1 each=$2 flags=$3 pattern=$4 most=$5 bytes=$6; shift 6
 isBad=; words=$(echo | LC_ALL=C.UTF-8 grep -a "-$flags" -e "$pattern" 2>&1 >/dev/null)
@@ -103,7 +110,7 @@ export const grepFiles = limitPerSandbox<'grepFiles'>(async (args, worker, { sig
 const letterF = 'F'.charCodeAt(0)
 const letterB = 'B'.charCodeAt(0)
 
-/** @param record `line:text`, where the text may be truncated */
+/** Parses a matching line. @param record `LINE:TEXT`; the text may be truncated */
 function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> {
   const colon = record.indexOf(':')
   const text = record.subarray(colon + 1)
@@ -114,13 +121,19 @@ function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> 
   return { line, text: read, ...(base64 !== undefined && { text_base64: base64 }) }
 }
 
-/** Names below a directory begin with `./`. A single file is shown with the path of the request. */
+/**
+ * Returns the path to display for a found name. Names below a directory begin with `./`. If a single file was searched,
+ * returns the path from the request.
+ */
 const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
   show(isBelow(found) ? Buffer.concat([prefix, found.subarray(2)]) : prefix.subarray(0, -1))
 
 const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)
 
-/** As in `grep --include`, a pattern without a slash matches the base name. A named file is always included. */
+/**
+ * Parses the `include` pattern. As in `grep --include`, a pattern without a slash matches the base name, and a file
+ * that the request names is always included.
+ */
 function readInclude(text: string) {
   const pattern = readPattern(text, 'include')
   const byName = !text.includes('/')
@@ -130,7 +143,7 @@ function readInclude(text: string) {
   const matches = makeMatcher(pattern, { dots: true })
   return {
     matches: (path: string) => matches(byName ? basename(path) : path),
-    /** Tests for `find` that match all included files, and possibly more. */
+    /** `find` tests that match all included files, and possibly more. */
     find: ['(', ...tests.slice(1), ')'],
   }
 }

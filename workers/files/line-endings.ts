@@ -1,4 +1,4 @@
-/** Keeps the line endings of an edited file: LF in the client's text matches both LF and CR LF. */
+/** Preserves a file's line endings during an edit. An LF in the client's text matches both LF and CR LF. */
 
 const newline = 10
 const carriageReturn = 13
@@ -6,14 +6,18 @@ const carriageReturn = 13
 export const isBareNewline = (text: Buffer, at: number): boolean =>
   text[at] === newline && text[at - 1] !== carriageReturn
 
-/** Finds the line endings of `content` for each match. `start` must not decrease from call to call. */
+/**
+ * Returns a function that finds the line endings of each match in `content`. `start` must not decrease between calls.
+ */
 export function makeEndings(content: Buffer): (start: number, end: number) => () => boolean {
   let following = content.indexOf(newline)
   let last = -1
   return (start, end) => {
     let at = start - 1
     let isCrLf: boolean | undefined
-    /** Whether the next replaced line ends in CR LF. After the last one, its ending or a nearby one is used. */
+    /**
+     * Reports whether the next replaced line ends in CR LF. Further lines use the last line's ending, or a nearby one.
+     */
     return () => {
       if (at >= start - 1 && at < end) {
         at = content.indexOf(newline, at + 1)

@@ -11,12 +11,15 @@ import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDo
 import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** After this time, the list is truncated. */
+/** Maximum time to list entries, in milliseconds. After this time, the list is truncated. */
 const timeoutMs = 30_000
-/** Bytes of output. Above this limit, the list is truncated. */
+/** Maximum output of a script, in bytes. Above the limit, the list is truncated. */
 const maxBytes = 64 * 1024 * 1024
 
-/** Prints the format of `stat` for each entry. No name can contain the sentinels in it. */
+/**
+ * Shell script that prints each entry in the given `stat` format. The format contains sentinels, which no file name can
+ * contain.
+ */
 const listScript = `${probes}
 f=$1 format=$2
 if [ -d "$f" ]; then
@@ -27,7 +30,7 @@ fi
 if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
 stat -c "$format" "$f"`
 
-/** Lists a directory, or returns the entry of any other file. */
+/** Lists the entries of a directory. For any other file, returns the file's own entry. */
 export const listFiles = limitPerSandbox<'listFiles'>(async (args, worker, { signal }) => {
   const { word, shown } = locate(args)
   const sentinel = randomBytes(16).toString('hex')
@@ -52,7 +55,7 @@ export const listFiles = limitPerSandbox<'listFiles'>(async (args, worker, { sig
   return { ...shown, entries, truncated: end !== 'whole' }
 })
 
-/** The scripts sort before they print, so one that times out while it collects names has printed nothing. */
+/** Error for a script that timed out before it printed anything. The scripts sort all names before they print. */
 const tooSlow = (action: string) =>
   new Problem('invalid_request', `Collecting the names took longer than ${timeoutMs / 1000} s. ${action}`)
 
@@ -66,7 +69,10 @@ const types: Record<number, FileEntry['type']> = {
   12: 'socket',
 }
 
-/** @param record `mode in hex, size, seconds, date time zone` SENTINEL name SENTINEL name -> target of a symlink */
+/**
+ * Parses an entry that the list script printed.
+ * @param record `MODE_HEX SIZE SECONDS DATE TIME ZONE`, sentinel, name, sentinel, `NAME -> TARGET` of a symlink
+ */
 function readEntry(record: Buffer, sentinel: Buffer): FileEntry | undefined {
   const nameAt = record.indexOf(sentinel)
   const targetAt = record.indexOf(sentinel, nameAt + sentinel.length)
@@ -92,7 +98,7 @@ function readEntry(record: Buffer, sentinel: Buffer): FileEntry | undefined {
   }
 }
 
-/** Reads `name -> target`. The `stat` of busybox quotes both. */
+/** Parses the target from `NAME -> TARGET`. BusyBox `stat` puts both in quotes. */
 function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
   const plain = Buffer.concat([path, Buffer.from(' -> ')])
   if (shown.subarray(0, plain.length).equals(plain)) return shown.subarray(plain.length)
@@ -101,13 +107,15 @@ function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
   return undefined
 }
 
-/** The range of ISO 8601's four-digit years, in seconds. The times of a file may be outside it. */
+/**
+ * First and last second of ISO 8601's four-digit years, in seconds since 1970. A file's time may be outside this range.
+ */
 const years = {
   first: Date.parse('0000-01-01T00:00:00Z') / 1000,
   last: Date.parse('9999-12-31T23:59:59Z') / 1000,
 }
 
-/** Includes milliseconds if `stat` printed them. */
+/** Converts a modification time to ISO 8601, including milliseconds if `stat` printed them. */
 function readTime(seconds: number, dateTime: string): string {
   const [whole = '', fraction = ''] = dateTime.split('.')
   const precise = new Date(`${whole}.${fraction.padEnd(3, '0').slice(0, 3)}Z`)
@@ -116,10 +124,13 @@ function readTime(seconds: number, dateTime: string): string {
   return (isSame && clamped === seconds ? precise : new Date(clamped * 1000)).toISOString()
 }
 
-/** Linux's PATH_MAX. A longer path could not be opened. */
+/** Linux's PATH_MAX, the maximum length of a path in bytes. Longer paths cannot be opened. */
 const pathBytes = 4096
 
-/** Skips names that disappear, and directories without read permission. */
+/**
+ * Shell script that prints the paths below a directory. It skips names that disappear and directories that it may not
+ * read.
+ */
 const globScript = `${probes}
 f=$1; shift
 if [ ! -d "$f" ]; then
@@ -157,7 +168,7 @@ export const globFiles = limitPerSandbox<'globFiles'>(async (args, worker, { sig
     timeoutMs,
   })
   if (end === 'timed_out' && names.length === 0)
-    throw tooSlow('Narrow the pattern, or search a smaller directory.')
+    throw tooSlow('Use a more specific pattern, or search a smaller directory.')
   const odd = oddNames(names.map(({ base64 }) => base64))
   return {
     paths: names.map(({ text }) => text),
@@ -166,10 +177,10 @@ export const globFiles = limitPerSandbox<'globFiles'>(async (args, worker, { sig
   }
 })
 
-/** The prefix of each path that `find` prints. */
+/** Prefix of every path that `find` prints. */
 const prefix = './'
 
-/** The arguments of a `find` that prints all matching paths, possibly more, and visits few others. */
+/** Returns `find` arguments that print all matching paths, and possibly more. `find` then visits few other paths. */
 function searchFor(pattern: Pattern, onlyDirectories: boolean): string[] {
   const start = literalStart(pattern)
   const depth = deepest(pattern)

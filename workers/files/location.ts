@@ -8,7 +8,7 @@ export interface Location {
   shown: DisplayPath
 }
 
-/** A path as text, and also as base64 if its bytes are not UTF-8. */
+/** A path as a string, and also in base64 if its bytes are not valid UTF-8. */
 export interface DisplayPath {
   path: string
   path_base64?: string
@@ -25,19 +25,23 @@ export function show(bytes: Buffer): DisplayPath {
   return base64 === undefined ? { path: text } : { path: text, path_base64: base64 }
 }
 
-/** @returns the name as text, and also as base64 if it is not UTF-8; invalid bytes become U+FFFD in the text */
+/** Converts a file name to a string, in which invalid UTF-8 becomes U+FFFD. Such a name is also returned in base64. */
 export function readName(bytes: Buffer): { text: string; base64?: string } {
   const text = bytes.toString('utf8')
   return Buffer.from(text).equals(bytes) ? { text } : { text, base64: bytes.toString('base64') }
 }
 
-/** The names of a list that are not UTF-8, in base64, by index. */
+/**
+ * Returns the base64 names of a list by index, for names that are not valid UTF-8. Returns undefined if there are none.
+ */
 export function oddNames(list: (string | undefined)[]): Record<string, string> | undefined {
   const odd = list.flatMap((base64, index) => (base64 === undefined ? [] : [[index, base64] as const]))
   return odd.length === 0 ? undefined : Object.fromEntries(odd)
 }
 
-/** The path as the client sent it, as a prefix for names found below it; empty for the workspace. */
+/**
+ * Returns the path that the client sent, as a prefix for names found below it. The prefix is empty for the workspace.
+ */
 export function prefixOf(name: FileName): Buffer {
   const plain = posix.normalize(bytesOf(name).toString('latin1')).replace(/(?<=.)\/$/, '')
   if (plain === '.') return Buffer.alloc(0)

@@ -1,9 +1,9 @@
-/** Matches paths against a glob pattern. Each of its alternatives becomes one regular expression. */
+/** Matches paths against a glob pattern. Each alternative of the pattern becomes one regular expression. */
 import { type Part, type Pattern, startsWithDot, type Token } from './pattern.ts'
 
 /**
+ * Returns a function that reports whether a relative path matches the pattern. The path must not contain `.` or `..`.
  * @param options.dots whether `*`, `?`, `[…]` and `**` match names that begin with a dot
- * @returns a predicate for relative paths without `.` and `..`
  */
 export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path: string) => boolean {
   const expressions = pattern.alternatives.map((parts) => expressionOf(parts, options))
@@ -11,13 +11,13 @@ export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path
 }
 
 /**
- * Backtracking can take exponential time. This expression avoids it: the part between two `*` or two `**` is matched as
- * early as possible, and never again. The time is at most proportional to the product of the lengths of path and
- * pattern, and the length of patterns is limited.
+ * Converts an alternative to a regular expression that does not backtrack exponentially. The text between two `*` or
+ * two `**` is matched as early as possible and never again. The time is at most proportional to the product of the
+ * lengths of path and pattern, and the length of patterns is limited.
  */
 function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
   let groups = 0
-  /** JavaScript has no atomic groups, but it does not backtrack into a lookahead. */
+  /** Returns an atomic group. JavaScript lacks them, but it does not backtrack into a lookahead. */
   const atomic = (make: () => string): string => {
     const group = ++groups
     return `(?=(${make()}))\\${group}`

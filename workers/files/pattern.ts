@@ -1,6 +1,7 @@
 /**
- * Parses glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a literal character, and `**` as a path
- * component for any number of components. As in a shell, only a literal dot matches a dot at the start of a name.
+ * Parses glob patterns. Supports `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a literal character, and `**` as a
+ * path component that matches any number of components. As in a shell, only a literal dot matches a dot at the start of
+ * a name.
  */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -15,12 +16,15 @@ export type Token =
   | { kind: 'character'; character: string }
   | { kind: 'one' }
   | { kind: 'many' }
-  /** Inclusive ranges of code points. */
+  /** A character class. `ranges` contains inclusive ranges of code points. */
   | { kind: 'set'; ranges: [number, number][]; negated: boolean }
 
 const maxAlternatives = 100
 
-/** @throws {Problem} `invalid_request` for a pattern that leaves its directory, or has too many alternatives */
+/**
+ * Parses a glob pattern.
+ * @throws {Problem} `invalid_request` if the pattern leaves its directory or has too many alternatives
+ */
 export function readPattern(text: string, field = 'pattern'): Pattern {
   const alternatives = expandBraces(text, (reason) => refusal(field, reason))
   return { alternatives: alternatives.map((one) => readParts(one, field)) }
@@ -45,7 +49,9 @@ export function deepest({ alternatives }: Pattern): number | undefined {
   return Math.max(...alternatives.map((parts) => parts.length))
 }
 
-/** A pattern for `find -path` for each alternative, which matches the same paths and possibly more. */
+/**
+ * Returns one `find -path` pattern per alternative, without duplicates. They match the same paths, and possibly more.
+ */
 export const findPatterns = ({ alternatives }: Pattern): string[] => [
   ...new Set(
     alternatives.map((parts) =>
@@ -59,7 +65,10 @@ export const findPart = (part: Token[]): string =>
     .map((token) => (token.kind === 'character' ? token.character.replace(/[*?[\]\\]/g, '\\$&') : '*'))
     .join('')
 
-/** @throws the result of `refuse` when the alternatives exceed a limit */
+/**
+ * Expands all braces of a pattern into alternatives.
+ * @throws the result of `refuse` if the alternatives exceed a limit
+ */
 function expandBraces(text: string, refuse: (reason: string) => Problem): string[] {
   const done = new Set<string>()
   let open = [text]
@@ -89,7 +98,7 @@ interface Braces {
   end?: number
 }
 
-/** Expands the first pair of braces that contains a comma. @returns undefined when there is none */
+/** Expands the first pair of braces that contains a comma. @returns undefined if there is none */
 function expandFirst(text: string): string[] | undefined {
   const braces = readBraces(text).find(({ commas, end }) => end !== undefined && commas.length > 0)
   if (!braces) return undefined
@@ -100,7 +109,7 @@ function expandFirst(text: string): string[] | undefined {
     .map((cut, index) => text.slice(0, start) + text.slice(cuts[index]! + 1, cut) + text.slice(end + 1))
 }
 
-/** All braces, by their start. Unclosed ones have no end. */
+/** Returns all braces in the order in which they open. Unclosed braces have no end. */
 function readBraces(text: string): Braces[] {
   const all: Braces[] = []
   const open: Braces[] = []
@@ -150,9 +159,10 @@ function readTokens(characters: string[]): Token[] {
 }
 
 /**
+ * Parses a character class such as `[a-z]`.
  * @param unclosed offsets that an earlier unclosed bracket has passed. A bracket that reaches one of them is unclosed
- *   too, which keeps the time linear for many unclosed brackets
- * @returns undefined when the bracket is unclosed, and therefore literal
+ *   as well, which keeps the time linear for many unclosed brackets
+ * @returns undefined if the bracket is unclosed and therefore literal
  */
 function readSet(
   characters: string[],

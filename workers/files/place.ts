@@ -1,6 +1,6 @@
 /**
- * Replaces files atomically: readers see the old file or the new one. A file is overwritten in place only if a rename
- * cannot replace it, because it has several hard links, or because its directory does not allow new entries.
+ * Replaces files atomically, so that readers see either the old file or the new one. A file is overwritten in place
+ * only if a rename cannot replace it: if it has several hard links, or if its directory does not allow new entries.
  */
 import type { Writable } from 'node:stream'
 import type { Tags } from '../../shared/contract/conditions.ts'
@@ -8,24 +8,25 @@ import type { SandboxContext } from '../sandbox/enter.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import type { Location } from './location.ts'
 
-/** Attempts of a write to take the lock, at intervals of 50 ms. */
+/** Maximum number of attempts to acquire the lock, at intervals of 50 ms. After that, the write fails. */
 const maxLockAttempts = 600
 
 /**
- * Shell functions. Symlinks are followed, so their target is replaced. The content is written next to the target,
- * verified with its sha256, then renamed or linked into place. Before a file is overwritten in place, it is copied, so
- * that it can be restored when the disk is full. `mkdir` distinguishes a read-only file system from missing
- * permissions.
+ * Shell functions that replace a file. They follow symlinks, so the target is replaced. The content is written next to
+ * the target, verified with its SHA-256 hash, then renamed or linked into place. Before a file is overwritten in place,
+ * it is copied, so that it can be restored if the disk is full. `mkdir` distinguishes a read-only file system from
+ * missing permissions.
  *
  * The final check of the target and its replacement run under one per-sandbox lock, which also covers hard links and
- * writes by several workers. A file that is overwritten in place may be read half-written, so a write that would be
- * refused for its content checks it again under the lock. The lock is a `flock` on the workspace, which the kernel
- * releases when the shell exits. In images without `flock`, it is a symlink to the shell's command line in /proc, which
- * shows whether that shell still runs. Some versions of `flock` have no timeout, so the script polls.
+ * writes by several workers. A file that is being overwritten in place may be read half-written, so a write that would
+ * be rejected because of the file's content checks that content again under the lock. The lock is a `flock` on the
+ * workspace, which the kernel releases when the shell exits. In images without `flock`, the lock is a symlink to the
+ * shell's command line in `/proc`, which shows whether that shell is still running. Some versions of `flock` have no
+ * timeout, so the script polls.
  *
- * Commands of the client do not take the lock, so they may create, remove or replace a file between any two lines.
- * Therefore each refusal depends on a single check, and after a failed step the script checks again for a missing file
- * or a new directory. `test/workers/file-steps.test.ts` makes such a change at each step.
+ * The client's commands do not acquire the lock, so they may create, remove or replace a file between any two lines.
+ * Each refusal therefore depends on a single check. After a failed step, the script checks again for a missing file or
+ * a new directory. `test/workers/file-steps.test.ts` makes such a change at each step.
  */
 export const writing = `
 follow() {
@@ -133,8 +134,8 @@ write_through() {
 `
 
 /**
- * A stream ends with its sha256, which detects truncation. Pipes and devices are written to directly, unless a
- * condition requires a regular file.
+ * Shell script that writes a file. A streamed content ends with its SHA-256 hash, which detects truncation. Pipes and
+ * devices are written to directly, unless a condition requires a regular file.
  */
 export const writeScript = `${probes}${writing}
 wanted=$2 overwrite=$3 match=$4 whole=$5
@@ -163,13 +164,16 @@ place_by ln`
 
 export interface FileWrite {
   location: Location
-  /** In octal. By default the mode of the replaced file, or 644. */
+  /** The file mode, in octal. Defaults to the mode of the replaced file, or to 644 for a new file. */
   mode?: string | undefined
-  /** With `new`, an existing file fails with `precondition_failed`. */
+  /** Whether an existing file may be replaced. With `new`, an existing file causes `precondition_failed`. */
   overwrite: boolean | 'new'
-  /** Only a file with one of these sha256s is replaced. */
+  /** Replaces the file only if its SHA-256 hash is one of these. */
   ifMatch?: Tags | undefined
-  /** The content with its sha256, or a function that streams both, the sha256 in hexadecimal. */
+  /**
+   * The content and its SHA-256 hash, or a function that writes the content to stdin, followed by its hash in
+   * hexadecimal.
+   */
   content: { bytes: Buffer; sha256: string } | ((stdin: Writable) => void)
   timeoutMs?: number
 }
@@ -187,7 +191,7 @@ export async function writeWhole(
   await runFileScript(worker, call, signal, { text: writeScript, args, stdin, ...more })
 }
 
-/** `any` and `none` cannot be confused with a sha256. */
+/** Converts tags to an argument for the script. The words `any` and `none` cannot be confused with a SHA-256 hash. */
 const wordsOf = (tags: Tags | undefined) =>
   tags === undefined
     ? ''

@@ -16,10 +16,15 @@ import { probes, runFileScript, streamMs } from './file-script.ts'
 import { locate } from './location.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** Opens the file once, so that its size, hash and content belong together even if the path is replaced. */
+/**
+ * Shell code that opens the file once, so that its size, hash and content are consistent even if the path is replaced.
+ */
 const openOnce = 'exec 7<"$f"; f=/proc/self/fd/7'
 
-/** Prints `size lines sha256` and a newline, then the content, at most one byte more than the response holds. */
+/**
+ * Shell script that prints `SIZE LINES SHA256` and a newline, then the content. It prints at most one byte more than a
+ * response may contain.
+ */
 export const viewScript = `${probes}
 f=$1 from=$2 count=$3 most=$4
 must_be_file "$f"
@@ -69,19 +74,22 @@ export const viewFile = limitPerSandbox<'viewFile'>(async (args, worker, { signa
   }
 })
 
-/** @returns the maximum number of lines, as an argument for the scripts */
+/** Returns the maximum number of lines, as an argument for the scripts. */
 const countOf = (from: number, to: number | undefined): string =>
   to === undefined ? 'all' : String(Math.max(0, to - from + 1))
 
-/** @returns undefined when the bytes are not UTF-8 or contain a NUL */
+/** Converts bytes to a string, or returns undefined if they are not valid UTF-8 or contain a NUL. */
 function asText(bytes: Buffer): string | undefined {
   return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString() : undefined
 }
 
-/** Files above this size are hashed only if a condition requires it. */
+/** Size in bytes above which a file is hashed only if a condition requires it. */
 const taggedBytes = 1024 * 1024
 
-/** Prints size, mode and sha256, then reads a range from stdin and prints its bytes. At EOF it exits. */
+/**
+ * Shell script that prints the size, mode and SHA-256 hash of a file. It then reads a range from stdin and prints these
+ * bytes, or exits at EOF.
+ */
 export const rawScript = `${probes}
 f=$1 tagged=$2
 must_be_file "$f"
@@ -96,7 +104,7 @@ read -r first count || exit 0
 if [ "$first" -eq 1 ] && [ "$count" -eq "$size" ]; then exec cat "$f"; fi
 tail -c "+$first" "$f" | head -c "$count"`
 
-/** Streams the bytes of a file, or a range of them, with backpressure from the client. */
+/** Streams a file's bytes, or a range of them. A slow client slows down the stream. */
 export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
   args,
   worker,
@@ -139,7 +147,7 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
     const part = bytes.subarray(0, state.left)
     state.left = (state.left ?? 0) - part.length
     if (part.length > 0) await write(response, part)
-    // The file has grown since. All bytes up to Content-Length have been sent.
+    // The file has grown in the meantime. All bytes up to Content-Length have been sent.
     if (part.length < bytes.length) enough.abort()
   }
 
@@ -155,14 +163,15 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
     timeoutMs: streamMs,
   })
   if (state.error) throw state.error
-  // The file has shrunk, or its sandbox was destroyed. Closing the connection shows the client a truncated response.
+  // The file has shrunk, or its sandbox was destroyed. Closing the connection tells the client that the response is
+  // truncated.
   if (state.left !== 0) response.destroy()
 }
 
 /**
- * Evaluates the conditions and the range of RFC 9110.
- * @returns `isSame` when the client already has this version; the range, if it applies
- * @throws {Problem} `precondition_failed`, `invalid_request`, `range_not_satisfiable`
+ * Evaluates the conditions and the range of a request, as RFC 9110 defines them.
+ * @returns `isSame` if the client already has this version, and the range if it applies
+ * @throws {Problem} `precondition_failed`, `invalid_request` or `range_not_satisfiable`
  */
 function evaluateConditions(
   { range, ifRange, ifMatch, ifNoneMatch }: ReadConditions,
@@ -180,7 +189,7 @@ function evaluateConditions(
   return { isSame: false, range: counts ? rangeOf(range, 0, size) : undefined }
 }
 
-/** Prints a newline once it has found the file readable, then the lines. */
+/** Shell script that prints a newline as soon as the file is known to be readable, then the requested lines. */
 const shownScript = `${probes}
 f=$1 from=$2 count=$3
 must_be_file "$f"
@@ -220,7 +229,7 @@ export const readShown: StreamHandler<'readShown', SandboxContext> = async (
     await write(response, redactor.flush())
   } catch (error) {
     if (!response.headersSent) throw error
-    // Closing the connection shows the client a truncated response.
+    // Closing the connection tells the client that the response is truncated.
     response.destroy()
   }
 }

@@ -1,29 +1,32 @@
-/** Splits output of a sandbox into records, with bounded memory for any output. */
+/** Splits a sandbox's output into records. Memory use is bounded for any output. */
 import { limits } from '../../shared/contract/limits.ts'
 import { runCooperatively, type Steps } from './cooperative.ts'
 
-/** Bytes of a record. No record of our scripts is longer, so a longer one was printed by modified tools. */
+/**
+ * Maximum size of a record, in bytes. Sandlot's scripts print no longer records, so a longer one comes from modified
+ * tools.
+ */
 const recordBytes = 64 * 1024
 
 export interface RecordReader {
   delimiter: Buffer
   onRecord: (record: Buffer) => void
-  /** Called instead of `onRecord` for a record above `maxBytes` (by default 64 KiB). */
+  /** Called instead of `onRecord` if the record exceeds `maxBytes` (64 KiB by default). */
   onTooLong?: () => void
   maxBytes?: number
 }
 
 /**
  * Splits a stream into records, each terminated by the delimiter. Bytes after the last delimiter are dropped. A
- * record's bytes are valid until `onRecord` returns.
- * @returns a function that takes the next chunk; calls must not overlap
+ * record's bytes are valid only until `onRecord` returns.
+ * @returns a function that accepts the next chunk; calls must not overlap
  */
 export function readRecords(accountId: string, reader: RecordReader): (chunk: Buffer) => Promise<void> {
   const { delimiter, onRecord, onTooLong = () => {}, maxBytes = recordBytes } = reader
-  /** The start of an incomplete record. */
+  /** The first bytes of an incomplete record. */
   const held = Buffer.allocUnsafeSlow(maxBytes + delimiter.length)
   let heldBytes = 0
-  /** Whether the current record is too long. */
+  /** Whether the current record is too long and is therefore skipped. */
   let isSkipping = false
 
   const end = (record: Buffer) => {
@@ -32,10 +35,10 @@ export function readRecords(accountId: string, reader: RecordReader): (chunk: Bu
     heldBytes = 0
     isSkipping = false
   }
-  /** Copies as many bytes as fit. @returns the number of bytes consumed from the chunk */
+  /** Copies as many bytes of the chunk as fit. @returns the number of bytes consumed from the chunk */
   const hold = (chunk: Buffer, from: number): number => {
     if (heldBytes === held.length) {
-      // Of a skipped record, only bytes that may begin the delimiter are kept.
+      // For a skipped record, only bytes that may begin the delimiter are kept.
       isSkipping = true
       held.copyWithin(0, heldBytes - delimiter.length + 1)
       heldBytes = delimiter.length - 1
@@ -64,8 +67,8 @@ export function readRecords(accountId: string, reader: RecordReader): (chunk: Bu
 }
 
 /**
- * Limits the items of a response, by number and by bytes of JSON.
- * @returns `add` appends an item to its list, or aborts `enough` if it exceeds a limit
+ * Limits the number of items in a response, and the size of their JSON.
+ * @returns `add` appends an item to its list, or aborts `enough` if the item exceeds a limit
  */
 export function limitItems() {
   const enough = new AbortController()

@@ -1,4 +1,4 @@
-/** Replaces exact text in a file's bytes, cooperatively and in linear time. */
+/** Replaces exact text in a file's content, cooperatively and in linear time. */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Steps } from './cooperative.ts'
@@ -10,29 +10,31 @@ export interface Replacement {
   replaceAll: boolean
 }
 
-/** Maximum number of line numbers in an error. */
+/** Maximum number of line numbers in an error. Further lines are omitted. */
 const maxLines = 100
 const maxSimilar = 10
 
-/** Bytes that one step handles, which takes less than a millisecond. */
+/** Number of bytes processed per step. A step takes less than a millisecond. */
 const stride = 16 * 1024
 const newline = 10
 const carriageReturn = 13
 
-/** Maximum bytes that `replaceExact` allocates, in addition to copies of the two texts. */
+/** Returns the maximum memory, in bytes, that `replaceExact` allocates in addition to copies of `old` and `new`. */
 export const memoryToReplace = (content: Buffer, text: Replacement): number =>
   maxResultBytes(content, text) + Buffer.byteLength(text.old) * Int32Array.BYTES_PER_ELEMENT
 
-/** Counts each byte of `new` twice, because a newline may become CR LF. */
+/**
+ * Returns the maximum size of the result, in bytes. Counts each byte of `new` twice, because an LF may become CR LF.
+ */
 function maxResultBytes(content: Buffer, { old, new: other, replaceAll }: Replacement): number {
   const matches = replaceAll ? content.length / Buffer.byteLength(old) : 1
   return Math.min(limits.editBytes, content.length + Math.ceil(matches * 2 * Buffer.byteLength(other)))
 }
 
 /**
- * LF in `old` and `new` matches LF and CR LF, and each line keeps its ending. An `old` that contains CR LF is matched
- * verbatim.
- * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers; `invalid_request` when the result is too
+ * Replaces `old` with `new`. An LF in them matches LF and CR LF, and each line keeps its line ending. If `old` contains
+ * CR LF, it is matched verbatim.
+ * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers, or `invalid_request` if the result is too
  *   large
  */
 export function* replaceExact(
@@ -48,7 +50,7 @@ export function* replaceExact(
 
   function put(source: Buffer, start: number, end: number): void {
     if (to + end - start > result.length) throw tooLarge()
-    // For a few bytes, the call of `copy` costs more than the loop.
+    // For a few bytes, calling `copy` costs more than the loop.
     if (end - start > 32) to += source.copy(result, to, start, end)
     else for (let at = start; at < end; at++) result[to++] = source[at]!
   }
@@ -80,22 +82,22 @@ export function* replaceExact(
 const tooLarge = () =>
   new Problem(
     'invalid_request',
-    `The result exceeds the limit of ${limits.editBytes / 2 ** 20} MiB for edits. Use files/raw instead.`,
+    `The edited file would exceed the limit of ${limits.editBytes / 2 ** 20} MiB for edits. Use files/raw instead.`,
   )
 
 interface Match {
-  /** Undefined for a match that overlaps the last match with a start. */
+  /** Start offset of the match. Undefined if the match overlaps the last match that has a start. */
   start: number | undefined
   end: number
-  /** The line of the start, counted from 1. */
+  /** The line in which the match starts, counted from 1. */
   line: number
 }
 
 /**
- * Reports each match, including overlapping ones, which make an edit ambiguous. Uses the algorithm of Knuth, Morris and
- * Pratt, because Buffer.indexOf can take time proportional to the product of the lengths.
- * @param isExact false if LF in the needle also matches CR LF
- * @param onMatch returns the number of bytes that it handled
+ * Calls `onMatch` for each match. Overlapping matches are included, because they make an edit ambiguous. Uses the
+ * Knuth-Morris-Pratt algorithm, because `Buffer.indexOf` can take time proportional to the product of both lengths.
+ * @param isExact false if an LF in the needle also matches CR LF
+ * @param onMatch returns the number of bytes that it processed
  */
 function* eachMatch(
   content: Buffer,
@@ -110,7 +112,7 @@ function* eachMatch(
   let newlines = 0
   for (const byte of needle) if (byte === newline) newlines++
   let [matched, line, work] = [0, 1, 0]
-  /** Bytes without ignored CRs: up to `at`, and up to the end of the last match with a start. */
+  /** Number of bytes without ignored CRs, up to `at` and up to the end of the last match that has a start. */
   let [passed, apartFrom] = [0, 0]
   for (let at = 0; at < content.length; at++) {
     if (++work >= stride) {
@@ -135,7 +137,7 @@ function* eachMatch(
   }
 }
 
-/** The length of the longest proper suffix that is also a prefix, for each prefix of the needle. */
+/** Returns, for each prefix of the needle, the length of its longest proper suffix that is also a prefix. */
 function* bordersOf(needle: Buffer): Steps<Int32Array> {
   const borders = new Int32Array(needle.length)
   let length = 0
@@ -168,16 +170,17 @@ function* noMatch(content: Buffer, old: string, isExact: boolean): Steps<Problem
 }
 
 function notUnique(all: number, lines: number[]): Problem {
-  const where = [...new Set(lines)].slice(0, 10).join(', ')
-  const more = lines.length < all || new Set(lines).size > 10 ? ', …' : ''
+  const unique = [...new Set(lines)]
+  const where = `${unique.length > 1 ? 'lines' : 'line'} ${unique.slice(0, 10).join(', ')}`
+  const more = lines.length < all || unique.length > 10 ? ', …' : ''
   return new Problem(
     'edit_not_unique',
-    `The text to replace occurs ${all} times, on line ${where}${more}. Include more context, or set replace_all.`,
+    `The text to replace occurs ${all} times, on ${where}${more}. Include more context, or set replace_all.`,
     { members: { matches: all, lines } },
   )
 }
 
-/** Lines that equal the first line of `old`, except for leading or trailing white space. */
+/** Returns the numbers of lines that equal the first line of `old`, except for leading or trailing white space. */
 function* similarLines(content: Buffer, old: string): Steps<number[]> {
   const similar: number[] = []
   const wanted = Buffer.from(old).toString('latin1').trim().split('\n', 1)[0]!.trim()

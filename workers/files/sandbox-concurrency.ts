@@ -3,7 +3,7 @@ import type { CallName } from '../../shared/rpc/calls.ts'
 import type { CallHandler } from '../rpc/call.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 
-/** At most four file operations per sandbox run concurrently, because each needs megabytes of memory and a process. */
+/** Limits each sandbox to four concurrent file operations, because each needs a process and megabytes of memory. */
 const inSandbox = limitByKey(4)
 
 export const limitPerSandbox =
