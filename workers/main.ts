@@ -3,7 +3,7 @@ import closeWithGrace from 'close-with-grace'
 import { readSettings, SettingsError } from '../shared/platform/settings.ts'
 import { startWorker } from './worker.ts'
 
-/** Milliseconds for announcing the shutdown and for closing connections, in addition to the drain. */
+/** Time for announcing the shutdown and closing connections, in milliseconds, in addition to the drain. */
 const closeMs = 5_000
 const maxDrainMsAfterError = 20_000
 

@@ -1,4 +1,4 @@
-/** Starts a worker from its parts, and stops it. */
+/** Starts and stops a worker. */
 
 import { isIPv6 } from 'node:net'
 import type { Database } from '../shared/data/database.ts'
@@ -31,7 +31,10 @@ import { CallServer } from './rpc/server.ts'
 import { followWorkers } from './shell/slot-owner.ts'
 import { SlotPool } from './shell/slot-pool.ts'
 
-/** Milliseconds for announcing the shutdown and for closing connections, which may hang without Redis or PostgreSQL. */
+/**
+ * Maximum times, in milliseconds, for announcing the shutdown and for closing connections. Both may hang without Redis
+ * or PostgreSQL.
+ */
 const announceMs = 1_000
 const closeMs = 3_000
 
@@ -42,9 +45,9 @@ export interface WorkerOptions {
 export async function startWorker(settings: Settings, { reach = () => {} }: WorkerOptions = {}) {
   const context = openContext('worker', settings)
   const { log } = context
-  /** Aborted when the worker starts to drain. */
+  /** Aborts when the worker starts to drain. */
   const stopping = new AbortController()
-  /** Aborted when the worker is drained, or the time for that is over. */
+  /** Aborts when the worker has drained, or when the time for draining is over. */
   const closing = new AbortController()
 
   let worker: Parts | undefined
@@ -72,7 +75,10 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
 
   return {
-    /** Drains for a limited time. Another worker or the reconciler completes the remaining work. */
+    /**
+     * Drains the worker for at most `maxMs`, then closes it. Another worker or the reconciler completes the remaining
+     * work.
+     */
     async stop(maxMs = settings.drainSeconds * 1000) {
       stopping.abort()
       const end = performance.now() + maxMs
@@ -85,7 +91,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     },
   }
 
-  /** Resolves when no command runs, and all exit statuses are stored and delivered to their clients. */
+  /** Waits until no command is running, and all exit statuses have been stored and delivered to their clients. */
   async function drainCommands(end: number) {
     callServer.refuseNew()
     const leftMs = () => Math.max(0, end - performance.now())
@@ -123,7 +129,7 @@ const serveHealth = (context: Context, workerOf: () => Parts | undefined) =>
     },
   })
 
-/** Each room declares the subset that it uses as its context type. */
+/** All objects of a worker. Each subfolder of `workers/` declares the subset that it uses as its own context type. */
 type Parts = Awaited<ReturnType<typeof openParts>>
 
 async function openParts(context: Context, id: string, reach: ExecContext['reach'], signal: AbortSignal) {
@@ -143,7 +149,7 @@ async function openParts(context: Context, id: string, reach: ExecContext['reach
   }
 }
 
-/** Waits until the database is reachable and migrated. */
+/** Waits until the database is reachable and its migrations have run. Returns the installation ID. */
 async function waitForInstallation(db: Database, log: Logger): Promise<string> {
   for (let isLogged = false; ; isLogged = true) {
     try {

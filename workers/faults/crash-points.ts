@@ -1,6 +1,6 @@
 /**
- * The places where the death of a worker leaves an operation incomplete. A test kills a worker at each of them, and
- * expects the other workers to complete the operation.
+ * Lists the points at which the death of a worker leaves an operation incomplete. Tests kill a worker at each point,
+ * and verify that other workers complete the operation.
  */
 
 export const podCrashPoints = [

@@ -1,4 +1,4 @@
-/** Processes the jobs of the queue. */
+/** Processes jobs from the queue. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -9,8 +9,8 @@ import { reapPod } from '../pods/destroy-and-delete-pod.ts'
 import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
 
 /**
- * Runs one job. It reads its row first, so it may run twice, late, or concurrently with itself. The worker that it
- * receives logs the id of the request.
+ * Runs one job. Reads the sandbox's row first, so the job may run twice, late or concurrently with itself. The `worker`
+ * that it receives logs the request ID.
  */
 type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<void>
 
@@ -21,13 +21,13 @@ const processors: Record<JobName, Processor> = {
   expire: expireSandbox,
 }
 
-/** Jobs mostly wait for the cluster, so many run concurrently. */
+/** Maximum number of concurrent jobs. It is high, because jobs mostly wait for the cluster. */
 const maxConcurrentJobs = 64
 
-/** Maximum seconds that the loop blocks on Redis, so that it notices when Redis is unavailable. */
+/** Maximum time that the loop blocks on Redis, in seconds, so that it notices when Redis is unavailable. */
 const blockSeconds = 1
 
-/** Milliseconds without a heartbeat after which another worker takes over a job. */
+/** Time without a heartbeat, in milliseconds, after which another worker takes over a job. */
 const lockMs = 10_000
 const checkIntervalMs = 1_000
 
@@ -37,7 +37,7 @@ class Loop extends Worker {
   }
 }
 
-/** @param connection one of the kind `patient`, because BullMQ's loops need a client that retries without limit */
+/** Starts to process jobs. @param connection a Redis client that retries without limit, as BullMQ's loops require */
 export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
   const queue = new Loop(queueName, (job) => doJob(worker, job), {
     connection,
@@ -52,8 +52,8 @@ export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
 }
 
 /**
- * Accepts no new jobs. Resolves when the running jobs are done, or when Redis has been unavailable for so long that
- * other workers take them over. BullMQ itself would wait for Redis without limit.
+ * Stops accepting jobs, and waits for the running jobs. If Redis is unavailable for `lockMs`, it stops waiting, because
+ * other workers then take over these jobs. BullMQ itself would wait for Redis forever.
  */
 export async function finishJobs(queue: Worker, connection: Redis): Promise<void> {
   const finished = queue.close().then(() => true)
@@ -68,7 +68,7 @@ async function doJob(worker: ExpiryContext, job: Job): Promise<void> {
   if (!Object.hasOwn(processors, name)) {
     throw new UnrecoverableError(`unknown job ${name}; this worker is older than the API`)
   }
-  // Redis is not trusted. A job carries only a name and an id, and the row decides the action.
+  // Redis is not trusted. A job contains only a name and an ID, and the row decides the action.
   if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('the job has no sandbox id')
   const log = worker.log.child({ job: name, sandbox_id: args.sandboxId, request_id: args.requestId })
   const started = performance.now()

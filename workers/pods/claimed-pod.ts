@@ -1,7 +1,7 @@
 /**
- * Assigns a claimed warm pod to its sandbox, marks its first use, and replaces it if it dies before that. Such a pod
- * holds no data, so replacing it loses nothing. A claimed pod in which nothing ever runs may stay, unbilled, until its
- * own deadline.
+ * Assigns a claimed warm pod to its sandbox, and records its first use. If the pod dies before its first use, it is
+ * replaced. Nothing is lost, because such a pod contains no data. A claimed pod in which nothing ever runs may remain,
+ * unbilled, until its own deadline.
  */
 
 import { limits } from '../../shared/contract/limits.ts'
@@ -15,7 +15,7 @@ import type { PodsContext } from './context.ts'
 import { createPod } from './create-pod.ts'
 import { removePod } from './remove-pod.ts'
 
-/** Sets the sandbox label and the deadline of a claimed pod. Replaces a pod that has died. May run twice, or late. */
+/** Sets a claimed pod's sandbox label and deadline. Replaces the pod if it has died. May run twice or late. */
 export async function assignPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox?.pod_since || sandbox.destroyed_at || sandbox.claim === 'replaced') return
@@ -23,15 +23,15 @@ export async function assignPod(worker: PodsContext, sandboxId: string): Promise
     await assignToPod(worker, sandbox)
   } catch (error) {
     if (!(error instanceof PodGone)) throw error
-    // Replaces nothing once a command has run in the pod. The watch or the reconciler then ends the sandbox.
+    // Does nothing if a command has run in the pod. The watch or the reconciler then ends the sandbox.
     await replacePod(worker, sandbox)
   }
 }
 
 /**
- * May be repeated.
- * @throws {PodGone} the pod no longer runs
- * @throws {DriverUnavailable} the pod could not be updated
+ * Sets the pod's sandbox label and deadline. May be repeated.
+ * @throws {PodGone} if the pod no longer runs
+ * @throws {DriverUnavailable} if the pod could not be updated
  */
 async function assignToPod(
   { db, driver, reach }: Pick<PodsContext, 'db' | 'driver' | 'reach'>,
@@ -46,9 +46,9 @@ async function assignToPod(
 }
 
 /**
- * Sets the deadline of a claimed pod before its first command runs. The pod then ends in time without a worker.
- * @throws {PodGone} the sandbox already has another pod, or the pod is dead
- * @throws {DriverUnavailable} the pod could not be updated
+ * Sets a claimed pod's deadline before its first command runs, so that the pod ends in time even without a worker.
+ * @throws {PodGone} if the sandbox already has another pod, or the pod is dead
+ * @throws {DriverUnavailable} if the pod could not be updated
  */
 export async function beginUse(worker: PodsContext, sandbox: SandboxRow, slot: Slot): Promise<Slot> {
   if (sandbox.claim !== 'unused') return slot
@@ -58,11 +58,11 @@ export async function beginUse(worker: PodsContext, sandbox: SandboxRow, slot: S
   }
   if (await slot.orClose(use())) return slot
   slot.close()
-  throw new PodGone('The sandbox has another pod.')
+  throw new PodGone('The sandbox now has a different pod.')
 }
 
 /**
- * Creates a new pod for a sandbox whose claimed pod is dead, unless a command has run in the old one.
+ * Creates a new pod for a sandbox whose claimed pod is dead, unless a command has run in the old pod.
  * @returns whether a new pod was created
  */
 export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Promise<boolean> {
@@ -80,8 +80,8 @@ export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Prom
 }
 
 /**
- * Resolves when the replacement of a dead pod is ready, or its time to start is over.
- * @param sandbox given when the caller has just found the pod dead, so that the row may not reflect it yet
+ * Waits until the replacement of a dead pod is ready, or the time limit for its start is over.
+ * @param sandbox set if the caller has just found the pod dead, so that the row may not reflect it yet
  */
 export async function awaitReplacement(
   worker: PodsContext,
@@ -97,8 +97,8 @@ export async function awaitReplacement(
 }
 
 /**
- * Replaces the pod that a command did not find, if nothing has run in it.
- * @returns the row of the sandbox with a different pod to try, or undefined
+ * Replaces a pod that a command did not find, if nothing has run in the pod.
+ * @returns the sandbox's row if it now has a different pod to try, or undefined
  */
 export async function renewPod(worker: PodsContext, sandbox: SandboxRow): Promise<SandboxRow | undefined> {
   await awaitReplacement(worker, sandbox.id, sandbox)

@@ -7,7 +7,10 @@ import { openSlot, type Slot } from '../shell/slot.ts'
 import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
-/** Creates the pod of an admitted sandbox. Does nothing if it is ready or destroyed. May run twice, or concurrently. */
+/**
+ * Creates the pod of an admitted sandbox. Does nothing if the sandbox is ready or destroyed. May run twice, or
+ * concurrently.
+ */
 export async function createPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, driver, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
@@ -37,8 +40,9 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
 }
 
 /**
- * Resolves when a command can run in the pod. Where starting a process is slow, the first slot is the readiness check,
- * and the first command uses it.
+ * Waits until a command can run in the pod. If processes start slowly, opening the first slot serves as the readiness
+ * check.
+ * @returns the first slot, if one was opened
  */
 export async function awaitFirstSlot(
   driver: Driver,
@@ -67,7 +71,10 @@ async function finishStart(worker: PodsContext, sandboxId: string, pod: Pod, slo
   await notify(worker.redis, 'sandbox', sandboxId)
 }
 
-/** Ends a sandbox whose pod the cluster refuses. It is not billed, and the client receives the cluster's message. */
+/**
+ * Ends a sandbox whose pod the cluster refused. The sandbox is not billed, and the client receives the cluster's
+ * message.
+ */
 async function failStart(worker: PodsContext, sandbox: SandboxRow, message: string) {
   const ended = await markDestroyed(worker.db, sandbox.id, 'start_failed', message)
   if (ended) {

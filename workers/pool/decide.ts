@@ -1,6 +1,6 @@
 /**
- * Decides which rows of the pool to add and remove, in one worker at a time. `index.ts` then creates the pods of added
- * rows, and deletes those of removed rows.
+ * Decides which rows of the pool to add and remove. Only one worker decides at a time. `index.ts` then creates the pods
+ * of added rows and deletes the pods of removed rows.
  */
 
 import { readClock } from '../../shared/data/clock.ts'
@@ -20,14 +20,14 @@ import type { Driver } from '../drivers/driver.ts'
 import { makeDemand } from './demand.ts'
 import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 
-/** Milliseconds until a refused image is tried again, doubled after each refusal. */
+/** Delay before a refused image is tried again, in milliseconds. It doubles after each refusal, up to `max`. */
 const backoffMs = { min: 5_000, max: 300_000 }
 
 export type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
 
 interface PoolContext extends Pick<Context, 'db' | 'metrics' | 'settings'> {
   driver: Pick<Driver, 'fingerprint'>
-  /** Whether this worker currently decides about the pool. */
+  /** Reports whether this worker currently decides about the pool. */
   isNewest(): Promise<boolean>
 }
 
@@ -45,7 +45,7 @@ export class PoolDecider {
     this.lifeSeconds = warmPodMs / 1000 + worker.settings.sandbox.maxSeconds
   }
 
-  /** Returns undefined when another worker decides. */
+  /** Updates the pool's rows and returns the changes, or undefined if another worker decides. */
   decide(): Promise<PoolDecision | undefined> {
     const { db, settings, isNewest } = this.worker
     return db.transaction(async (queries) => {
@@ -110,7 +110,10 @@ function reportSizes(
   }
 }
 
-/** Measures the time since the last claim. A pod that was ready in the previous read and is now missing was claimed. */
+/**
+ * Measures the time since a pod was last claimed. A pod that was ready in the previous read and is now missing was
+ * claimed.
+ */
 function makeClaims() {
   let ready = new Set<string>()
   let claimedAt = Number.NEGATIVE_INFINITY
@@ -127,7 +130,7 @@ function makeClaims() {
   }
 }
 
-/** Remembers the images that the cluster has refused recently. */
+/** Records the images that the cluster has recently refused. */
 function makeFailures() {
   const failures = new Map<string, { ms: number; until: number }>()
   return {

@@ -1,8 +1,10 @@
 /**
- * Sizes a pool between its minimum and its maximum by recent demand: the number of creates in the busiest 10 seconds of
- * the last 15 minutes. A refill takes about 10 seconds, so a burst like the last one finds a pod for each create.
- * `bench/pool-simulation.ts` compares sizes. In its day of 3,355 creates, `1..16` serves all of them for 79 pod-hours,
- * a fixed 4 takes 96, and a fixed 1 serves 91% for 24.
+ * Sizes a pool between its minimum and maximum according to recent demand. Demand is the number of creates in the
+ * busiest 10 seconds of the last 15 minutes. A refill takes about 10 seconds, so a similar burst finds a pod for each
+ * create.
+ *
+ * `bench/pool-simulation.ts` compares pool sizes on a day with 3,355 creates. The size `1..16` serves all of them with
+ * 79 pod-hours. A fixed size of 4 needs 96 pod-hours. A fixed size of 1 serves 91% with 24 pod-hours.
  */
 
 import { ulid } from 'ulid'
@@ -11,21 +13,25 @@ import { findBusiest } from '../../shared/data/sandbox-pods.ts'
 import type { PoolSize } from '../../shared/platform/settings-pools.ts'
 
 export const demandLimits = {
-  /** Length of a burst in milliseconds. */
+  /** Length of a burst, in milliseconds. */
   burstMs: 10_000,
-  /** Milliseconds that a burst is remembered. */
+  /** How long a burst is remembered, in milliseconds. */
   memoryMs: 15 * 60_000,
-  /** The pool exceeds the largest burst by this factor, because the next one may be larger. */
+  /** Factor by which the pool exceeds the largest burst, because the next burst may be larger. */
   margin: 1.25,
 }
 const readIntervalMs = 5_000
 
-/** @param busiest creates in the busiest {@link demandLimits.burstMs} of the last {@link demandLimits.memoryMs} */
+/**
+ * Returns the target size of a pool.
+ * @param busiest number of creates in the busiest {@link demandLimits.burstMs} of the last {@link
+ *   demandLimits.memoryMs}
+ */
 export function sizeFor({ min, max }: PoolSize, busiest: number): number {
   return Math.min(max, Math.max(min, Math.ceil(busiest * demandLimits.margin)))
 }
 
-/** Returns a function that returns the current target size for each image. */
+/** Returns a function that calculates the current target size for each image. */
 export function makeDemand(db: Queries, pools: ReadonlyMap<string, PoolSize>) {
   const isDynamic = [...pools.values()].some(({ min, max }) => min < max)
   let busiest = new Map<string, number>()
@@ -39,7 +45,10 @@ export function makeDemand(db: Queries, pools: ReadonlyMap<string, PoolSize>) {
   }
 }
 
-/** Reads only recent rows, by their ids, which begin with a time from the clock of an API process. */
+/**
+ * Returns the number of creates in the busiest interval, by image. Finds recent rows by their IDs, which begin with a
+ * timestamp from the clock of an API process.
+ */
 async function readBusiest(db: Queries): Promise<Map<string, number>> {
   const { burstMs, memoryMs } = demandLimits
   const maxClockSkewMs = 60_000

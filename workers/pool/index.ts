@@ -1,8 +1,8 @@
 /**
- * Maintains the pool of warm pods, which run without an owner until a create claims one in its transaction
- * (api/sandboxes/admit.ts). Every worker reads the pool once a second and opens slots for the pods whose slot owner it
- * is. Only the newest worker creates and deletes pods, under an advisory lock, so a rolling deploy uses the new
- * settings.
+ * Maintains the pool of warm pods. A warm pod runs without an owner until a create request claims it in its transaction
+ * (`api/sandboxes/admit.ts`). Every worker reads the pool once per second, and opens slots for the pods whose slots it
+ * owns. Only the newest worker creates and deletes pods, under an advisory lock, so that a rolling deployment uses the
+ * new settings.
  */
 
 import { addAbortListener } from 'node:events'
@@ -16,13 +16,16 @@ import { makeWarmPod } from './make.ts'
 
 const readIntervalMs = 1_000
 
-/** Runs until the signal aborts and the operations in progress are done. Another worker continues afterwards. */
+/**
+ * Maintains the pool until the signal aborts, then waits for operations in progress. Another worker continues
+ * afterwards.
+ */
 export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Promise<void> {
   const { db, driver, log, metrics, settings, slotOwner, slots } = worker
   const { isNewest } = slotOwner
   const decider = new PoolDecider({ db, driver, metrics, settings, isNewest })
   const running = new Map<string, Promise<void>>()
-  /** Aborting it ends the pause before the next read. */
+  /** Abort this to end the pause before the next read. */
   let pause = new AbortController()
   addAbortListener(signal, () => pause.abort())
 

@@ -6,8 +6,8 @@ import { awaitFirstSlot } from '../pods/create-pod.ts'
 import { removePod } from '../pods/remove-pod.ts'
 
 /**
- * Creates the pod of a row, or continues where another worker stopped, until the pod can be claimed.
- * @throws {PodRefused} the cluster refused the pod, and its row has been deleted
+ * Creates the pod of a row, or continues where another worker stopped. Resolves when the pod can be claimed.
+ * @throws {PodRefused} if the cluster refused the pod; its row has then been deleted
  */
 export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: AbortSignal): Promise<void> {
   const { db, driver, slotOwner, metrics, reach, settings, slots } = worker
@@ -27,7 +27,8 @@ export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: Abo
     // A later claim sends its commands to the slot owner, so only the slot owner keeps the slot.
     if (slot && isWarm && slotOwner.owns(name)) slots.adopt(name, pod, slot)
     else slot?.close()
-    // Another worker may have completed it in the meantime, and a sandbox may have claimed it. `removePod` checks that.
+    // Another worker may have made the pod ready in the meantime, and a sandbox may have claimed it. `removePod` checks
+    // that.
     if (!isWarm) return await removePod(worker, pod)
     metrics.poolRefill.observe({ image }, ((await readClock(db)).getTime() - row.born_at.getTime()) / 1000)
   } catch (error) {
@@ -37,7 +38,11 @@ export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: Abo
   }
 }
 
-/** Deletes the row first, so that no create can claim a pod that is being deleted. */
+/**
+ * Deletes a warm pod's row and then the pod. The row is deleted first, so that no create can claim a pod that is being
+ * deleted.
+ * @returns false if the row no longer exists
+ */
 export async function discardWarmPod(
   worker: Pick<PodsContext, 'db' | 'driver' | 'log' | 'reach'>,
   { name }: Pick<WarmPod, 'name'>,

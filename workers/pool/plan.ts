@@ -1,23 +1,32 @@
-/** Plans the changes to the pool as a pure function of its rows and the time. */
+/** Plans changes to the pool. All functions depend only on the pool's rows and the time. */
 import { type WarmPodRow as WarmPod, warmPodMs } from '../../shared/data/warm-pods.ts'
 
 export const poolLimits = {
-  /** Age in milliseconds at which a replacement is started, so that a pool of equally old pods never becomes empty. */
+  /**
+   * Age at which a pod's replacement is started, in milliseconds. Without early replacement, a pool of equally old pods
+   * would become empty.
+   */
   agingMs: 55 * 60_000,
-  /** Concurrent starts: a share of all pods, within limits. */
+  /** Maximum number of pods that start at the same time: a share of all pods, between `min` and `max`. */
   starts: { share: 1 / 4, min: 2, max: 16 },
-  /** Milliseconds that the refill waits while clients' pods start. Then one pod starts alongside them. */
+  /**
+   * How long a refill waits while clients' pods are starting, in milliseconds. After that, one pod starts alongside
+   * them.
+   */
   yieldMs: 10_000,
-  /** Milliseconds without a start after a claim, to favor its first commands, unless half of the pool is used up. */
+  /**
+   * How long no pod is started after a claim, in milliseconds, so that the claimed sandbox's first commands run fast.
+   * Does not apply if more than half of the pool is used up.
+   */
   restMs: 1_000,
-  /** After these milliseconds without becoming ready, a start is resumed, because its worker may have died. */
+  /** Time after which a pod that is not ready is resumed, in milliseconds, because its worker may have died. */
   resumeAfterMs: 5_000,
 }
 
 export interface PoolTarget {
   size: number
   fingerprint: string
-  /** The cluster has refused the image recently, so no pod is created for now. */
+  /** Whether the cluster has recently refused the image. If so, no pod is created for now. */
   isPaused: boolean
 }
 
@@ -26,15 +35,15 @@ export interface Situation {
   wanted: ReadonlyMap<string, PoolTarget>
   now: Date
   startSeconds: number
-  /** How many pods may be starting now; see {@link allowedStarts}. */
+  /** Maximum number of pods that may be starting now; see {@link allowedStarts}. */
   starts: number
-  /** Milliseconds since a pod was claimed. */
+  /** Time since a pod was last claimed, in milliseconds. */
   quietMs: number
 }
 
 export interface Plan {
   remove: WarmPod[]
-  /** Started some time ago and still not ready. */
+  /** Pods that were started some time ago and are still not ready. */
   resume: WarmPod[]
   add: string[]
 }
@@ -74,10 +83,11 @@ function isGood(row: WarmPod, situation: Situation): boolean {
 }
 
 /**
- * Returns how many pods of the pools may be starting. Clients have priority: none while a sandbox waits for its pod.
- * @param size of all pools together
- * @param waiting sandboxes whose pods are starting
- * @param yieldedMs milliseconds that the pools have already waited for them
+ * Returns how many warm pods may be starting at the same time. Clients have priority, so usually no warm pod may start
+ * while a sandbox waits for its pod.
+ * @param size total size of all pools
+ * @param waiting number of sandboxes whose pods are starting
+ * @param yieldedMs how long the pools have already waited for these sandboxes, in milliseconds
  */
 export function allowedStarts(size: number, waiting: number, yieldedMs: number): number {
   const { share, min, max } = poolLimits.starts

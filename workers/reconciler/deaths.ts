@@ -7,7 +7,7 @@ import type { PodsContext } from '../pods/context.ts'
 import { destroyAndDeletePod } from '../pods/destroy-and-delete-pod.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
-/** Ends the sandbox of each pod that dies. The watch may miss a death, which the reconciler then finds. */
+/** Ends the sandbox of each pod that dies. If the watch misses a death, the reconciler finds it. */
 export function watchDeaths(worker: PodsContext): void {
   worker.driver.watch(async (pod) => {
     try {
@@ -27,12 +27,12 @@ export function watchDeaths(worker: PodsContext): void {
   })
 }
 
-/** Milliseconds by which the clocks of a node and of PostgreSQL may differ over the life of a sandbox. */
+/** Maximum difference between the clocks of a node and of PostgreSQL over a sandbox's lifetime, in milliseconds. */
 const maxClockSkewMs = 5_000
 
 /**
- * Returns the destroy reason of a sandbox whose pod died. `markDestroyed` turns it into `start_failed` if the row was
- * never ready. A deadline that ends a pod before `expires_at` was not set by Sandlot, so it counts as a failure.
+ * Returns the destroy reason of a sandbox whose pod died. `markDestroyed` changes it to `start_failed` if the sandbox
+ * was never ready. A deadline that ends a pod before `expires_at` was not set by Sandlot, so it counts as a failure.
  */
 export function destroyReasonOf(
   { reason, detail }: PodDeath,

@@ -1,6 +1,6 @@
 /**
- * Deletes old data, so that the tables do not grow forever. It is part of each pass: every statement uses an index,
- * and deletes a limited number of rows.
+ * Deletes old rows in each reconciler pass, so that the tables do not grow forever. Every statement uses an index and
+ * deletes a limited number of rows.
  */
 import { encodeTime } from 'ulid'
 import { limits } from '../../shared/contract/limits.ts'
@@ -12,9 +12,9 @@ import { forgetMetadata } from '../../shared/data/sandbox-writes.ts'
 import { foldSandboxes } from '../../shared/data/usage.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/** Rows that one pass deletes per table. */
+/** Maximum number of rows deleted per table in one pass. */
 const deleteLimit = 2_000
-/** Sandboxes whose usage one pass folds into totals. */
+/** Maximum number of sandboxes whose usage is merged into totals in one pass. */
 const foldLimit = 200
 const dayMs = 24 * 60 * 60 * 1000
 

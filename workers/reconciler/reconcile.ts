@@ -1,6 +1,6 @@
 /**
- * The reconciler makes the cluster and the database agree. It runs on a timer in every worker, and PostgreSQL gives
- * each pass to one of them, so neither a flushed Redis nor a dead worker stops it.
+ * Makes the cluster and the database agree. The reconciler runs on a timer in every worker. PostgreSQL assigns each
+ * pass to one worker, so neither a flushed Redis nor a dead worker stops the reconciler.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
@@ -22,10 +22,10 @@ import { discardWarmPod } from '../pool/make.ts'
 import { destroyReasonOf } from './deaths.ts'
 import { deleteExpiredRows } from './forget.ts'
 
-/** Milliseconds during which a new or destroyed row is left to its job. */
+/** How long a new or destroyed row is left to its job before the reconciler acts, in milliseconds. */
 const jobGraceMs = 5_000
 const maxConcurrentActions = 64
-/** Milliseconds that a pass waits for its actions. */
+/** Maximum time that a pass waits for its actions, in milliseconds. */
 const passMs = 5_000
 
 export type Action =
@@ -35,21 +35,21 @@ export type Action =
       sandboxId: string
       reason: 'expired' | 'start_failed' | 'pod_failed'
       detail: string | null
-      /** The name of the sandbox's pod, if the cluster does not list it. */
+      /** Name of the sandbox's pod, if the cluster does not list the pod. */
       missingPod?: string
     }
   | { kind: 'delete'; sandboxId: string }
-  /** The claimed pod does not carry the sandbox's id yet. */
+  /** The claimed pod is not labeled with the sandbox's ID yet. */
   | { kind: 'assign'; sandboxId: string }
-  /** The claimed pod is dead or not listed, and no command has run in it. */
+  /** The claimed pod is dead or not listed, and no command has run in the pod. */
   | { kind: 'replace'; sandboxId: string; missingPod: string }
-  /** An unclaimed warm pod is dead. */
+  /** A warm pod died before it was claimed. */
   | { kind: 'discard'; pod: WarmPod }
   | { kind: 'delete stray'; pod: PodState }
 
 type ReconcilerContext = PodsContext & { id: string }
 
-/** Runs until the signal aborts. A failed pass is logged, and the next one retries. */
+/** Runs reconciler passes until the signal aborts. A failed pass is logged, and the next pass retries. */
 export async function runReconciler(worker: ReconcilerContext, signal: AbortSignal): Promise<void> {
   const applyActions = makeActionRunner(worker)
   const endOrphans = makeOrphanReconciler(worker)
@@ -63,12 +63,12 @@ export async function runReconciler(worker: ReconcilerContext, signal: AbortSign
   }
 }
 
-/** Timers are not exact, so a pass is due slightly before the interval is over. */
+/** Fraction of the interval after which a pass is due. It is below 1, because timers are not exact. */
 const dueShare = 0.9
 
 /**
- * Does nothing if any worker has started a pass within this interval. A pass may overlap the next one, because each
- * action reads its row again and is idempotent.
+ * Runs a pass, unless a worker has already started one within this interval. Passes may overlap, because each action
+ * reads its row again and is idempotent.
  */
 async function reconcile(
   worker: ReconcilerContext,
@@ -96,8 +96,8 @@ async function reconcile(
 }
 
 /**
- * Plans the actions as a pure function of rows, pods and time.
- * @param pods undefined when the cluster is unreachable. Expired sandboxes are ended anyway
+ * Returns the actions that make pods and rows agree. Pure.
+ * @param pods undefined if the cluster is unreachable. Expired sandboxes are ended even then
  */
 export function planActions(
   rows: readonly SandboxRow[],
@@ -125,7 +125,7 @@ export function planActions(
 const missingPodOf = (action: Action) => ('missingPod' in action ? action.missingPod : undefined)
 
 /**
- * Omits the actions whose missing pod is alive in this list. Without a list, all actions for missing pods are omitted,
+ * Removes actions for missing pods that this list shows as alive. Without a list, removes all actions for missing pods,
  * because nothing confirms that the pods are missing.
  */
 export function omitFoundPods(actions: readonly Action[], pods: readonly PodState[] | undefined): Action[] {
@@ -178,8 +178,8 @@ async function listPods({
 }
 
 /**
- * Returns a function that applies the actions of a pass, and resolves when all are done or {@link passMs} have passed.
- * The next pass skips actions that are still running.
+ * Returns a function that applies the actions of a pass. The function waits for all actions, but at most {@link
+ * passMs}. The next pass skips actions that are still running.
  */
 function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<void> {
   const limit = pLimit(maxConcurrentActions)
@@ -204,7 +204,7 @@ function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<v
   }
 }
 
-/** Each action first reads its row again. */
+/** Applies an action. Every action first reads its row again. */
 async function applyAction(worker: PodsContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':

@@ -1,22 +1,22 @@
-/** Registers this worker every second, with its ability to create sandboxes. */
+/** Registers this worker in Redis every second, and whether it can create sandboxes. */
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/worker-registry.ts'
 
-/** Milliseconds between attempts while Redis is unavailable. */
+/** Delay between attempts while Redis is unavailable, in milliseconds. */
 const retryMs = 100
-/** Milliseconds that a starting worker waits for its first registration. */
+/** How long a starting worker waits for its first registration, in milliseconds. */
 const firstMs = 2_000
 
 interface Announced extends Pick<Context, 'log' | 'redis' | 'settings'> {
   id: string
-  /** Rejects when no sandbox can be created. */
+  /** The driver. `ping` rejects if no sandbox can be created. */
   driver: { ping(): Promise<void> }
 }
 
 /**
- * Resolves after the first registration, or after 2 s if Redis is unavailable.
- * @param url the address of this worker's RPC server
+ * Starts to register this worker. Resolves after the first registration, or after 2 s if Redis is unavailable.
+ * @param url address of this worker's RPC server
  */
 export async function announce({ id, redis, driver, log, settings }: Announced, url: string) {
   let driverProblem: string | null = null
@@ -57,7 +57,7 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
   await withTimeout(firstMs, first.promise)
 
   return {
-    /** Stops new work from the API. The worker stays registered, so its commands are not considered lost. */
+    /** Tells the API to send no new work. The worker remains registered, so its commands do not count as lost. */
     async drain() {
       isDraining = true
       await register()

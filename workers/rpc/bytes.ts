@@ -2,13 +2,16 @@ import type { Readable, Writable } from 'node:stream'
 import { untilAny } from '../../shared/lib/until-any.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Resolves when the stream can accept more, or is closed. */
+/** Writes to a stream. Resolves when the stream can accept more data or is closed. */
 export async function write(out: Writable, text: string | Buffer): Promise<void> {
   if (out.destroyed || out.write(text)) return
   await untilAny(out, ['drain', 'close'])
 }
 
-/** Iterates over a body. If reading stops early, the connection stays open for the error response. */
+/**
+ * Returns an iterator over a request body. If the caller stops reading early, the connection stays open, so that an
+ * error response can be sent.
+ */
 export const bytesOfBody = (body: Readable): AsyncIterable<Buffer> =>
   body.iterator({ destroyOnReturn: false })
 
@@ -18,10 +21,10 @@ interface ByteRange {
 }
 
 /**
- * Parses the Range header of RFC 9110: `bytes=a-b`, `bytes=a-`, `bytes=-n`. `to` is exclusive.
- * @returns undefined for all bytes: without a header, for other units, and for several ranges, which a server may
- *   ignore
- * @throws {Problem} `invalid_request`, `range_not_satisfiable`
+ * Parses the Range header of RFC 9110: `bytes=a-b`, `bytes=a-` or `bytes=-n`. `to` is exclusive.
+ * @returns undefined for all bytes: if there is no header, or if it has another unit or several ranges, which servers
+ *   may ignore
+ * @throws {Problem} `invalid_request` or `range_not_satisfiable`
  */
 export function rangeOf(header: string | undefined, start: number, end: number): ByteRange | undefined {
   if (header === undefined || !/^bytes=/i.test(header)) return undefined
@@ -37,7 +40,7 @@ export function rangeOf(header: string | undefined, start: number, end: number):
   if (from < start || from >= to) {
     throw new Problem(
       'range_not_satisfiable',
-      `Bytes ${start} to ${end} are available. Request a range within them.`,
+      `Only bytes ${start} to ${end} are available. Request a range within these bytes.`,
       {
         members: { start, end },
       },
@@ -46,7 +49,11 @@ export function rangeOf(header: string | undefined, start: number, end: number):
   return { from, to }
 }
 
-/** @param isPart whether there are more bytes than these. @param total `*` if unknown */
+/**
+ * Returns the response headers for a range of bytes.
+ * @param isPart whether the response contains only some of the available bytes
+ * @param total total number of bytes, or `*` if unknown
+ */
 export const headersOf = ({ from, to }: ByteRange, isPart: boolean, total: number | '*') => ({
   'content-type': 'application/octet-stream',
   'accept-ranges': 'bytes',
@@ -55,6 +62,6 @@ export const headersOf = ({ from, to }: ByteRange, isPart: boolean, total: numbe
 })
 
 const notRanges = () =>
-  new Problem('invalid_request', 'Range must name bytes, such as bytes=0-99.', {
-    members: { errors: [{ path: 'range', message: 'must name bytes, such as bytes=0-99' }] },
+  new Problem('invalid_request', 'The Range header must specify bytes, for example bytes=0-99.', {
+    members: { errors: [{ path: 'range', message: 'must specify bytes, for example bytes=0-99' }] },
   })

@@ -10,23 +10,23 @@ import {
 } from '../../shared/rpc/calls.ts'
 
 /**
- * Whether the API still waits for the response. Reads pending input first, which may contain a disconnect. Also returns
- * false after an event-loop stall that was long enough for the API to consider this worker lost.
+ * Returns whether the API still waits for the response. First reads pending input, which may contain a disconnect. Also
+ * returns false after an event-loop stall that was long enough for the API to consider this worker lost.
  */
 export type IsAwaited = () => Promise<boolean>
 
-/** The connection of an RPC. A streaming handler reads the client's body from it, and writes the response to it. */
+/** The connection of an RPC. A streaming handler reads the client's body from it and writes the response to it. */
 export interface Wire {
   request: IncomingMessage
   response: ServerResponse
-  /** Aborts when the API disconnects. */
+  /** Aborts when the API has disconnected. */
   signal: AbortSignal
   isAwaited: IsAwaited
-  /** Counts the body and the buffers of a stream until the response has been sent. */
+  /** The memory reserved for the request body and for a stream's buffers, until the response has been sent. */
   held: Reservation
 }
 
-/** Handles one RPC. @throws {Problem} for the client */
+/** Handles one RPC. @throws {Problem} which is sent to the client */
 export type CallHandler<N extends CallName, Worker> = (
   args: Calls[N]['args'],
   worker: Worker,
@@ -34,8 +34,8 @@ export type CallHandler<N extends CallName, Worker> = (
 ) => Promise<Calls[N]['result']>
 
 /**
- * Handles one RPC whose body or response is streamed. Resolves with the response if that is JSON.
- * @throws {Problem} for the client, unless the response has begun
+ * Handles one RPC whose body or response is streamed. Resolves with the response if it is JSON.
+ * @throws {Problem} which is sent to the client, unless the response has begun
  */
 export type StreamHandler<N extends StreamCallName, Worker> = (
   args: Streams[N]['args'],
@@ -47,16 +47,16 @@ export type CallHandlers<Worker> = { [N in CallName]: CallHandler<N, Worker> } &
   [N in StreamCallName]: StreamHandler<N, Worker>
 }
 
-/** An accepted WebSocket. Either `serve` or `abandon` is called. */
+/** A WebSocket that a handler has accepted. Exactly one of `serve` and `abandon` is called. */
 export interface Opened {
   serve(socket: WebSocket): void
-  /** Called when the client has disconnected, or its handshake was invalid. */
+  /** Called if the client has disconnected or its handshake was invalid. */
   abandon?(): void
 }
 
-/** The handlers of WebSockets by path. @throws {Problem} when the connection is refused */
+/** WebSocket handlers by path. @throws {Problem} if the connection is refused */
 export type SocketHandlers<Worker> = Record<string, (worker: Worker, args: never) => Promise<Opened>>
 
-/** Reads the arguments from a header, because the body is the client's. */
+/** Parses the RPC's arguments from a header, because the body is the client's. */
 export const argsOf = (request: IncomingMessage): unknown =>
   JSON.parse(Buffer.from(String(request.headers[argsHeader]), 'base64url').toString('utf8'))

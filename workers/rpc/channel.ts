@@ -1,23 +1,23 @@
-/** Opens the RPC server, whose TLS handshake requires a key from RPC_KEY. */
+/** Opens the RPC server. Its TLS handshake requires a key from `RPC_KEY`. */
 import { createServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { limitRequest } from '../../shared/platform/sockets.ts'
 import { acceptCallsTo } from '../../shared/rpc/channel.ts'
 import { answer } from '../../shared/rpc/internal-server.ts'
 
-/** Milliseconds within which the TLS handshake must be complete. */
+/** Timeout of the TLS handshake, in milliseconds. */
 const handshakeMs = 5_000
 
 export function openChannel(workerId: string, secrets: readonly string[]) {
   const options = {
     ...acceptCallsTo(workerId, secrets),
     handshakeTimeout: handshakeMs,
-    // A streamed body may take until its sandbox is destroyed.
+    // A streamed body may last until its sandbox is destroyed.
     requestTimeout: 0,
   }
   const server = createServer(options, (request, response) => {
     if (!limitRequest(request, response)) return
-    // Liveness checks use TLS, which proves that the answer is from this worker.
+    // Liveness checks use TLS, which proves that this worker sent the response.
     const isHealthCheck = request.url === '/healthz'
     answer(response, isHealthCheck ? 200 : 404, { status: isHealthCheck ? 'ok' : 'not found' })
   })

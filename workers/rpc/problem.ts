@@ -1,7 +1,7 @@
 import { isOutage, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
 
-/** The command with this Idempotency-Key runs on another worker, which the API calls next. */
+/** Thrown when the command with this Idempotency-Key runs on another worker. The API then calls that worker. */
 export class ExecElsewhere extends Error {
   readonly code = execElsewhere
   readonly known: { id: string; workerId: string }
@@ -12,7 +12,7 @@ export class ExecElsewhere extends Error {
   }
 }
 
-/** Returns status and body of the response, which omits the message of an internal error. */
+/** Returns the status and body of an error response. The message of an internal error is omitted. */
 export function problemOf(error: unknown): { status: number; body: CallProblem } {
   if (error instanceof ExecElsewhere) {
     const members = { exec_id: error.known.id, worker_id: error.known.workerId }
@@ -24,12 +24,12 @@ export function problemOf(error: unknown): { status: number; body: CallProblem }
   return { status: problem.status, body }
 }
 
-/** Whether it is an internal error, which must be logged. */
+/** Reports whether an error is internal and must be logged. */
 export const isFault = (error: unknown): boolean =>
   !(error instanceof Problem || error instanceof ExecElsewhere || isOutage(error))
 
 function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
-  if (isOutage(error)) return unavailable('A part of the service is unavailable. Try again.')
-  return new Problem('internal_error', 'A worker failed to handle the request.')
+  if (isOutage(error)) return unavailable('The service is temporarily unavailable. Try again.')
+  return new Problem('internal_error', 'The request failed because of an internal error.')
 }

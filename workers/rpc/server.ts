@@ -35,7 +35,7 @@ export class CallServer<Worker extends ServerContext> {
   private worker: Worker | undefined
   private isDraining = false
 
-  /** @param server accepts connections from the API only */
+  /** Handles the RPCs that a server receives. @param server accepts only connections from the API */
   constructor(server: Server, handlers: Handlers<Worker>) {
     this.handlers = handlers
     // The API sends the body only after `100 Continue`.
@@ -48,12 +48,12 @@ export class CallServer<Worker extends ServerContext> {
     })
   }
 
-  /** Starts to accept RPCs, once the worker is completely set up. */
+  /** Starts accepting RPCs. Called when the worker is completely set up. */
   open(worker: Worker): void {
     this.worker = worker
   }
 
-  /** Refuses further RPCs, except those about commands of this worker. */
+  /** Rejects new RPCs, except those about commands of this worker. */
   refuseNew(): void {
     this.isDraining = true
   }
@@ -62,7 +62,7 @@ export class CallServer<Worker extends ServerContext> {
     return this.running.size === 0
   }
 
-  /** Resolves when no RPC is running and no WebSocket is open, at the latest after `ms`. */
+  /** Waits until no RPC is running and no WebSocket is open, but at most `ms` milliseconds. */
   async idle(ms: number): Promise<void> {
     const end = performance.now() + ms
     while (!this.isIdle && performance.now() < end) {
@@ -84,7 +84,7 @@ export class CallServer<Worker extends ServerContext> {
     if (!limitRequest(request, response)) return
     const name = this.nameOf(request)
     if (!name || !this.worker || (this.isDraining && !aboutCommands.has(name))) {
-      refuse(response, unavailable('This worker accepts no requests. Try again.'))
+      refuse(response, unavailable('This worker does not accept requests at the moment. Try again.'))
       return
     }
     const held = holdCall(this.worker, request, response)
@@ -98,7 +98,10 @@ export class CallServer<Worker extends ServerContext> {
   }
 }
 
-/** Reserves memory. @returns undefined after refusing an RPC that exceeds a limit of the account */
+/**
+ * Reserves memory for an RPC. If the account exceeds a limit, sends an error response.
+ * @returns undefined if the RPC was rejected
+ */
 function holdCall(
   { memoryBudget }: ServerContext,
   { url = '', headers }: IncomingMessage,
@@ -125,7 +128,9 @@ type HandlerName = CallName | StreamCallName
 
 const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
 
-/** Responds to errors with a problem, or closes the connection if the response has begun. */
+/**
+ * Runs a handler and sends its result or error. If an error occurs after the response has begun, closes the connection.
+ */
 async function answer<Worker extends ServerContext>(
   worker: Worker,
   name: HandlerName,

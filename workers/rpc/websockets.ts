@@ -15,13 +15,13 @@ export const isAttachment = ({ url }: IncomingMessage): boolean => url === attac
 
 const maxFragments = 8
 const maxBufferedReads = 256
-/** The largest read of a TLS socket. Each fragment of a message may keep one in memory. */
+/** Maximum size of a read from a TLS socket, in bytes. Each fragment of a message may keep one read in memory. */
 const readBytes = 16 * 1024
-/** Bytes that a read costs beyond its content. */
+/** Memory overhead of a read, in bytes, in addition to its content. */
 const readOverheadBytes = 512
-/** Bytes that Node and ws may have buffered when the socket is paused. */
+/** Maximum number of bytes that Node and ws may have buffered when a socket is paused. */
 const pausedBytes = 64 * 1024
-/** Reserved while a socket is open: the maximum memory of an incomplete message and unread input. */
+/** Memory reserved per open socket, in bytes: the maximum size of an incomplete message and of unread input. */
 const socketBytes =
   limits.messageBytes + maxFragments * readBytes + maxBufferedReads * readOverheadBytes + pausedBytes
 
@@ -30,7 +30,7 @@ const sockets = new WebSocketServer({
   WebSocket: RateLimitedWebSocket,
   perMessageDeflate: false,
   autoPong: false,
-  // Milliseconds that a client has to answer a close frame.
+  // How long a client has to respond to a close frame, in milliseconds.
   ...{ closeTimeout: 5_000 },
   // One frame per iteration of the event loop. By default, ws handles all frames of a read in one.
   allowSynchronousEvents: false,
@@ -39,10 +39,10 @@ const sockets = new WebSocketServer({
   maxBufferedChunks: maxBufferedReads,
 })
 
-/** Per account, over all its sockets in this worker. */
+/** Limits the frames per account, across all of its sockets in this worker. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
-/** @param worker undefined while it does not accept WebSockets */
+/** Accepts or rejects a WebSocket connection. @param worker undefined while this worker does not accept connections */
 export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>>(
   handlers: SocketHandlers<Worker>,
   worker: Worker | undefined,

@@ -1,4 +1,4 @@
-/** Checks that a sandbox accepts commands, reaches its pod, and turns failures into problems for the client. */
+/** Checks that a sandbox accepts commands, connects to its pod, and converts failures to problems for the client. */
 
 import type { DatabaseClock } from '../../shared/data/clock.ts'
 import { findRemainingTime } from '../../shared/data/sandbox-pods.ts'
@@ -18,18 +18,21 @@ import type { SlotPool } from '../shell/slot-pool.ts'
 
 export interface SandboxContext extends PodsContext {
   slots: Pick<SlotPool, 'adopt' | 'take'>
-  /** Opens values that were sealed with SECRETS_PUBLIC_KEY. */
+  /** Decrypts values that were encrypted with `SECRETS_PUBLIC_KEY`. */
   opener: Opener
 }
 
 export interface EnteredSandbox {
   sandbox: SandboxRow
-  /** Milliseconds until the sandbox reaches its `expires_at`. */
+  /** Time until the sandbox's `expires_at`, in milliseconds. */
   leftMs: number
   clock: DatabaseClock
 }
 
-/** @throws {Problem} when the sandbox does not exist or does not run */
+/**
+ * Loads a sandbox and checks that it accepts commands.
+ * @throws {Problem} if the sandbox does not exist or is not running
+ */
 export async function enter(
   worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
@@ -65,7 +68,7 @@ export function environmentOf(
   return JSON.parse(opener.open(sandbox.sealed_env, envSealContext(sandbox.id))) as Record<string, string>
 }
 
-/** Runs an internal command in the sandbox's pod. @throws {Problem} when nothing was run */
+/** Runs an internal command in the sandbox's pod. @throws {Problem} if nothing was run */
 export async function runInside(
   worker: SandboxContext,
   sandbox: SandboxRow,
@@ -81,20 +84,20 @@ export async function runInside(
   return end
 }
 
-/** @throws {Problem} when no slot can be opened in the sandbox's pod */
+/** Opens or takes a slot in the sandbox's pod. @throws {Problem} if no slot can be opened */
 export const openSlotIn = (worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> =>
   reachPod(worker, sandbox, (now) => takeSlot(worker, now))
 
-/** @throws the driver's error when no slot can be opened in the pod of this row */
+/** Opens or takes a slot in the pod of this row. @throws the driver's error if no slot can be opened */
 export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> {
   const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))
   return await beginUse(worker, sandbox, slot)
 }
 
 /**
- * Runs `work`. If a warm pod is gone before anything ran in it, it is replaced, and `work` is retried once with the row
- * of the new pod.
- * @throws {Problem} when the pod is gone, unreachable or out of a resource
+ * Runs `work`. If a claimed warm pod is gone before anything ran in it, the pod is replaced, and `work` is retried once
+ * with the new pod's row.
+ * @throws {Problem} if the pod is gone, is unreachable or lacks a resource
  */
 export async function reachPod<T>(
   worker: SandboxContext,
@@ -117,10 +120,10 @@ export async function reachPod<T>(
 }
 
 const remedies: Record<Resource, string> = {
-  processes: 'Stop some processes, or reset the sandbox, which kills all processes and keeps files.',
+  processes: 'Stop some processes, or reset the sandbox. A reset kills all processes and keeps files.',
   memory:
-    'Delete files in /tmp, which may count, or reset the sandbox, which kills all processes and keeps files.',
-  disk: 'Delete files in it.',
+    'Delete files in /tmp, which may use memory, or reset the sandbox. A reset kills all processes and keeps files.',
+  disk: 'Delete some of its files.',
 }
 
 export const exhausted = (resource: Resource): Problem =>

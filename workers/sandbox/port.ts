@@ -1,4 +1,4 @@
-/** Connects a client's WebSocket to a port of a sandbox. */
+/** Connects a client's WebSocket to a sandbox's port. */
 import type { Duplex } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { carryPort, portCloseCodes } from '../../shared/contract/port-stream.ts'
@@ -9,7 +9,10 @@ import { PortRefused } from '../drivers/driver.ts'
 import type { Opened } from '../rpc/call.ts'
 import { enter, reachPod, type SandboxContext } from './enter.ts'
 
-/** @throws {Problem} when the connection fails, except for a refused port, which is reported on the WebSocket */
+/**
+ * Connects to a sandbox's port. A refused connection is reported on the WebSocket.
+ * @throws {Problem} if the connection fails for another reason
+ */
 export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {
   const stream = await connectTo(worker, args).catch((error: Error) => {
     if (isRefused(error)) return error
@@ -26,7 +29,7 @@ export async function openPort(worker: SandboxContext, args: OnePort): Promise<O
   }
 }
 
-/** After a normal close, bytes that the client has sent are still delivered to the listener. */
+/** Closes the connection to the port. After a normal close, bytes that the client has sent are still delivered. */
 function close(stream: Duplex, code: number): void {
   if (code === portCloseCodes.ended) stream.end(() => stream.destroy())
   else stream.destroy()
@@ -35,8 +38,9 @@ function close(stream: Duplex, code: number): void {
 const open = new Map<string, number>()
 
 /**
- * @throws {Problem} when the sandbox does not run, is unreachable, or has too many connections
- * @throws {PortRefused} when no process listens on the port
+ * Opens a connection to the port.
+ * @throws {Problem} if the sandbox is not running, is unreachable or has too many connections
+ * @throws {PortRefused} if no process listens on the port
  */
 async function connectTo(worker: SandboxContext, call: OnePort): Promise<Duplex> {
   const { sandboxId, port } = call
@@ -62,7 +66,7 @@ function release(sandboxId: string): void {
 const tooMany = () =>
   new Problem(
     'rate_limited',
-    `This sandbox has ${limits.connections} connections to its ports. Retry after closing one of them.`,
+    `This sandbox already has ${limits.connections} connections to its ports. Close one of them before you retry.`,
     { retryAfterSeconds: 1 },
   )
 

@@ -1,26 +1,26 @@
 /**
- * Finds many values in one pass over bytes, in linear time for any values; `Buffer.indexOf` can take time proportional
- * to the product of the lengths. Between matches it skips ahead (`skip-table.ts`). Where a value may begin, it reads
- * byte by byte (Aho and Corasick). `bench/redact.ts` measures it.
+ * Finds many values in one pass over the input, in linear time for any values. `Buffer.indexOf` can take time
+ * proportional to the product of the lengths. Between matches, the search skips bytes (`skip-table.ts`). Where a value
+ * may begin, it reads byte by byte (Aho-Corasick algorithm). `bench/redact.ts` measures it.
  */
 import { setImmediate } from 'node:timers/promises'
 import { makeSkipTable, skipTableBytes } from './skip-table.ts'
 
-/** States that are built before the next yield to the event loop, which takes some milliseconds. */
+/** Number of states that are built before yielding to the event loop; building them takes a few milliseconds. */
 const statesPerSlice = 32 * 1024
 
-/** @param values of two bytes or more each */
+/** Builds an automaton that finds all of these values. @param values each at least two bytes long */
 export async function buildAutomaton(values: readonly Uint8Array[]) {
   const size = values.reduce((sum, { length }) => sum + length, 1)
   const label = new Uint8Array(size)
   const depth = new Int32Array(size)
-  /** The first child of each state, and the next child of the same parent. */
+  /** First child of each state. `sibling` contains the next child of the same parent. */
   const child = new Int32Array(size)
   const sibling = new Int32Array(size)
-  /** All children except the first of each parent, by parent and byte. */
+  /** Children of each state except its first one, by parent and byte. */
   const others = new Map<number, number>()
   const fallback = new Int32Array(size)
-  /** The index of the longest value that ends in each state, plus 1. */
+  /** Index of the longest value that ends in each state, plus 1; 0 if no value ends there. */
   const ends = new Uint16Array(size)
   let states = 1
   let pauseAt = statesPerSlice
@@ -43,7 +43,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     }
     return state
   }
-  /** The state after one more byte; 0 when no value has begun. */
+  /** Returns the state after one more byte; 0 if no value has begun. */
   function step(from: number, byte: number): number {
     let state = from
     for (;;) {
@@ -78,8 +78,8 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     step,
     leap,
     /**
-     * Whether the partial match in this state, with `at` as the next offset, cannot become a value. Without this check,
-     * a run of a value's first byte would be read byte by byte.
+     * Whether the partial match in this state cannot become a value; `at` is the next offset. Without this check, a run
+     * of a value's first byte would be read byte by byte.
      */
     isFutile: (state: number, bytes: Uint8Array, at: number): boolean => {
       const last = at - depth[state]! + window - 1
@@ -87,15 +87,15 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
         depth[state]! < window && last >= 1 && last < bytes.length && shiftAt(bytes, last) >= depth[state]!
       )
     },
-    /** The index of the longest value that ends in this state, or -1. */
+    /** Returns the index of the longest value that ends in this state, or -1. */
     endIn: (state: number): number => ends[state]! - 1,
-    /** How many of the last bytes may be the start of a value. */
+    /** Returns how many of the last bytes may be the start of a value. */
     openIn(from: number): number {
       let state = from
       while (state !== 0 && child[state] === 0) state = fallback[state]!
       return depth[state]!
     },
-    /** Bytes of memory for the states, `others` and the skip table. */
+    /** Memory used by the states, `others` and the skip table, in bytes. */
     bytes: size * 19 + values.length * 64 + skipTableBytes,
   }
 }

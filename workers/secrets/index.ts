@@ -1,4 +1,4 @@
-/** Opens the secrets of a command, and redacts them in output. */
+/** Decrypts a command's secrets, and redacts them in output. */
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import { readSecretsOf, secretSealContext } from '../../shared/data/secrets.ts'
 import type { Context } from '../../shared/platform/context.ts'
@@ -12,9 +12,9 @@ export type Secrets = Record<string, string>
 type SecretsReader = Pick<Context, 'db' | 'log'> & { opener: Opener }
 
 /**
- * Returns the secrets for a new command: the account's, overridden by the sandbox's. The environments of the sandbox
- * and the request override both.
- * @throws {Problem} when a secret was sealed with a key that this worker does not have
+ * Returns the secrets for a new command. A sandbox's secrets override the account's. The environments of the sandbox
+ * and of the request override both.
+ * @throws {Problem} if a secret was encrypted with a key that this worker does not have
  */
 export async function secretsFor(
   { db, opener, log }: SecretsReader,
@@ -35,8 +35,8 @@ export async function secretsFor(
 
 /**
  * Returns bytes from a sandbox with its secrets redacted.
- * @param cut whether the bytes were truncated; then trailing bytes that may begin a secret are dropped
- * @param byLine whether the bytes are some lines of a file, so that they may begin or end within a secret
+ * @param cut whether the bytes were truncated. If so, trailing bytes that may begin a secret are dropped
+ * @param byLine whether the bytes are only some lines of a file, so that they may begin or end within a secret
  */
 export async function redactBytes(
   worker: SecretsReader,

@@ -1,4 +1,4 @@
-/** Redacts secrets in a stream of output, including those that are split between chunks. */
+/** Redacts secrets in an output stream, including secrets that are split between chunks. */
 import type { SecretPatterns } from './patterns.ts'
 
 interface Occurrence {
@@ -10,18 +10,20 @@ interface Occurrence {
 const nothing = Buffer.alloc(0)
 
 /**
- * Redacts one stream. Each value of 8 bytes or more is replaced with `[secret NAME]`. If values overlap or contain each
- * other, every byte of each is covered. The result does not depend on the chunk boundaries. Offsets count from the
- * first byte of the stream.
+ * Redacts one stream. Each value of at least 8 bytes is replaced with `[secret NAME]`. If values overlap or contain
+ * each other, all of their bytes are covered. The result does not depend on the chunk boundaries. Offsets count from
+ * the first byte of the stream.
  */
 export class Redactor {
   private readonly patterns: SecretPatterns | undefined
   private readonly output = new HeldOutput()
   private state = 0
-  /** Occurrences by start, none inside another. Those before index `shown` have been returned. */
+  /** Occurrences in order of their start, none inside another. Those before index `shown` have been returned. */
   private found: Occurrence[] = []
   private shown = 0
-  /** Bytes before this offset have been returned or covered, including a value that extends further. */
+  /**
+   * Offset before which all bytes have been returned or covered. It may be at the end of a value that extends further.
+   */
   private doneTo = 0
   private lastName = ''
 
@@ -29,12 +31,12 @@ export class Redactor {
     this.patterns = patterns
   }
 
-  /** How many bytes are held back. */
+  /** Number of bytes that are held back. */
   get held(): number {
     return this.output.length
   }
 
-  /** @returns the redacted bytes; bytes that may become a secret are held back */
+  /** Accepts a chunk and returns redacted bytes. Bytes that may become part of a secret are held back. */
   push(chunk: Buffer): Buffer {
     if (!this.patterns) return chunk
     const { output } = this
@@ -51,10 +53,7 @@ export class Redactor {
     return this.show(to)
   }
 
-  /**
-   * Called at the end of the output, or when it will not be continued. Resets the redactor.
-   * @returns the bytes that were held back
-   */
+  /** Ends the output and resets the redactor. @returns the bytes that were held back */
   flush(): Buffer {
     this.state = 0
     return this.show(this.output.end)
@@ -85,7 +84,7 @@ export class Redactor {
     else found.push({ start, end, name })
   }
 
-  /** @param to later bytes cannot change the result before this offset */
+  /** Returns the redacted bytes before an offset. @param to offset before which later bytes cannot change the result */
   private show(to: number): Buffer {
     const { found, output } = this
     const pieces: Buffer[] = []
@@ -110,9 +109,9 @@ export class Redactor {
   }
 }
 
-/** The last bytes of a stream, addressed by their offsets in it. */
+/** Stores the last bytes of a stream, which are addressed by their offsets in the stream. */
 class HeldOutput {
-  /** The offset after the last byte. */
+  /** Offset after the last byte. */
   end = 0
   private buffer = nothing
   private from = 0
@@ -134,7 +133,7 @@ class HeldOutput {
     this.end += chunk.length
   }
 
-  /** Counts bytes that are not held. */
+  /** Advances the offset by bytes that are not stored. */
   skip(bytes: number): void {
     this.end += bytes
   }
@@ -144,7 +143,7 @@ class HeldOutput {
     return Buffer.from(this.buffer.subarray(base + start, base + end))
   }
 
-  /** Drops the bytes before this offset. */
+  /** Drops all bytes before an offset. */
   drop(offset: number): void {
     this.from = Math.max(this.from, this.to - (this.end - offset))
     if (this.length > 0) return

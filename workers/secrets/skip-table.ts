@@ -1,14 +1,17 @@
-/** Computes how many bytes can be skipped because no value begins in them (Wu and Manber). */
+/** Computes how many bytes can be skipped because no value begins in them (Wu-Manber algorithm). */
 
-/** Maximum bytes of a window. The longest skip is one byte shorter. */
+/** Maximum length of a window, in bytes. The longest skip is one byte shorter. */
 const maxPrefix = 64
 
-/** Seven bits of each byte, which distinguish all ASCII characters. */
+/** Returns a table index from seven bits of each of two bytes, which distinguish all ASCII characters. */
 const pairAt = (bytes: Uint8Array, last: number): number =>
   ((bytes[last - 1]! & 127) << 7) | (bytes[last]! & 127)
 export const skipTableBytes = 128 * 128
 
-/** Checks the last two bytes of a window, whose length is that of the shortest value, or {@link maxPrefix}. */
+/**
+ * Builds a skip table. The search checks the last two bytes of a window. A window is as long as the shortest value, but
+ * at most {@link maxPrefix}.
+ */
 export function makeSkipTable(values: readonly Uint8Array[]) {
   const window = values.reduce((min, { length }) => Math.min(min, length), maxPrefix)
   const shifts = new Uint8Array(skipTableBytes).fill(window - 1)
@@ -18,9 +21,9 @@ export function makeSkipTable(values: readonly Uint8Array[]) {
       shifts[pair] = Math.min(shifts[pair]!, window - 1 - last)
     }
   }
-  /** The distance from a window that ends here to the next one that may match. */
+  /** Returns the distance from the window that ends here to the next window that may match. */
   const shiftAt = (bytes: Uint8Array, last: number): number => shifts[pairAt(bytes, last)]!
-  /** The first index from `at` on at which a value may begin. Valid only in state 0. */
+  /** Returns the first index from `at` on at which a value may begin. Valid only in state 0. */
   const leap = (bytes: Uint8Array, at: number): number => {
     let last = at + window - 1
     while (last < bytes.length) {

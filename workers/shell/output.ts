@@ -1,18 +1,21 @@
 import { isUtf8 } from 'node:buffer'
 import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
 
-/** Keeps the head and the tail of a stream of unknown length, and counts all of its bytes. */
+/** Keeps the start and the end of a stream of unknown length, and counts all of its bytes. */
 export class BoundedOutput {
-  /** All bytes so far, including dropped ones. */
+  /** Total number of bytes so far, including dropped bytes. */
   bytes = 0
   private readonly half: number
-  /** A copy, because slices would keep their chunks in memory and cost an object per chunk. */
+  /**
+   * The start of the stream. It is a copy, because slices would keep their chunks in memory and cost an object per
+   * chunk.
+   */
   private readonly head: GrowingBuffer
-  /** A ring buffer, so that long output leaves no garbage. */
+  /** The end of the stream, in a ring buffer, so that long output leaves no garbage. */
   private tail: Buffer | undefined
   private tailBytes = 0
 
-  /** @param limit bytes, 2 or more: half of them for the head, half for the tail */
+  /** @param limit maximum number of bytes to keep, at least 2; half for the start and half for the end */
   constructor(limit: number) {
     this.half = Math.floor(limit / 2)
     this.head = new GrowingBuffer(this.half)
@@ -38,7 +41,9 @@ export class BoundedOutput {
     return this.bytes > this.keptBytes
   }
 
-  /** Returns head and tail, separated by a line that counts dropped bytes. Invalid UTF-8 becomes U+FFFD. */
+  /**
+   * Returns the start and the end, separated by a line with the number of dropped bytes. Invalid UTF-8 becomes U+FFFD.
+   */
   toString(): string {
     const [head, tail] = this.parts()
     if (!tail) return head.toString('utf8')
@@ -46,7 +51,7 @@ export class BoundedOutput {
     return `${head.toString('utf8')}\n[... ${dropped} bytes left out ...]\n${tail.toString('utf8')}`
   }
 
-  /** Whether all kept bytes are UTF-8. */
+  /** Whether all kept bytes are valid UTF-8. */
   get isText(): boolean {
     return this.parts().every((part: Buffer) => isUtf8(part))
   }
@@ -78,7 +83,7 @@ export class BoundedOutput {
   }
 }
 
-/** Drops the bytes of a character that the cut has split. */
+/** Drops the bytes of a UTF-8 character that was split at the start or end. */
 export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
   const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
   if (cutAt === 'start') {
@@ -89,7 +94,7 @@ export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
   return bytes.subarray(0, wholeLength(bytes))
 }
 
-/** Returns the length in bytes of the whole characters, for UTF-8. At most 3 bytes remain. */
+/** Returns the length of the complete UTF-8 characters, in bytes. At most 3 bytes remain. */
 export function wholeLength(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!

@@ -1,20 +1,20 @@
-/** Runs a command until it ends, times out or is cancelled. */
+/** Runs a command until it ends, times out or is canceled. */
 import { untilAborted, withTimeout } from '../../shared/lib/timeout.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { killSessions, signalGroup } from './kill.ts'
 import type { ShellCommand } from './script.ts'
 import type { CommandExit, CommandIo, CommandProcesses, Slot } from './slot.ts'
 
-/** Milliseconds between TERM and KILL. */
+/** Delay between TERM and KILL, in milliseconds. */
 const graceMs = 2_000
-/** Milliseconds to wait for the last output of a killed command. */
+/** How long to wait for the last output of a killed command, in milliseconds. */
 const drainMs = 2_000
 
 export type SlotRunResult = CommandExit | { kind: 'timed_out' } | { kind: 'cancelled' }
 
 export interface RunOptions {
   timeoutMs: number
-  /** Aborted when the caller no longer waits for the command. It ends the command's process group. */
+  /** Abort this signal when the result is no longer needed. The command's process group is then killed. */
   signal: AbortSignal
 }
 
@@ -45,8 +45,8 @@ export async function runCommand(
 }
 
 /**
- * Ends the process group of a command and waits briefly for its last output. If the shell does not report the exit
- * status, it is killed too.
+ * Sends TERM and then KILL to a command's process group, and waits briefly for the last output. If the shell does not
+ * report the exit status, it is killed as well.
  */
 export async function killGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
   await signalGroup(driver, processes, 'TERM')

@@ -1,28 +1,31 @@
 /**
- * Builds the text that a shell in the sandbox evaluates to run one command. All of the client's input in it is
- * single-quoted, and none of it appears in an argv that the cluster sees.
+ * Builds the script that a shell in the sandbox evaluates to run one command. All client input in the script is
+ * single-quoted. No client input appears in an argv that the cluster sees.
  */
 import { posix } from 'node:path'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** An argument that is a client's path, possibly in bytes, because a path may not be UTF-8. */
+/** A client's path as an argument. It may be given in bytes, because a path may not be valid UTF-8. */
 export interface Path {
   path: string | Buffer
 }
 
 export interface ShellCommand {
-  /** The program, which is looked up in PATH and never a shell builtin or function, and its arguments. */
+  /** The program and its arguments. The program is found through PATH; it is never a shell builtin or function. */
   argv: readonly (string | Path)[]
-  /** Relative to /workspace, or absolute. Defaults to /workspace, or to / if that cannot be entered. */
+  /**
+   * The working directory, absolute or relative to `/workspace`. Defaults to `/workspace`, or to `/` if `/workspace`
+   * cannot be entered.
+   */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
-  /** The command's stdin is /dev/null, and the stdin of its slot needs no EOF. */
+  /** Whether the command's stdin is `/dev/null`. The slot's own stdin then needs no EOF. */
   noStdin?: boolean
 }
 
 const workspace = '/workspace'
 
-/** Kubernetes sets these in every container, even with service links disabled. */
+/** Environment variables that Kubernetes sets in every container, even with service links disabled. */
 const clusterVariables = [
   'KUBERNETES_PORT',
   'KUBERNETES_PORT_443_TCP',
@@ -35,9 +38,10 @@ const clusterVariables = [
 ].join(' ')
 
 /**
- * Waits in a pod for one script. It prints its pid, which is also its process group, then reads the script as a line,
- * or as a line with a length and that many bytes, and evaluates it. The rest of stdin belongs to the command. If an
- * image exported a variable of this name, the command would receive the script in its environment.
+ * Command line of a shell that waits in a pod for one script. The shell prints its pid, which is also its process
+ * group. It then reads the script and evaluates it. The script is either a line, or a line with a length followed by
+ * that many bytes. The rest of stdin belongs to the command. If an image exported a variable named `sandlot`, the
+ * command would receive the script in its environment.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
@@ -47,13 +51,15 @@ export const shellThatWaits: readonly string[] = [
 ]
 
 /**
- * Maximum bytes of a script that is sent as one line. Shells read a line byte by byte, and some alter bytes that are
- * not ASCII. Other scripts are sent with their length and read by `dd`, which then accounts for half of a command's
+ * Maximum size, in bytes, of a script that is sent as one line. Shells read a line byte by byte, and some of them alter
+ * non-ASCII bytes. Other scripts are sent with their length and read by `dd`, which then takes half of a command's
  * start time.
  */
 const maxLineBytes = 2_048
 
-/** Encodes a script for the waiting shell, which recognizes a length by its first digit. No script begins with one. */
+/**
+ * Encodes a script for the waiting shell. The shell recognizes a length by its first digit; no script begins with one.
+ */
 export function messageFor(script: Buffer): Buffer {
   const isLine = script.length <= maxLineBytes && script.every((byte) => byte >= 0x20 && byte < 0x7f)
   return isLine
@@ -62,8 +68,8 @@ export function messageFor(script: Buffer): Buffer {
 }
 
 /**
- * A path may contain any bytes, so scripts are built as latin1 strings, in which each character represents one byte.
- * Text from clients is converted to that first.
+ * Converts client text to a latin1 string, in which each character represents one byte. Scripts are built from such
+ * strings, because a path may contain any bytes.
  */
 const toBytes = (text: string | Buffer): string =>
   (typeof text === 'string' ? Buffer.from(text) : text).toString('latin1')
@@ -71,20 +77,23 @@ const toBytes = (text: string | Buffer): string =>
 /** Resolves a client's path against the workspace. */
 export const absolute = (path: string): string => posix.resolve(workspace, path)
 
-/** The workspace is `$HOME`, because it is not at /workspace in a local sandbox without namespaces. */
+/**
+ * Returns a path as a shell word. The workspace is written as `$HOME`, because it is not at `/workspace` in a local
+ * sandbox without namespaces.
+ */
 const pathWord = (path: string | Buffer): string => {
   const whole = absolute(toBytes(path))
   const isInside = whole === workspace || whole.startsWith(`${workspace}/`)
   return isInside ? `"$HOME"${quote(whole.slice(workspace.length))}` : quote(whole)
 }
 
-/** The first byte of each sentinel that the script prints at the end of the command's output. */
+/** First byte of the sentinels that the script prints at the end of the command's output. */
 export const sentinelPrefix = '\x1e'
 
-/** Printed after the pid if the workspace could not be entered, so that the command runs in `/`. */
+/** Text that the shell prints after the pid if the workspace could not be entered, so that the command runs in `/`. */
 export const inRoot = ' /'
 
-/** Enters the default directory if possible, then prints a line. */
+/** Returns shell code that enters the default directory if possible, then prints a line. */
 const enterAndPrint = ({ cwd }: ShellCommand, line: string): string =>
   cwd === undefined
     ? `if cd "$HOME" 2>/dev/null; then echo ${line}; else cd /; echo ${line}${inRoot}; fi`
@@ -92,15 +101,15 @@ const enterAndPrint = ({ cwd }: ShellCommand, line: string): string =>
 
 /**
  * Builds the script for one command. The process that becomes the command first prints the sentinel and its pid. After
- * the exit of the command, the script prints the sentinel on both streams, with the exit status on stdout, so a
- * background child that keeps the streams open delays neither.
- * @param sentinel unguessable text
+ * the command has exited, the script prints the sentinel on stdout, with the exit status, and on stderr. A background
+ * child that keeps the streams open therefore delays neither of them.
+ * @param sentinel unguessable string that marks the end of the output
  */
 export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
   const parts = [
     // The shell survives a signal to the group and reports how the command ended.
     'trap : TERM INT HUP QUIT USR1 USR2 ABRT ALRM BUS FPE ILL PIPE PROF SEGV SYS TRAP VTALRM XCPU XFSZ',
-    // Hides the shell's own message about a killed command from the command's stderr.
+    // Keeps the shell's own message about a killed command out of the command's stderr.
     'exec 9>&2 2>/dev/null',
     `( read -r sandlot </proc/self/stat; ${enterAndPrint(command, `${sentinel} "\${sandlot%% *}"`)}; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
     's=$?',
@@ -116,8 +125,9 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
 }
 
 /**
- * Builds the content of a file that a shell on a terminal runs. The script is not sent over the terminal, which would
- * echo it. It removes its file, prints its pid as a line, waits for a line, and becomes the command.
+ * Builds the content of a script file that a shell in a terminal runs. The script is not sent through the terminal,
+ * because the terminal would echo it. The script deletes its file, prints its pid, waits for a line and then becomes
+ * the command.
  */
 export const terminalScriptFor = (command: ShellCommand): Buffer => {
   const wait = 'IFS= read -r _ || exit'

@@ -1,21 +1,23 @@
-/** Finds the sentinel that ends a command's output, even if it is split across chunks. */
+/** Finds the sentinel at the end of a command's output, even if it is split across chunks. */
 import { sentinelPrefix } from './script.ts'
 
 export interface ScannedOutput {
   output: Buffer
-  /** The rest of the sentinel's line, once the whole line has arrived. */
+  /** The text after the sentinel on its line. Undefined until the complete line has arrived. */
   line?: string
 }
 
 const startByte = sentinelPrefix.charCodeAt(0)
-/** The rest of a sentinel's line: an exit status, or nothing. */
+/** Patterns of the text after a sentinel on its line: an exit status, or nothing. */
 const tails = { status: /^ \d{1,3}\n/, nothing: /^\n/ } as const
 const maxTailLength = ' 255\n'.length
 
 /**
- * A sentinel that is followed by anything else was not printed by our shell, so it counts as output, and at most one
- * line is ever held back. A command can read the sentinel from its shell's memory and print the whole line with a
- * status of its choice. That is harmless, because it deceives only the owner of the command.
+ * Separates a command's output from its sentinel. A sentinel followed by unexpected text was not printed by Sandlot's
+ * shell, so it counts as output. At most one line is ever held back.
+ *
+ * A command can read the sentinel from its shell's memory, and print the complete line with any status. That is
+ * harmless, because it deceives only the command's owner.
  */
 export class SentinelScanner {
   private readonly needle: Buffer
@@ -41,12 +43,12 @@ export class SentinelScanner {
     return { output: this.split(bytes, partialIndex(bytes, this.needle), bytes.length) }
   }
 
-  /** Returns the bytes that were held back, for a stream that ended without a sentinel. */
+  /** Returns the bytes that were held back. Called for a stream that ended without a sentinel. */
   rest(): Buffer {
     return this.pending
   }
 
-  /** Keeps a copy of the pending bytes, because a slice of a few bytes would keep the whole chunk in memory. */
+  /** Stores a copy of the pending bytes, because a slice of a few bytes would keep the entire chunk in memory. */
   private split(bytes: Buffer, from: number, to = from): Buffer {
     this.pending = Buffer.from(bytes.subarray(from, to))
     return bytes.subarray(0, from)
@@ -55,7 +57,10 @@ export class SentinelScanner {
 
 const isIncomplete = (tail: string): boolean => tail.length < maxTailLength && /^( \d{0,3})?$/.test(tail)
 
-/** Returns the index at which `bytes` ends with the beginning of `needle`, or the length of `bytes`. */
+/**
+ * Returns the index from which the end of `bytes` equals the start of `needle`, or the length of `bytes` if there is
+ * none.
+ */
 function partialIndex(bytes: Buffer, needle: Buffer): number {
   const from = Math.max(0, bytes.length - needle.length + 1)
   // The first byte of a sentinel occurs nowhere else in it.

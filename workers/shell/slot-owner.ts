@@ -1,7 +1,7 @@
 /**
- * Determines the sandboxes whose slots this worker owns. The API sends a sandbox's commands to the first worker in the
- * order of shared/rpc/worker-registry.ts, and that worker opens slots for it. Both compute the order from the same
- * registry, so no lease is needed. While their copies of it differ, a command may not find a slot.
+ * Determines which worker owns a sandbox's slots. The API sends a sandbox's commands to the first worker in the order
+ * of `shared/rpc/worker-registry.ts`, and this worker opens slots for the sandbox. Both compute the order from the same
+ * registry, so no lease is needed. While their copies of the registry differ, a command may find no slot.
  */
 import { addAbortListener } from 'node:events'
 import type { Context } from '../../shared/platform/context.ts'
@@ -15,13 +15,14 @@ import {
 
 export interface SlotOwner {
   /**
-   * Uses a list of workers that may be a second old, which at worst delays one command by a few milliseconds.
-   * @param id the id of a sandbox, or the name of a warm pod
+   * Reports whether this worker owns the slots. The list of workers may be a second old, which at worst delays one
+   * command by a few milliseconds.
+   * @param id ID of a sandbox, or the name of a warm pod
    */
   owns(id: string): boolean
   /**
-   * Whether this is the newest worker that can reach the cluster, whose settings apply to the pool. Reads the registry
-   * again, and returns false while Redis is unavailable.
+   * Reports whether this is the newest worker that can reach the cluster. That worker's settings apply to the pool.
+   * Reads the registry again, and returns false while Redis is unavailable.
    */
   isNewest(): Promise<boolean>
 }

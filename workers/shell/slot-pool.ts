@@ -1,7 +1,8 @@
 /**
- * Opens slots ahead of time for sandboxes that have just become ready or are in use. On Kubernetes, opening a slot
- * takes some 50 of the 60 ms of a command; the local driver starts a process in 2 ms and needs no pool. The pool is
- * only an optimization: a command that finds no slot opens one. `bench/slots.ts` and `bench/exec.ts` measure it.
+ * Opens slots ahead of time for sandboxes that have just become ready or are in use. On Kubernetes, a command takes
+ * about 60 ms, of which opening its slot takes about 50 ms. The local driver starts a process in 2 ms and needs no
+ * pool. The pool is only an optimization: a command that finds no slot opens one. `bench/slots.ts` and `bench/exec.ts`
+ * measure it.
  */
 
 import pLimit from 'p-limit'
@@ -11,40 +12,49 @@ import type { Metrics } from '../../shared/platform/metrics.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { openSlot, type Slot } from './slot.ts'
 
-/** A sandbox keeps one slot more than it started commands in these milliseconds, up to {@link maxPerSandbox}. */
+/**
+ * Length of a burst, in milliseconds. A sandbox keeps one slot more than the number of commands it started within this
+ * time, up to {@link maxPerSandbox}.
+ */
 const burstMs = 3_000
 const maxPerSandbox = 3
 /**
- * Milliseconds until the next slot is opened. On a small node, opening a slot during a command halves the command's
- * speed. If the previous command started less than `rapidMs` ago, the next slot is opened immediately.
+ * Delay before the next slot is opened, in milliseconds. On a small node, opening a slot during a command halves the
+ * command's speed. If the previous command started less than `rapidMs` ago, the next slot is opened immediately.
  */
 const refillDelayMs = 100
 const rapidMs = 500
-/** Slots opened ahead concurrently. Each costs the node some 30 ms of work, which delays waiting commands. */
+/**
+ * Maximum number of slots opened ahead at the same time. Each costs the node about 30 ms of work, which delays
+ * commands.
+ */
 const maxOpening = 4
 
 export interface SlotPoolOptions {
   driver: Driver
   log: Logger
   metrics: Pick<Metrics, 'slots' | 'slotsWaiting'>
-  /** Milliseconds after a sandbox's last use until its slots are closed. */
+  /** Time after a sandbox's last use, in milliseconds, after which its slots are closed. */
   idleMs?: number
-  /** Maximum idle slots of all sandboxes. The oldest are closed first. */
+  /** Maximum number of idle slots of all sandboxes. Above the limit, the oldest are closed. */
   max?: number
-  /** Milliseconds without an answer, as on a dead connection, after which a second slot is opened for a command. */
+  /**
+   * Time without a response, in milliseconds, after which a second slot is opened for a command. A dead connection is
+   * one cause.
+   */
   silentMs?: number
 }
 
-/** The slots of one sandbox, or of a warm pod under its name until it is claimed. */
+/** The slots of one sandbox. Slots of a warm pod are stored under the pod's name until it is claimed. */
 interface SandboxSlots {
   sandboxId: string
   pod: PodName
   idle: Set<Slot>
-  /** Slots being opened that no command waits for, oldest first. */
+  /** Slots that are being opened without a command waiting for them, oldest first. */
   opening: Set<Promise<Slot>>
-  /** Slots that wait until fewer than {@link maxOpening} are being opened. */
+  /** Number of slots to open once fewer than {@link maxOpening} are being opened. */
   queued: number
-  /** Start times of recent commands, oldest first. */
+  /** Times at which recent commands took a slot, oldest first. */
   takes: number[]
   timer: NodeJS.Timeout
 }
@@ -56,7 +66,7 @@ export class SlotPool {
   private readonly max: number
   private readonly silentMs: number
   private readonly bySandbox = new Map<string, SandboxSlots>()
-  /** The idle slots of all sandboxes, oldest first. */
+  /** Idle slots of all sandboxes, oldest first. */
   private readonly idle = new Map<Slot, SandboxSlots>()
   private readonly openAhead = pLimit(maxOpening)
   private isClosed = false
@@ -71,8 +81,8 @@ export class SlotPool {
   }
 
   /**
-   * Takes a slot for one command: an idle one, one that is being opened, or a new one.
-   * @throws what {@link openSlot} throws
+   * Returns a slot for one command: an idle slot, one that is being opened, or a new one.
+   * @throws the errors of {@link openSlot}
    */
   async take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }> {
     // The pool is not used where starting a process is fast.
@@ -101,10 +111,10 @@ export class SlotPool {
     this.fill(slots)
   }
 
-  /** Keeps an unused slot that was opened for another purpose. */
+  /** Adds an unused slot that was opened for another purpose. */
   adopt = (sandboxId: string, pod: PodName, slot: Slot): void => this.keep(this.slotsOf(sandboxId, pod), slot)
 
-  /** Returns the number of idle slots. */
+  /** Returns the number of a sandbox's idle slots. */
   ready = (sandboxId: string): number => this.bySandbox.get(sandboxId)?.idle.size ?? 0
 
   has = (sandboxId: string): boolean => this.bySandbox.has(sandboxId)
@@ -119,7 +129,10 @@ export class SlotPool {
     for (const slots of this.bySandbox.values()) this.clear(slots)
   }
 
-  /** Takes over the slots of the warm pod that the sandbox has claimed, and closes slots of another pod. */
+  /**
+   * Returns the slots of a sandbox. If the sandbox has claimed a warm pod, this includes that pod's slots. Closes slots
+   * of any other pod.
+   */
   private slotsOf(sandboxId: string, pod: PodName): SandboxSlots {
     const existing = this.bySandbox.get(sandboxId) ?? this.bySandbox.get(pod.name)
     if (existing && existing.pod.uid === pod.uid) {
@@ -183,7 +196,7 @@ export class SlotPool {
     return idle.size + opening.size + queued < Math.min(1 + recent, maxPerSandbox)
   }
 
-  /** Opens slots ahead of time. A failure is not retried before the next command, which reports it. */
+  /** Opens slots ahead of time. A failure is not retried until the next command, which reports it. */
   private fill(slots: SandboxSlots): void {
     while (this.isCurrent(slots) && this.isShort(slots)) {
       slots.queued++
@@ -198,7 +211,7 @@ export class SlotPool {
     slots.opening.add(opening)
     try {
       const slot = await opening
-      // It is no longer in the set if a command has taken it.
+      // The slot is no longer in the set if a command has taken it.
       if (slots.opening.delete(opening)) this.keep(slots, slot)
     } catch (error) {
       slots.opening.delete(opening)
@@ -209,7 +222,7 @@ export class SlotPool {
   }
 
   /**
-   * Returns the slot that is being opened ahead of time, or a new one, and opens another if it does not answer.
+   * Returns the slot that is being opened ahead of time, or opens a new one. Opens another one if it does not respond.
    * @throws the error of the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {

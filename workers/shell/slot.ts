@@ -1,6 +1,7 @@
 /**
- * A slot is a shell that waits in a pod for one command. Opening it is the slow half of running a command and does not
- * depend on the command, so it can be done ahead of time. Running the command then takes one write.
+ * Opens slots and runs commands in them. A slot is a shell that waits in a pod for one command. Opening a slot takes
+ * most of a command's start time and does not depend on the command, so it can be done ahead of time. Running the
+ * command then takes a single write.
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
@@ -19,49 +20,52 @@ import { signalOf } from './exit-code.ts'
 import { inRoot, messageFor, type ShellCommand, scriptFor, sentinelPrefix, shellThatWaits } from './script.ts'
 import { SentinelScanner } from './sentinel.ts'
 
-/** Milliseconds to wait for the exit code of a process whose output has ended. */
+/** How long to wait for the exit code of a process whose output has ended, in milliseconds. */
 const exitCodeMs = 100
-/** The exit code of a shell that could not start a process. */
+/** Exit code of a shell that could not start a process. */
 const cannotFork = 2
-/** Milliseconds until the slot of an ended command is closed. Closing costs the node work, so it waits. */
+/**
+ * Delay before the slot of an ended command is closed, in milliseconds. Closing is delayed because it costs the node
+ * work.
+ */
 const closeAfterMs = 20
 
 export interface CommandIo {
-  /** All of the input, or a function that writes it once the command has started. */
+  /** The entire input, or a function that writes it after the command has started. */
   stdin?: Buffer | ((stdin: Writable) => void) | undefined
-  /** Receives output as it arrives. The command blocks until it resolves. */
+  /** Receives output as it arrives. The command blocks until the returned promise resolves. */
   onStdout(chunk: Buffer): void | Promise<void>
   onStderr(chunk: Buffer): void | Promise<void>
 }
 
 /**
- * Either the exit status that the shell of the slot reported, or `lost`. The shell's own exit status is never reported
- * as that of the command, because the command may have killed or stopped the shell, which is its parent.
+ * The exit status that the slot's shell reported, or `lost`. The shell's own exit status is never reported as the
+ * command's, because the command may have killed or stopped the shell, which is its parent.
  */
 export type CommandExit =
   /**
-   * `isCut`: stderr ended without its sentinel, so some of it may be missing. `inRoot`: the command ran in `/`, because
-   * the workspace could not be entered.
+   * `isCut` is set if stderr ended without its sentinel, so that some of it may be missing. `inRoot` is set if the
+   * command ran in `/`, because the workspace could not be entered.
    */
   | { kind: 'exited'; code: number; isCut?: true; inRoot?: true }
   | {
       kind: 'lost'
       why: string
-      /** The resource that the sandbox has used up. The command did not run. */
+      /** The resource that the sandbox has exhausted. If set, the command did not run. */
       usedUp?: Resource
     }
 
 export interface CommandProcesses {
   pod: PodName
-  /** The pid of the process group leader: the shell of the slot, or the command itself on a terminal. */
+  /** Pid of the process group leader: the slot's shell, or the command itself in a terminal. */
   leader: number
-  /** The pid of a command that runs in a slot. The command may have moved to another process group or session. */
+  /** Pid of a command that runs in a slot. The command may have moved to another process group or session. */
   command?: number | undefined
-  /** The leader is the shell of the slot, which reports the exit status of the command. */
+  /** Whether the leader is the slot's shell, which reports the command's exit status. */
   isSlot?: boolean
 }
 
-/** Starts a process whose stream errors are ignored. A stream that fails ends, and `ended` has the reason. */
+/** Starts a process and ignores errors of its streams. A stream that fails ends, and `ended` contains the reason. */
 export async function startQuietly(
   driver: Driver,
   pod: PodName,
@@ -74,9 +78,10 @@ export async function startQuietly(
 }
 
 /**
- * @throws {PodGone} the pod does not run
- * @throws {PodExhausted} the pod lacks a resource for the shell
- * @throws {DriverUnavailable} the pod is unreachable or did not answer
+ * Opens a slot.
+ * @throws {PodGone} if the pod is not running
+ * @throws {PodExhausted} if the pod lacks a resource for the shell
+ * @throws {DriverUnavailable} if the pod is unreachable or did not respond
  */
 export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   const process = await startQuietly(driver, pod, shellThatWaits)
@@ -92,8 +97,8 @@ export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
 }
 
 /**
- * Returns the reason why a started shell did not report its pid.
- * @param output the line that it printed instead
+ * Returns an error that explains why a started shell did not report its pid.
+ * @param output the line that the shell printed instead
  */
 export async function diagnoseShell(
   driver: Driver,
@@ -107,16 +112,18 @@ export async function diagnoseShell(
     usedUpBy(message) ?? (await findUsedUp(driver, pod)) ?? (endedRuntime(message) ? 'processes' : undefined)
   return resource
     ? new PodExhausted(resource, 'the sandbox cannot start a shell')
-    : new DriverUnavailable('the shell in the sandbox did not answer')
+    : new DriverUnavailable('the shell in the sandbox did not respond')
 }
 
-/** Starts as many nested processes as the script of a slot needs before the command has confirmed its start. */
+/**
+ * Command line of a shell that starts as many nested processes as a slot's script needs to confirm the command's start.
+ */
 const probe = ['/bin/sh', '-c', 'if ( ( (:) && :) && :); then echo room; else echo none; fi; read -r _']
 
 /**
- * Lets a shell in the pod start processes. Starting the shell proves nothing, because container runtimes start it
- * regardless of the pod's limits.
- * @returns the resource that the pod has used up, or undefined if there is none or the pod does not answer
+ * Checks which resource a pod has exhausted, by letting a shell in it start processes. Starting the shell itself proves
+ * nothing, because container runtimes start it regardless of the pod's limits.
+ * @returns the exhausted resource, or undefined if there is none or the pod does not respond
  */
 export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource | undefined> {
   try {
@@ -133,17 +140,17 @@ export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource
 
 export class Slot {
   readonly pod: PodName
-  /** The pid of the shell, which leads the command's process group. The command may move processes to other groups. */
+  /** Pid of the shell, which leads the command's process group. The command may move processes to other groups. */
   readonly pid: number
-  /** Set once the command runs. The value comes from the sandbox and is not trusted. */
+  /** Pid of the command, once it is running. The value comes from the sandbox and is not trusted. */
   private commandPid: number | undefined
-  /** Resolves when the shell or the connection to it has ended. */
+  /** Resolves when the shell or its connection has closed. */
   readonly closed: Promise<void>
-  /** A command that was started after the slot closed has not run, and can run in another slot. */
+  /** Whether the slot has closed. A command that was started after that has not run, and can run in another slot. */
   isClosed = false
   private readonly process: Process
   private readonly lines: LineReader
-  /** Milliseconds that the shell has to answer. */
+  /** How long the shell may take to respond, in milliseconds. */
   private readonly answerMs: number
 
   constructor(pod: PodName, pid: number, process: Process, lines: LineReader, answerMs: number) {
@@ -165,7 +172,7 @@ export class Slot {
     return { pod: this.pod, leader: this.pid, command: this.commandPid, isSlot: true }
   }
 
-  /** Waits for work that precedes the command, and closes the slot if it fails. */
+  /** Waits for work that must succeed before the command starts. Closes the slot if it fails. */
   async orClose<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
@@ -175,7 +182,7 @@ export class Slot {
     }
   }
 
-  /** Runs one command. A slot cannot be reused. */
+  /** Runs a command. Each slot can run only one. */
   run(command: ShellCommand, io: CommandIo): Promise<CommandExit> {
     const sentinel = randomBytes(16).toString('hex')
     this.process.stdin.write(messageFor(scriptFor(command, sentinel)))
@@ -187,7 +194,7 @@ export class Slot {
     const { process, lines } = this
     try {
       const first = await withTimeout(this.answerMs, lines.next())
-      // A signal ended the command's process before it could confirm its start.
+      // A signal killed the command's process before it could confirm its start.
       if (first?.startsWith(`${sentinelPrefix}${sentinel} `)) {
         return { kind: 'exited', code: Number(first.slice(sentinel.length + 2)) }
       }
@@ -222,7 +229,10 @@ export class Slot {
   }
 }
 
-/** Follows the sentinel on the line that confirms the start: the pid if /proc is readable, and {@link inRoot}. */
+/**
+ * Pattern of the text after the sentinel in the line that confirms the start. It contains the pid, if `/proc` is
+ * readable, and {@link inRoot} if the command runs in `/`.
+ */
 const startedLine = /^ ([1-9]\d{0,9})?( \/)?$/
 
 const shellEnded = (code: number): string =>
@@ -237,7 +247,10 @@ function feed(stdin: Writable, input: CommandIo['stdin']) {
   stdin.end()
 }
 
-/** @returns the rest of the sentinel's line, or undefined if the stream ended without a sentinel */
+/**
+ * Forwards a stream's output until the sentinel.
+ * @returns the text after the sentinel on its line, or undefined if the stream ended without a sentinel
+ */
 async function readToSentinel(
   ahead: Buffer,
   stream: Readable,
@@ -257,7 +270,7 @@ async function readToSentinel(
       if (line !== undefined) return line
     }
   } catch {
-    // The connection broke. `ended` has the reason.
+    // The connection broke. `ended` contains the reason.
   } finally {
     // Unread output after the sentinel would block the other stream.
     stream.destroy()
@@ -267,7 +280,7 @@ async function readToSentinel(
   return undefined
 }
 
-/** Reads single lines from a stream, and leaves the rest unread. */
+/** Reads single lines from a stream and leaves the rest of the stream unread. */
 export class LineReader {
   private readonly stream: Readable
   private ahead: Buffer = Buffer.alloc(0)
@@ -276,7 +289,7 @@ export class LineReader {
     this.stream = stream
   }
 
-  /** @returns the next line, or undefined if the stream ends first or the line is too long */
+  /** Returns the next line, or undefined if the stream ends first or the line is too long. */
   async next(): Promise<string | undefined> {
     for (;;) {
       const end = this.ahead.indexOf('\n')
@@ -285,7 +298,7 @@ export class LineReader {
         this.ahead = this.ahead.subarray(end + 1)
         return line
       }
-      // No line of our shell is longer.
+      // Sandlot's shell prints no longer lines.
       if (this.ahead.length > 256) return undefined
       const chunk = this.stream.read() as Buffer | null
       if (chunk !== null) this.ahead = Buffer.concat([this.ahead, chunk])

@@ -1,9 +1,10 @@
 /**
- * Runs a command on a terminal. A terminal echoes its input, and the cluster may log an argv, so the command is sent
- * through neither: an ordinary slot writes it to a file, and a shell on the terminal runs that file.
+ * Runs a command in a terminal. A terminal echoes its input, and the cluster may log an argv, so the command is sent
+ * through neither of them. Instead, an ordinary slot writes the command to a file, and a shell in the terminal runs
+ * that file.
  *
- * The shell waits until its pid has been recorded, so that every running command can be found. Until then its argv
- * contains the path of the file, by which {@link killWaitingShells} finds a shell whose worker has died.
+ * The shell waits until its pid has been recorded, so that every running command can be found. Until then, its argv
+ * contains the file's path, by which {@link killWaitingShells} finds a shell whose worker has died.
  */
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import {
@@ -23,21 +24,22 @@ const noRoom = 'the sandbox lacks a resource for the command'
 const maxErrorLength = 1_000
 
 export interface TerminalOptions {
-  /** Unguessable, and never used before in this pod. */
+  /** Unguessable ID that was never used before in this pod. */
   id: string
   takeSlot: () => Promise<Slot>
-  /** Receives the pid before the command starts. If it throws, the command does not start. */
+  /** Called with the pid before the command starts. If it rejects, the command does not start. */
   beforeStart: (pid: number) => Promise<void>
 }
 
 const fileOf = (id: string) => `/tmp/.sandlot-${id}`
 
 /**
- * Resolves when the command has its terminal, before any input. The returned pid leads the terminal's session and the
- * command's process group. The stdin has no EOF; byte 4 represents it. If this throws, the command has not run.
- * @throws {PodGone} the pod does not run
- * @throws {PodExhausted} the pod lacks a resource for the command or its file
- * @throws {DriverUnavailable} the pod is unreachable or has no terminals
+ * Starts a command in a terminal. Resolves before any input is sent. The returned pid leads the terminal's session and
+ * the command's process group. The terminal's stdin has no EOF; byte 4 (Ctrl-D) represents it. If this function
+ * rejects, the command has not run.
+ * @throws {PodGone} if the pod is not running
+ * @throws {PodExhausted} if the pod lacks a resource for the command or its file
+ * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
  */
 export async function openTerminal(
   driver: Driver,
@@ -100,8 +102,8 @@ async function connect(
 }
 
 /**
- * Writes a file that only its owner can read, and does not overwrite an existing one.
- * @returns undefined on success, otherwise the resource that the sandbox has used up, if it reports one
+ * Writes a file that only its owner can read. Does not overwrite an existing file.
+ * @returns undefined on success, or else an object with the exhausted resource, if it is known
  */
 async function writeScript(
   slot: Slot,
@@ -123,9 +125,9 @@ async function writeScript(
 }
 
 /**
- * Finds processes by their argv, without starting one, because the sandbox may have reached its process limit. `read`
- * drops NUL bytes, and a read about a process that has just ended returns nothing. The script excludes itself, because
- * its own argv contains the file too.
+ * Shell script that kills the processes whose argv contains a path. It starts no process, because the sandbox may have
+ * reached its process limit. `read` drops NUL bytes, and returns nothing for a process that has just ended. The script
+ * skips its own process, because its argv contains the path as well.
  */
 const endWaitingScript = `for p in /proc/[0-9]*; do
 words=; { IFS= read -r words <"$p/cmdline"; } 2>/dev/null
@@ -133,8 +135,8 @@ case "$p $words" in "/proc/$$ "*) ;; *"$1"*) kill -KILL "\${p#/proc/}" 2>/dev/nu
 done; echo; rm -f "$1"; read -r _`
 
 /**
- * Kills the shell that waits on a terminal, and removes its file, which contains the command's environment. A command
- * that has started is not affected.
+ * Kills the shell that waits in a terminal, and deletes its file, which contains the command's environment. A command
+ * that has already started is not affected.
  * @returns false if the pod is unreachable
  */
 export const killWaitingShells = (driver: Driver, pod: PodName, id: string): Promise<boolean> =>
