@@ -129,7 +129,7 @@ const serveHealth = (context: Context, workerOf: () => Parts | undefined) =>
     },
   })
 
-/** All objects of a worker. Each subfolder of `workers/` declares the subset that it uses as its own context type. */
+/** All objects of a worker. Each folder in `workers` declares the objects that it uses as its own context type. */
 type Parts = Awaited<ReturnType<typeof openParts>>
 
 async function openParts(context: Context, id: string, reach: ExecContext['reach'], signal: AbortSignal) {

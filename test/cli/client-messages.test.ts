@@ -113,8 +113,8 @@ const refusals: [string[], string, string, RegExp][] = [
   [
     ['files', 'edit', 'a.txt', '--old', 'x', '--new', 'y', '--if-match', 'a'.repeat(64)],
     'precondition_failed',
-    'The file does not match if_match; nothing was written. Read it again.',
-    /^sandlot: a\.txt: The file does not match --if-match; nothing was written\. Read it again\.\n/,
+    'The file does not match if_match; nothing was written. Read the file again.',
+    /^sandlot: a\.txt: The file does not match --if-match; nothing was written\. Read the file again\.\n/,
   ],
   [
     ['files', 'ls', 'nowhere'],

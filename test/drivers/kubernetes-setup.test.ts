@@ -123,7 +123,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
 
   test('reports a missing runtime class', async () => {
     const classy = world.open({ SANDBOX_RUNTIME_CLASS: 'no-such-class' })
-    const words = /RuntimeClass "no-such-class" not found\. Create it, or change SANDBOX_RUNTIME_CLASS/
+    const words = /RuntimeClass "no-such-class" not found\. Create the runtime class, or change SANDBOX_RUNTIME_CLASS/
     await expect(classy.ping()).rejects.toThrow(words)
     await expect(classy.create(request())).rejects.toThrow(ClusterMisconfigured)
   })
@@ -155,7 +155,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       const lines: string[] = []
       const log = pino({}, { write: (line: string) => void lines.push(line) })
       const endings = () =>
-        lines.filter((line) => line.includes('the credential of the cluster expires soon'))
+        lines.filter((line) => line.includes('the cluster credential expires soon'))
       const opened = world.open({ KUBECONFIG, RECONCILE_INTERVAL_SECONDS: '0.1' }, undefined, log)
       await opened.ping()
       const [day] = status!.expirationTimestamp!.toISOString().split('T')

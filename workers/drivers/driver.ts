@@ -47,8 +47,8 @@ export interface Driver {
 
   /**
    * Waits until a command can run in the pod.
-   * @param trial replaces the driver's readiness check; repeated while it rejects with {@link PodGone} or {@link
-   *   DriverUnavailable}
+   * @param trial replaces the driver's readiness check; repeated while it rejects with {@link PodGone} or
+   *   {@link DriverUnavailable}
    * @throws {PodRefused} if the pod will not start, with the cluster's reason
    * @throws {DriverUnavailable} if the cluster is unreachable; try again
    */
@@ -80,8 +80,8 @@ export interface Driver {
   start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
 
   /**
-   * Kills all processes in a pod except the driver's own. Files are kept. A fork bomb cannot prevent this, because it
-   * works even if the pod has reached its process limit. Success is not verified, because the pod is untrusted.
+   * Kills all processes in a pod except the driver's own, and keeps its files. Works even if the pod has reached its
+   * process limit, so a fork bomb cannot prevent it. Success is not verified, because the pod is untrusted.
    * @throws {PodGone} if the pod does not exist or no longer runs
    * @throws {DriverUnavailable} if the pod is unreachable
    */
@@ -89,9 +89,9 @@ export interface Driver {
 
   /**
    * Connects to a port on the pod's loopback interface. The stream ends when the listener closes the connection, and
-   * fails if the connection breaks. It fails with {@link PortRefused} if the cluster reports only later that no process
-   * listens. Kubernetes does not support half-closed connections: after the writable side has ended, the connection
-   * closes as soon as the listener is idle.
+   * fails if the connection breaks. Some clusters report only later that no process listens; the stream then fails with
+   * {@link PortRefused}. Kubernetes does not support half-closed connections: after the writable side has ended, the
+   * connection closes as soon as the listener is idle.
    * @throws {PortRefused} if no process listens on the port
    * @throws {PodGone} if the pod does not exist or no longer runs
    * @throws {DriverUnavailable} if the pod is unreachable
@@ -167,8 +167,8 @@ export interface Process {
    * Kubernetes may not report the exit of a process that left input unread. Close such a process once its exit is known
    * from another source.
    *
-   * Kubernetes may also report a broken connection as exit code 0. Without a terminal, exit code 0 may therefore be
-   * reported as `lost`. A process that must prove its success has to exit with another code, or print a known string.
+   * Kubernetes may also report a broken connection as exit code 0, so without a terminal, exit code 0 may be reported
+   * as `lost`. To prove its success, a process has to exit with another code or print a known string.
    */
   ended: Promise<ProcessExit>
   /** Changes the size of the terminal. Absent without a terminal. Does nothing after the process has ended. */

@@ -3,7 +3,8 @@
 export type Resource = 'processes' | 'memory' | 'disk'
 
 /**
- * Patterns of error messages, in order of precedence. Memory and disk come first, because a fork may fail as a result.
+ * Error message patterns, in order of precedence. Memory and disk come first, because a lack of them can make a fork
+ * fail.
  */
 const patterns: [RegExp, Resource][] = [
   [/ENOMEM|Cannot allocate memory/i, 'memory'],

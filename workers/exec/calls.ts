@@ -37,7 +37,7 @@ async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   if (!isRecorded) {
     throw unavailable(
       'The command has ended, but its exit status could not be stored because the database is unavailable. Get the ' +
-        'command later by exec_id, or repeat the request if it had an Idempotency-Key.',
+        'command later by its exec_id, or repeat the request if it had an Idempotency-Key.',
       undefined,
       { exec_id: command.facts.id },
     )

@@ -14,7 +14,7 @@ import { killOrphans } from './orphans.ts'
  */
 const killWaitMs = 3_000
 
-/** Returns the command's exit status. If that is unknown, kills the remaining processes first. */
+/** Returns the command's exit status. If the exit status is unknown, kills the remaining processes first. */
 export async function describeExit(
   worker: ExecContext,
   command: Command,
@@ -59,7 +59,8 @@ async function killRemaining(
 
 /**
  * Records metrics, logs the exit and stores the exit status.
- * @returns the exit status in the row if a process that assumed this worker was lost stored a different one
+ * @returns the exit status in the row, if another process stored a different one because it assumed that this worker
+ *   was lost
  */
 export function reportExit(
   worker: ExecContext,

@@ -50,7 +50,7 @@ export class ExitStatusWriter {
 
   /**
    * Stores the exit status, and retries until PostgreSQL has committed it.
-   * @returns the exit status in the row if a process that assumed this worker was lost stored one; otherwise undefined
+   * @returns the exit status in the row, if another process stored one because it assumed that this worker was lost
    */
   async write(end: ExecOutcome): Promise<ExitStatus | undefined> {
     const other = await this.writes.run(end.id, () => recordExit(this.db, end))

@@ -1,6 +1,7 @@
 /**
- * Reacts to changes of sandboxes. When a notification reports that a sandbox is ready, opens its first slot. When a
- * sandbox was destroyed, drops its slots and commands: at the notification, or within a minute if none arrives.
+ * Opens and drops slots when sandboxes change. When a notification reports that a sandbox is ready, its first slot is
+ * opened. When a sandbox is destroyed, its slots and commands are dropped at the notification, or within a minute if no
+ * notification arrives.
  */
 import { addAbortListener } from 'node:events'
 import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'

@@ -4,7 +4,7 @@ import { wholeLength } from '../shell/output.ts'
 
 export type StreamName = 'stdout' | 'stderr'
 
-/** Maximum size of a block, in bytes. Positions up to this size fit into the two bytes that record a switch. */
+/** Maximum size of a block, in bytes. A position in a block fits into the two bytes that record a switch. */
 const blockBytes = 64 * 1024
 const switchBytes = 2
 

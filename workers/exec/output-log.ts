@@ -39,7 +39,7 @@ export class OutputLog {
   private maxUnread = limits.unreadBytes
 
   /**
-   * Appends output. Resolves when the slowest reader has at most `maxUnread` unread bytes, so that the command may
+   * Appends output. Resolves when the slowest reader has fewer than `maxUnread` unread bytes, so that the command may
    * continue. If the chunk ends within a UTF-8 character, the log holds those bytes back until the rest arrives.
    */
   async append(stream: StreamName, chunk: Buffer): Promise<void> {

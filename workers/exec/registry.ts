@@ -49,7 +49,7 @@ export class Commands {
   get({ execId, accountId }: OneExec): Command {
     const command = this.find(execId, accountId)
     if (!command && this.refusedExecs.has(execId)) throw notRun()
-    if (!command) throw new Problem('exec_not_found', 'This command does not exist, or its output is no longer kept.')
+    if (!command) throw new Problem('exec_not_found', 'This command does not exist or is no longer stored.')
     return command
   }
 

@@ -184,7 +184,9 @@ function stopAtTimeout(command: Command, { request, mode }: StartExec, leftMs: n
   void command.ended.then(() => clearTimeout(timer))
 }
 
-/** Whether a background command has a grace. If so, it stops without clients, like a foreground command. */
+/**
+ * Reports whether a background command has a grace. Such a command stops without clients, like a foreground command.
+ */
 const hasGrace = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
 
 function findExisting(worker: ExecContext, { accountId }: StartExec, existing: ExistingExec): Command {

@@ -119,7 +119,7 @@ async function refuseOrReplace(
     if (args.if_match !== undefined && args.if_match !== sha256) {
       throw new Problem(
         'precondition_failed',
-        'The file does not match if_match; nothing was written. Read it again.',
+        'The file does not match if_match; nothing was written. Read the file again.',
         {
           members: { sha256 },
         },

@@ -70,10 +70,13 @@ const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
   ],
   [exits.notRegular]: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
   [exits.exists]: ['file_exists', 'The file already exists. Send overwrite: true to replace it.'],
-  [exits.cutShort]: ['unavailable', 'The content was not received completely; nothing was written. Try again.'],
+  [exits.cutShort]: [
+    'unavailable',
+    'The content was not received completely; nothing was written. Try again.',
+  ],
   [exits.changed]: [
     'precondition_failed',
-    'The file has changed since you read it; nothing was written. Read it again.',
+    'The file has changed since you read it; nothing was written. Read the file again.',
   ],
   [exits.notNew]: [
     'precondition_failed',
@@ -117,7 +120,11 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
     'The kernel does not allow reading this file. It is a special file, such as /proc/self/mem.',
   ],
   [/No space left|Disk quota exceeded/i, 'disk_full', "The sandbox's disk is full; nothing was written."],
-  [/Text file busy/i, 'permission_denied', 'The file is a running program. Try again after the program has exited.'],
+  [
+    /Text file busy/i,
+    'permission_denied',
+    'The file is a running program. Try again after the program has exited.',
+  ],
   [
     /Permission denied|Operation not permitted/i,
     'permission_denied',
@@ -138,7 +145,7 @@ export interface FileScript {
   /** Maximum output of the script, in bytes; above it, the script is killed. 64 KiB for error messages are added. */
   maxBytes?: number
   /**
-   * Abort this signal when no more output is needed. If it is set, a script that was stopped or timed out is not a
+   * Abort this signal when no more output is needed. With this option, a script that was stopped or timed out is not a
    * failure.
    */
   enough?: AbortSignal
@@ -235,5 +242,5 @@ export function problemOf(status: number, stderr: string): Problem {
   if (status > killed) {
     return unavailable('The file operation was killed in the sandbox. Check the file before you try again.')
   }
-  return new Problem('internal_error', `The file script exited with status ${status}.`)
+  return new Problem('internal_error', `The internal script for this file operation exited with status ${status}.`)
 }

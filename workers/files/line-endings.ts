@@ -16,7 +16,8 @@ export function makeEndings(content: Buffer): (start: number, end: number) => ()
     let at = start - 1
     let isCrLf: boolean | undefined
     /**
-     * Reports whether the next replaced line ends in CR LF. Further lines use the last line's ending, or a nearby one.
+     * Reports whether the next replaced line ends in CR LF. After the match's last line, its line ending is used, or
+     * the ending of a nearby line.
      */
     return () => {
       if (at >= start - 1 && at < end) {

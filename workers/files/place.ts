@@ -134,7 +134,7 @@ write_through() {
 `
 
 /**
- * Shell script that writes a file. A streamed content ends with its SHA-256 hash, which detects truncation. Pipes and
+ * Shell script that writes a file. Streamed content ends with its SHA-256 hash, which detects truncation. Pipes and
  * devices are written to directly, unless a condition requires a regular file.
  */
 export const writeScript = `${probes}${writing}

@@ -53,7 +53,7 @@ export const viewFile = limitPerSandbox<'viewFile'>(async (args, worker, { signa
   const output = printed.bytes
   const headerEnd = output.indexOf('\n')
   const header = /^(\d+) (\d+) ([0-9a-f]{64})$/.exec(output.toString('latin1', 0, Math.max(0, headerEnd)))
-  if (!header) throw new Problem('internal_error', 'The file script printed no header.')
+  if (!header) throw new Problem('internal_error', 'The internal script that reads files printed no header.')
   const [, size, lines, sha256 = ''] = header
   const all = output.subarray(headerEnd + 1)
   const truncated = all.length > limits.viewBytes
@@ -135,7 +135,7 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
       try {
         const [, size, mode, sha256] = /^(\d{1,15}) ([0-7]{1,4}) ([0-9a-f]{64})?$/.exec(header) ?? []
         if (size === undefined || mode === undefined)
-          throw new Problem('internal_error', 'The file script printed no size.')
+          throw new Problem('internal_error', 'The internal script that reads files printed no size.')
         begin(Number(size), mode, sha256 ?? '')
       } catch (error) {
         state.error = error
@@ -180,7 +180,7 @@ function evaluateConditions(
 ) {
   const names = (tags: Tags) => tags === '*' || tags.includes(sha256)
   if (ifMatch !== undefined && !names(ifMatch)) {
-    throw new Problem('precondition_failed', 'The file does not match If-Match. Read it again.', {
+    throw new Problem('precondition_failed', 'The file does not match If-Match. Read the file again.', {
       members: { sha256 },
     })
   }

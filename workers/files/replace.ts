@@ -32,8 +32,8 @@ function maxResultBytes(content: Buffer, { old, new: other, replaceAll }: Replac
 }
 
 /**
- * Replaces `old` with `new`. An LF in them matches LF and CR LF, and each line keeps its line ending. If `old` contains
- * CR LF, it is matched verbatim.
+ * Replaces `old` with `new`. An LF in `old` matches LF and CR LF, and each replaced line keeps its line ending. If
+ * `old` contains CR LF, it is matched verbatim.
  * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers, or `invalid_request` if the result is too
  *   large
  */

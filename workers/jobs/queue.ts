@@ -37,7 +37,7 @@ class Loop extends Worker {
   }
 }
 
-/** Starts to process jobs. @param connection a Redis client that retries without limit, as BullMQ's loops require */
+/** Starts processing jobs. @param connection a Redis client that retries without limit, as BullMQ's loops require */
 export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
   const queue = new Loop(queueName, (job) => doJob(worker, job), {
     connection,

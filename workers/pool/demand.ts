@@ -24,8 +24,8 @@ const readIntervalMs = 5_000
 
 /**
  * Returns the target size of a pool.
- * @param busiest number of creates in the busiest {@link demandLimits.burstMs} of the last {@link
- *   demandLimits.memoryMs}
+ * @param busiest number of creates in the busiest {@link demandLimits.burstMs} of the last
+ *   {@link demandLimits.memoryMs}
  */
 export function sizeFor({ min, max }: PoolSize, busiest: number): number {
   return Math.min(max, Math.max(min, Math.ceil(busiest * demandLimits.margin)))

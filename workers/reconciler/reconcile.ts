@@ -178,8 +178,8 @@ async function listPods({
 }
 
 /**
- * Returns a function that applies the actions of a pass. The function waits for all actions, but at most {@link
- * passMs}. The next pass skips actions that are still running.
+ * Returns a function that applies the actions of a pass. It waits for all actions, but at most {@link passMs}. The next
+ * pass skips actions that are still running.
  */
 function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<void> {
   const limit = pLimit(maxConcurrentActions)

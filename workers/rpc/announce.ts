@@ -1,4 +1,4 @@
-/** Registers this worker in Redis every second, and whether it can create sandboxes. */
+/** Registers this worker in Redis every second, and publishes whether it can create sandboxes. */
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/worker-registry.ts'
@@ -15,7 +15,7 @@ interface Announced extends Pick<Context, 'log' | 'redis' | 'settings'> {
 }
 
 /**
- * Starts to register this worker. Resolves after the first registration, or after 2 s if Redis is unavailable.
+ * Starts registering this worker. Resolves after the first registration, or after 2 s if Redis is unavailable.
  * @param url address of this worker's RPC server
  */
 export async function announce({ id, redis, driver, log, settings }: Announced, url: string) {

@@ -99,7 +99,7 @@ export class CallServer<Worker extends ServerContext> {
 }
 
 /**
- * Reserves memory for an RPC. If the account exceeds a limit, sends an error response.
+ * Reserves memory for an RPC. If the account exceeds a limit, an error response is sent.
  * @returns undefined if the RPC was rejected
  */
 function holdCall(

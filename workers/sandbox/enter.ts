@@ -84,11 +84,11 @@ export async function runInside(
   return end
 }
 
-/** Opens or takes a slot in the sandbox's pod. @throws {Problem} if no slot can be opened */
+/** Returns a slot in the sandbox's pod. @throws {Problem} if no slot can be opened */
 export const openSlotIn = (worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> =>
   reachPod(worker, sandbox, (now) => takeSlot(worker, now))
 
-/** Opens or takes a slot in the pod of this row. @throws the driver's error if no slot can be opened */
+/** Returns a slot in the pod that the row names. @throws the driver's error if no slot can be opened */
 export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> {
   const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))
   return await beginUse(worker, sandbox, slot)

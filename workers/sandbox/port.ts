@@ -10,7 +10,7 @@ import type { Opened } from '../rpc/call.ts'
 import { enter, reachPod, type SandboxContext } from './enter.ts'
 
 /**
- * Connects to a sandbox's port. A refused connection is reported on the WebSocket.
+ * Connects to a sandbox's port. If no process listens, the connection succeeds and its WebSocket reports the refusal.
  * @throws {Problem} if the connection fails for another reason
  */
 export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {

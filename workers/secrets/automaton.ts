@@ -1,7 +1,7 @@
 /**
- * Finds many values in one pass over the input, in linear time for any values. `Buffer.indexOf` can take time
- * proportional to the product of the lengths. Between matches, the search skips bytes (`skip-table.ts`). Where a value
- * may begin, it reads byte by byte (Aho-Corasick algorithm). `bench/redact.ts` measures it.
+ * Finds many values in one pass over the input. The time is linear for any values, whereas `Buffer.indexOf` can take
+ * time proportional to the product of the lengths. Between matches, the search skips bytes (`skip-table.ts`). Where a
+ * value may begin, it reads byte by byte (Aho-Corasick algorithm). `bench/redact.ts` measures the speed.
  */
 import { setImmediate } from 'node:timers/promises'
 import { makeSkipTable, skipTableBytes } from './skip-table.ts'
@@ -78,8 +78,8 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     step,
     leap,
     /**
-     * Whether the partial match in this state cannot become a value; `at` is the next offset. Without this check, a run
-     * of a value's first byte would be read byte by byte.
+     * Reports whether the partial match in this state cannot become a value; `at` is the next offset. Without this
+     * check, a run of a value's first byte would be read byte by byte.
      */
     isFutile: (state: number, bytes: Uint8Array, at: number): boolean => {
       const last = at - depth[state]! + window - 1

@@ -22,7 +22,8 @@ export class Redactor {
   private found: Occurrence[] = []
   private shown = 0
   /**
-   * Offset before which all bytes have been returned or covered. It may be at the end of a value that extends further.
+   * Offset before which all bytes have been returned or covered. If a value extends beyond the returned bytes, this is
+   * the value's end.
    */
   private doneTo = 0
   private lastName = ''

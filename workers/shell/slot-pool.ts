@@ -34,13 +34,13 @@ export interface SlotPoolOptions {
   driver: Driver
   log: Logger
   metrics: Pick<Metrics, 'slots' | 'slotsWaiting'>
-  /** Time after a sandbox's last use, in milliseconds, after which its slots are closed. */
+  /** How long a sandbox's slots are kept after its last use, in milliseconds. */
   idleMs?: number
   /** Maximum number of idle slots of all sandboxes. Above the limit, the oldest are closed. */
   max?: number
   /**
-   * Time without a response, in milliseconds, after which a second slot is opened for a command. A dead connection is
-   * one cause.
+   * How long an opening slot may take to respond, in milliseconds, before a second slot is opened for the command. A
+   * dead connection does not respond.
    */
   silentMs?: number
 }

@@ -146,7 +146,7 @@ export class Slot {
   private commandPid: number | undefined
   /** Resolves when the shell or its connection has closed. */
   readonly closed: Promise<void>
-  /** Whether the slot has closed. A command that was started after that has not run, and can run in another slot. */
+  /** Whether the slot has closed. A command passed to a closed slot has not run, so another slot can run it. */
   isClosed = false
   private readonly process: Process
   private readonly lines: LineReader

@@ -19,7 +19,7 @@ const bufferBytes = 256 * 1024
 const frameBytes = 64 * 1024
 /** The channel for input, both of an exec and of a port. */
 const inputChannel = 0
-/** Limits the frames per pod, because every write of a program in the pod arrives as a frame. */
+/** Rate limit for frames, per pod. Every write of a program in the pod arrives as a frame. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
 export interface Protocol {

@@ -142,7 +142,7 @@ export interface Failure {
   message: string
 }
 
-/** Converts an error of the client library to a failure. The library's own error message would expose headers. */
+/** Converts a client library error to a failure. The library's own error message would expose request headers. */
 export function readFailure(error: unknown): Failure {
   if (error instanceof ApiException) return { code: error.code, ...readStatus(error.body, error.code) }
   const { cause, name, message, statusCode } = error as Error & { statusCode?: number; cause?: Error }

@@ -5,7 +5,7 @@
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import type { PodDeath } from '../driver.ts'
 
-/** Returns why a pod died. @returns undefined if the pod is alive or may still start */
+/** Returns why a pod died, or undefined if the pod is alive or may still start. */
 export function podDeath(pod: V1Pod): PodDeath | undefined {
   const main = pod.status?.containerStatuses?.[0]
   return (

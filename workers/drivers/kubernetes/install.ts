@@ -121,7 +121,9 @@ async function findPublicRanges(
   return [...ranges]
 }
 
-/** Returns nothing for a host name, or for a range that is denied anyway. */
+/**
+ * Returns the address or range in CIDR notation, or an empty list for a host name or a range that is blocked anyway.
+ */
 function toPublicRange(text: string): string[] {
   const [address, length] = text.split('/') as [string, string?]
   if (!ipaddr.isValid(address)) return []

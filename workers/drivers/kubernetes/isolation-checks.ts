@@ -1,6 +1,6 @@
 /**
- * Compares the cluster's network policies, namespace, pods and worker permissions with the configuration that `npm run
- * cluster` creates. A more restrictive cluster passes. All functions are pure.
+ * Compares the cluster's network policies, namespace, pods and worker permissions with the configuration that
+ * `npm run cluster` creates. A more restrictive cluster passes. All functions are pure.
  */
 import type {
   V1LabelSelector,
@@ -66,7 +66,7 @@ function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPoli
     return 'does not restrict both directions'
   if (ingress.length > 0) return 'allows connections to sandboxes'
   if (!egress.every((rule) => isWithin(rule, made!.egress!)))
-    return 'allows sandboxes to reach more than it should'
+    return 'allows sandboxes to reach addresses that must be blocked'
 }
 
 /**
@@ -117,7 +117,7 @@ export function compareLabels(labels: Record<string, string> = {}): Difference[]
     }))
 }
 
-/** Returns the changes by which admission plugins weaken the isolation of new pods. */
+/** Returns the changes that admission plugins made to a new pod and that weaken its isolation. */
 export function comparePod(sent: V1Pod, accepted: V1Pod): Difference[] {
   const changes = [
     sent.spec?.runtimeClassName === accepted.spec?.runtimeClassName ? [] : ['spec.runtimeClassName'],

@@ -151,7 +151,7 @@ export async function awaitReady(
     if (!signal.aborted) throw error
     // After a timeout, the error contains the reason why the pod is still pending.
     if (signal.reason?.name !== 'TimeoutError') throw signal.reason
-    throw new PodRefused((seen && whyPending(seen)) ?? 'The pod was not ready in time.')
+    throw new PodRefused((seen && whyPending(seen)) ?? 'The pod did not become ready in time.')
   } finally {
     polled.delete(pod.name)
   }

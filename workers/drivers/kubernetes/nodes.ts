@@ -58,7 +58,7 @@ export function listGaps({ podPidsLimit = -1, evictionHard = {} }: KubeletSettin
 }
 
 const remedy = (pids: number) =>
-  `Make sure that its kubelet has podPidsLimit: ${pids} and evictionHard nodefs.inodesFree: 5%.`
+  `Make sure that the kubelet is configured with podPidsLimit: ${pids} and evictionHard nodefs.inodesFree: 5%.`
 
 const namesOf = (nodes: string[]): string =>
   nodes.slice(0, maxNamedNodes).join(', ') +

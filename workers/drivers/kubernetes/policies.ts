@@ -12,7 +12,7 @@ export const serviceAccountName = 'sandlot-worker'
 
 export const runClusterHint =
   "Run `npm run cluster` with an administrator's KUBECONFIG, and give the workers the kubeconfig it writes. " +
-  'If the chart set up the cluster, run `helm upgrade`.'
+  'If you installed Sandlot with the Helm chart, run `helm upgrade`.'
 
 /** Permissions that a worker needs to create sandboxes. */
 export const neededRules = [

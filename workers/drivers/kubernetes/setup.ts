@@ -69,7 +69,7 @@ export function watchSetup(
     warnedAt = performance.now()
     log.warn(
       { expires: connection.readExpiry() },
-      'the credential of the cluster expires soon; run `npm run cluster` and replace the kubeconfig of the workers',
+      "the cluster credential expires soon; run `npm run cluster` and replace the workers' kubeconfig",
     )
   }
   async function inspect() {
@@ -189,7 +189,7 @@ async function tryPod(
     if (isSetupProblem(failure)) throw error
     const [what] = failure.message.match(/RuntimeClass "[^"]*" not found/) ?? []
     if (!what) return {}
-    return { difference: { what, help: 'Create it, or change SANDBOX_RUNTIME_CLASS.' } }
+    return { difference: { what, help: 'Create the runtime class, or change SANDBOX_RUNTIME_CLASS.' } }
   }
 }
 

@@ -85,9 +85,9 @@ export class PodWatch {
     }
   }
 
-  /** Calls `listener` for every pod that no longer runs, whatever the reason. */
+  /** Calls `listener` for every pod that stops running, for any reason. */
   onEnd = (listener: (uid: string) => void): void => void this.ends.on('end', listener)
-  /** Prevents the report of a death that this process causes itself. */
+  /** Prevents a death that this process causes itself from being reported. */
   expectDeath = (uid: string): void => void this.reported.add(uid)
   close = (): void => this.closing.abort()
 

@@ -1,8 +1,9 @@
 /**
- * Runs inside a sandbox, as its user. It starts processes or connects to ports for the driver, and carries their
- * streams over three connections each (connection.ts). The driver does not trust it, because the tenant may kill or
- * replace it. Its socket is inherited, so that it is not reachable by a path. Usage: `node agent.mjs LISTENING-FD
- * PIPES-FOLDER`.
+ * Starts processes and connects to ports for the driver. The agent runs inside a sandbox, as the sandbox's user, and
+ * forwards each process's streams over three connections (`connection.ts`). The driver does not trust the agent,
+ * because the tenant may kill or replace it. The agent inherits its socket, so that no path leads to it.
+ *
+ * Usage: `node agent.mjs LISTENING-FD PIPES-FOLDER`
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,7 +13,9 @@ import os from 'node:os'
 import { createInterface } from 'node:readline'
 import { onTerminal } from './terminal.mjs'
 
-/** Milliseconds that output is carried after the exit while another process keeps the pipes open. */
+/**
+ * How long output is forwarded after a process has exited while another process keeps its pipes open, in milliseconds.
+ */
 const drainMs = 200
 const drainStepMs = 20
 const sparePipes = 24
@@ -28,7 +31,7 @@ const env = Object.fromEntries(
 // A broken connection must not affect the others.
 process.on('uncaughtException', () => {})
 
-/** Connections whose siblings have not arrived yet, by id. */
+/** Requests for which not all three connections have arrived, by ID. */
 const incomplete = new Map()
 
 // The children do not inherit the socket, because Node sets close-on-exec even on inherited descriptors when it starts.
@@ -53,7 +56,7 @@ function join(socket, { id, role, ...request }) {
   else connectTo(sockets)
 }
 
-/** Resolves with the first line, and leaves the following bytes in the socket. */
+/** Resolves with the first line from a socket, and leaves the following bytes unread. */
 function readLine(socket) {
   return new Promise((resolve) => {
     let bytes = Buffer.alloc(0)
@@ -71,7 +74,7 @@ function readLine(socket) {
   })
 }
 
-/** Sends the final status, and ends all connections. */
+/** Sends the final status and closes all connections of a request. */
 function finish({ main, stdout, stderr }, status) {
   send(main, status)
   for (const socket of [main, stdout, stderr]) if (socket.writable) socket.end()
@@ -142,7 +145,7 @@ async function connectTo(sockets) {
     code = 1
   })
   sockets.stdout.on('close', () => connection.destroy())
-  // The listener has ended the connection, and all of its output has been carried.
+  // The listener has closed the connection, and all of its output has been forwarded.
   connection.on('end', () => connection.destroy())
   feed(main, connection)
   await carry(connection, sockets.stdout)
@@ -157,14 +160,19 @@ function dial(host, port) {
   })
 }
 
-/** Carries the input. Bytes that a process does not read are dropped, and EOF on the connection closes its stdin. */
+/**
+ * Forwards input to a process. Bytes that the process does not read are dropped. EOF on the connection closes its
+ * stdin.
+ */
 function feed(main, stdin) {
   stdin.on('error', () => {})
   main.pipe(stdin)
   stdin.on('close', () => main.resume())
 }
 
-/** Carries output until it is closed. Without a reader, output is dropped so that the process never blocks. */
+/**
+ * Forwards output until it is closed. If the reader disconnects, output is dropped, so that the process never blocks.
+ */
 function carry(output, socket) {
   output.on('error', () => {})
   output.pipe(socket, { end: false })
@@ -172,7 +180,7 @@ function carry(output, socket) {
   return new Promise((resolve) => output.on('close', resolve))
 }
 
-/** Resolves after {@link drainMs} during which the readers have kept up with the output. */
+/** Resolves after {@link drainMs}, counting only time in which readers have kept up with the output. */
 function drained(sockets) {
   return new Promise((resolve) => {
     let left = drainMs
@@ -186,9 +194,9 @@ function drained(sockets) {
 }
 
 /**
- * Provides pipes for processes. Node itself uses sockets, which a script cannot reopen through /dev/stdout or
- * /dev/stderr. Named pipes are therefore created in advance, opened at both ends and unlinked. If the tenant tampers
- * with their folder, it is cleared and the pipes are created again.
+ * Provides pipes for processes. Node uses sockets instead, which a script cannot reopen through `/dev/stdout` or
+ * `/dev/stderr`. Named pipes are therefore created in advance, opened at both ends and unlinked. If the tenant tampers
+ * with the pipes' folder, the folder is cleared and the pipes are created again.
  */
 function pipePool() {
   let spare = []
@@ -247,7 +255,10 @@ function pipePool() {
     }
   }
 
-  /** Opens the name only once and without blocking, because the tenant may change the folder at any time. */
+  /**
+   * Opens both ends of a named pipe and unlinks it. Opens the name only once and without blocking, because the tenant
+   * may change the folder at any time.
+   */
   function open(name, childMode, ownMode) {
     const both = fs.openSync(name, O_RDWR | O_NONBLOCK)
     try {

@@ -38,7 +38,7 @@ const agentProcesses = 24
 const remedy =
   'Install bubblewrap (apt-get install bubblewrap). On Ubuntu 24.04 and later, also allow user namespaces ' +
   '(sysctl kernel.apparmor_restrict_unprivileged_userns=0). In a container, use privileged mode. ' +
-  'Alternatively, use SANDBOX_DRIVER=kubernetes.'
+  'To run sandboxes on Kubernetes instead, set SANDBOX_DRIVER=kubernetes.'
 
 const codeFolder = import.meta.dirname
 const projectFolder = resolve(codeFolder, '../../..')

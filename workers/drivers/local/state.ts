@@ -1,14 +1,14 @@
 /**
- * The state of a sandbox is stored in its folder, which all workers on this machine share:
+ * Stores the state of each sandbox in a folder, which all workers on this machine share:
  *
- *     NAME/pod.json         its properties, complete before the folder is renamed to NAME
- *     NAME/supervisor.json  its supervisor process, written before that starts the sandbox
+ *     NAME/pod.json         the pod's properties, written before the folder is renamed to NAME
+ *     NAME/supervisor.json  the supervisor process, written before it starts the sandbox
  *     NAME/went, ended      written by the supervisor when it starts the sandbox, and when the sandbox has ended
  *     NAME/evicted          written by the driver, with the reason, before it ends a sandbox with too many files
  *     NAME/ready            written by the driver once a command could run
  *     NAME/status           written by bwrap, with the pid of the sandbox's first process
  *     NAME/log              errors of the supervisor and bwrap
- *     NAME/agent.sock       the socket of the sandbox's agent, out of the sandbox's reach
+ *     NAME/agent.sock       the agent's socket, which is not visible in the sandbox
  *     NAME/workspace/       the user's files
  */
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'

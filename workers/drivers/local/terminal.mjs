@@ -1,15 +1,16 @@
 /**
- * Runs a process on a terminal. Node has no API for that, so `script` of util-linux creates the terminal and carries
- * input and output, and `stty` sets its size.
+ * Runs a process in a terminal. Node has no API for terminals, so `script` from util-linux creates the terminal and
+ * forwards input and output, and `stty` sets the terminal's size.
  */
 import { spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
- * @param request the argv, and the initial size of the terminal
- * @returns the argv to run instead. Its file descriptor 3 must be a pipe, from which `follow` reads the path of the
- *   terminal. `follow` returns a function that changes the size
+ * Returns the argv and environment that run a process in a terminal.
+ * @param request the process's argv and the terminal's initial size
+ * @returns also `follow`, which reads the terminal's path from a pipe and returns a function that changes the size. The
+ *   pipe must be file descriptor 3 of the process
  */
 export function onTerminal({ argv, tty }, env) {
   const missing = ['script', 'stty', 'tty'].find((name) => !isOnPath(name, env.PATH))
@@ -52,7 +53,7 @@ const isOnPath = (name, path) =>
     }
   })
 
-/** The kernel then sends SIGWINCH to the foreground processes. */
+/** Sets the terminal's size. The kernel then sends SIGWINCH to the foreground processes. */
 function setSize(path, size, env) {
   return new Promise((resolve) => {
     const stty = spawn('stty', ['-F', path, ...sizeArgs(size).split(' ')], { stdio: 'ignore', env })
