@@ -20,7 +20,7 @@ export const resetSandbox: CallHandler<'resetSandbox', ExecContext> = async (arg
   const until = performance.now() + retryBudgetMs
   for (;;) {
     try {
-      // The shells of the slots are killed too.
+      // The reset also kills the slots' shells.
       worker.slots.drop(sandbox.id)
       await reachPod(worker, sandbox, (now) => worker.driver.endProcesses(podOf(now)))
       await runTrue(worker, sandbox, signal)

@@ -238,7 +238,7 @@ export function problemOf(status: number, stderr: string): Problem {
   if (problem) return new Problem(...(problem as [ErrorCode, string]))
   const resource = usedUpBy(stderr)
   if (resource) return exhausted(resource)
-  // A command in the sandbox, the end of the sandbox or the OOM killer killed the script.
+  // The script was killed by a command in the sandbox, by the OOM killer, or because the sandbox ended.
   if (status > killed) {
     return unavailable('The file operation was killed in the sandbox. Check the file before you try again.')
   }

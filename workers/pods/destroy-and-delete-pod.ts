@@ -35,7 +35,7 @@ export async function reapPod(worker: PodsContext, sandboxId: string): Promise<v
   const sandbox = await findSandbox(db, sandboxId)
   if (!sandbox?.destroyed_at || sandbox.reaped_at) return
   reach('delete: before the pod is deleted')
-  // Without a uid, because any pod with this sandbox's name must be deleted.
+  // No uid is passed, because any pod with this sandbox's name must be deleted.
   await removePod(worker, { name: podOf(sandbox).name })
   reach('delete: the pod is deleted, the row is not marked reaped')
   await markReaped(db, sandboxId)

@@ -65,7 +65,7 @@ export async function openChannels(
     // The type definitions lack this option.
     ...{ closeTimeout: 2_000 },
     perMessageDeflate: false,
-    // One frame per turn of the event loop; the default handles all frames of a read in one.
+    // One frame per iteration of the event loop. By default, all frames of a read are handled in one.
     allowSynchronousEvents: false,
     // The kubelet sends 32 KiB at most.
     maxPayload: 1024 * 1024,

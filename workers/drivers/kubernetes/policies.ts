@@ -62,7 +62,8 @@ export const notInternet = {
     '224.0.0.0/4',
     '240.0.0.0/4',
   ],
-  // Private IPv6 (fc00::/7, fe80::/10, ::1, 64:ff9b::/96) is outside of 2000::/3. These two embed IPv4 addresses.
+  // Private IPv6 ranges (fc00::/7, fe80::/10, ::1, 64:ff9b::/96) are outside of 2000::/3. The following two ranges
+  // embed IPv4 addresses.
   v6: ['2001::/32', '2002::/16'],
 }
 
@@ -92,12 +93,12 @@ export function buildPolicies(
       kind: 'Namespace',
       metadata: { name: namespace, labels: { ...labels, ...namespaceIsolation.podSecurity, ...warnings } },
     },
-    // The policies are created before any pod can be.
+    // Network policies are created first, so that no pod can run without them.
     {
       apiVersion: 'networking.k8s.io/v1',
       kind: 'NetworkPolicy',
       metadata: named('sandlot-default-deny'),
-      // Selects every pod, even without the label of a sandbox.
+      // Selects every pod, even pods without the sandbox label.
       spec: { podSelector: {}, policyTypes: ['Ingress', 'Egress'], ingress: [], egress: [] },
     },
     { ...buildNetworkPolicy(namespace, egress, own) },

@@ -92,7 +92,8 @@ export function watchSetup(
   }
   async function assertResult(isDue: boolean) {
     const inspection = isDue || !result ? startInspection() : undefined
-    // While a slow cluster answers, the last result applies. If the inspection fails, the next check waits for another.
+    // While a slow inspection is running, the last result applies. If the inspection fails, the next check waits for
+    // another.
     if (result) inspection?.catch(() => {})
     else await inspection
     if (result?.problem) throw result.problem
@@ -160,7 +161,7 @@ async function findProblem(
     outright.length > 0
       ? outright.map(asDifference)
       : [
-          // The missing rights are more specific than the refusals that they cause.
+          // Missing permissions are more specific than the refusals that they cause.
           ...(missing?.length ? describeMissing(missing) : refusals.map(asDifference)),
           ...(existing ? compareLabels(existing.metadata?.labels) : []),
           ...(found ? comparePolicies(found.items, make, pod, policies) : []),

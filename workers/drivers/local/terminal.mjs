@@ -16,8 +16,8 @@ export function onTerminal({ argv, tty }, env) {
   const missing = ['script', 'stty', 'tty'].find((name) => !isOnPath(name, env.PATH))
   if (missing)
     return { refusal: new Error(`no terminal: the program ${missing} is not installed on this machine`) }
-  // The shell leads the terminal's session, then becomes the process.
-  // With iutf8, a backspace erases a whole character. A stty that does not support it rejects the whole command line.
+  // The shell leads the terminal's session, then becomes the process. With `iutf8`, a backspace erases a complete UTF-8
+  // character. A `stty` without `iutf8` support rejects the entire command.
   const set = `stty iutf8 echo ${sizeArgs(tty)} 2>/dev/null || stty echo ${sizeArgs(tty)}`
   const inside = `tty >&3; exec 3>&-; ${set}; exec ${argv.map(quote).join(' ')}`
   return {
