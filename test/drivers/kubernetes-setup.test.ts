@@ -123,7 +123,8 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
 
   test('reports a missing runtime class', async () => {
     const classy = world.open({ SANDBOX_RUNTIME_CLASS: 'no-such-class' })
-    const words = /RuntimeClass "no-such-class" not found\. Create the runtime class, or change SANDBOX_RUNTIME_CLASS/
+    const words =
+      /RuntimeClass "no-such-class" not found\. Create the runtime class, or change SANDBOX_RUNTIME_CLASS/
     await expect(classy.ping()).rejects.toThrow(words)
     await expect(classy.create(request())).rejects.toThrow(ClusterMisconfigured)
   })

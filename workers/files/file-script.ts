@@ -242,5 +242,8 @@ export function problemOf(status: number, stderr: string): Problem {
   if (status > killed) {
     return unavailable('The file operation was killed in the sandbox. Check the file before you try again.')
   }
-  return new Problem('internal_error', `The internal script for this file operation exited with status ${status}.`)
+  return new Problem(
+    'internal_error',
+    `The internal script for this file operation exited with status ${status}.`,
+  )
 }
