@@ -155,8 +155,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       const KUBECONFIG = await world.keep(await withToken(status!.token!))
       const lines: string[] = []
       const log = pino({}, { write: (line: string) => void lines.push(line) })
-      const endings = () =>
-        lines.filter((line) => line.includes('the cluster credential expires soon'))
+      const endings = () => lines.filter((line) => line.includes('the cluster credential expires soon'))
       const opened = world.open({ KUBECONFIG, RECONCILE_INTERVAL_SECONDS: '0.1' }, undefined, log)
       await opened.ping()
       const [day] = status!.expirationTimestamp!.toISOString().split('T')
