@@ -117,7 +117,7 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [
     /I\/O error|Input\/output error/i,
     'permission_denied',
-    'The kernel does not allow reading this file. It is a special file, such as /proc/self/mem.',
+    'The kernel does not allow reading this file. It may be a special file, such as /proc/self/mem.',
   ],
   [/No space left|Disk quota exceeded/i, 'disk_full', "The sandbox's disk is full; nothing was written."],
   [
