@@ -8,11 +8,11 @@ const reasons: Record<DestroyReason, string> = {
   pod_failed: 'its pod failed',
 }
 
-/** Unknown reasons are returned unchanged. */
+/** Describes why a session ended. Returns a reason that this version does not know unchanged. */
 export const describeDestroyReason = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
   reason === null ? 'the reason is unknown' : (reasons[reason] ?? reason)
 
-/** @returns undefined if the command did not end with its session */
+/** Describes why a session ended that killed its command. Returns undefined if the command ended for another reason. */
 export const destroyReasonOf = ({
   status,
   reason = null,

@@ -1,4 +1,4 @@
-/** Converts problem details (RFC 9457) to an error with a hint. */
+/** Converts an error reply (RFC 9457 problem details) to a client error with a hint. */
 import type { Route } from '../../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
@@ -66,7 +66,7 @@ function pathIn({ route, query, body }: HttpExchange): string | undefined {
   return typeof path === 'string' ? path : undefined
 }
 
-/** Options of the client that replace names of request fields. */
+/** Replacements that turn names of request fields in the service's messages into options of the client. */
 const clientTerms: [RegExp, string][] = [
   [/ [^.]*\boverwrite: true\b[^.]*\./, ''],
   [/ [^.]*\breplace_all\b[^.]*\./, ' Include more of the surrounding text, or use --all.'],

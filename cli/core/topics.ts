@@ -1,4 +1,4 @@
-/** Texts of `sandlot help TOPIC`. */
+/** Contains the texts that `sandlot help TOPIC` prints. */
 import { variables } from './settings.ts'
 
 export const topics: Record<string, () => string> = {

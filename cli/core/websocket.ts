@@ -4,14 +4,15 @@ import type { WebSocket } from 'ws'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
 
-/** The service sends much smaller messages. */
+/** Maximum size of a message, in bytes. The service sends much smaller messages. */
 const maxPayload = 16 * 1024 * 1024
 
 export type Address = Awaited<ReturnType<Api['addressOf']>>
 
 /**
+ * Opens a WebSocket.
  * @returns a paused WebSocket, because its first bytes may arrive before a listener is attached
- * @throws {CliError} `network`, or the service's error
+ * @throws {CliError} `network` if the connection fails, or the service's error
  */
 export async function openWebSocket({ url, headers, refuse, traced }: Address): Promise<WebSocket> {
   const { WebSocket } = await import('ws')
@@ -37,7 +38,7 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
   throw new CliError('unexpected_answer', `The service replied with ${status}.`)
 }
 
-/** Resolves with the reply to the handshake: 101, or an error response. */
+/** Resolves with the response to the handshake: 101, or an error response. */
 const answerTo = (socket: WebSocket): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     let taken: IncomingMessage
