@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-/** `sandlot`, the command-line client. It has no static imports, so that it starts quickly. */
+/** Starts `sandlot`, the command-line client. The file has no static imports, so that the client starts quickly. */
 
-/** The oldest supported Node version, which the build reads from `engines` in package.json. */
+/** Oldest supported version of Node. The build reads it from `engines` in package.json. */
 declare const oldestNode: string
 const args = process.argv.slice(2)
 

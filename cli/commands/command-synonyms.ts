@@ -1,4 +1,4 @@
-/** Commands that users of other tools type, with their equivalents. */
+/** Commands of other tools that users type by mistake, with the equivalent commands of this client. */
 export const commandSynonyms: Record<string, string> = {
   sessions: 'session ls',
   sandboxes: 'session ls',

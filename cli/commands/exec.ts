@@ -22,17 +22,17 @@ interface Options {
   timeout?: string
   grace?: string
   reveal?: boolean
-  /** By default, stdin is sent if it is a pipe or a file. */
+  /** Whether to send stdin. If unset, stdin is sent if it is a pipe or a file. */
   stdin?: boolean
   tty?: boolean
   background?: boolean
   detachKeys: string
 }
 
-/** Programs that are interactive without arguments. */
+/** Matches programs that are interactive when they are started without arguments. */
 const interactivePrograms = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** Input that reaches EOF within these limits is sent in the request, not streamed. */
+/** Input that is no larger than this and reaches EOF within this time is sent in the request instead of streamed. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -90,10 +90,10 @@ the command could not be run; 128+n terminated by signal n; 130 interrupted.`,
   },
 })
 
-/** Exit code for a missing command. */
+/** Exit code that reports that the command was not found. */
 const notFound = 127
 
-/** `docker exec` takes a name first, so a session's name may have been typed as the command. */
+/** Suggests a corrected command line if the user typed a session's name as the command, as with `docker exec`. */
 async function suggestSession({ args, api, output }: Invocation<Options>): Promise<void> {
   const [first = '', ...command] = args
   if (command.length === 0 || output.json || output.quiet) return
@@ -103,7 +103,7 @@ async function suggestSession({ args, api, output }: Invocation<Options>): Promi
   output.note(`To run it in the session ${JSON.stringify(first)}: ${line}`)
 }
 
-/** @returns the exit code */
+/** Runs the command and returns its exit code. */
 async function execute(invocation: Invocation<Options>): Promise<number> {
   const { args, options, settings, session, api, output } = invocation
   if (options.tty) requireTerminalOptions(options)
@@ -123,7 +123,7 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   return code
 }
 
-/** @returns the exit code */
+/** Runs the command with streamed or inline stdin, and returns its exit code. */
 async function runWithoutTerminal(
   invocation: Invocation<Options>,
   remote: Remote,
@@ -142,7 +142,7 @@ async function runWithoutTerminal(
   return exitCodeOf(result)
 }
 
-/** @throws {CliError} `usage` */
+/** Checks the options for a terminal. @throws {CliError} `usage` for invalid options, or without a terminal */
 function requireTerminalOptions({ background, detachKeys }: Options): void {
   if (background) {
     throw new CliError('usage', '-t and --background are mutually exclusive.', {
@@ -154,7 +154,9 @@ function requireTerminalOptions({ background, detachKeys }: Options): void {
   readDetachKeys(detachKeys)
 }
 
-/** Without -it, a shell reads EOF and exits silently, as with docker and kubectl. */
+/**
+ * Suggests -it for an interactive program. Without -it, it reads EOF and exits silently, as with docker and kubectl.
+ */
 function noteNoTerminal(args: string[], note: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !interactivePrograms.test(program) || !process.stdin.isTTY) return
@@ -179,7 +181,7 @@ function readCommand(args: string[], script: string | undefined): string | strin
   })
 }
 
-/** @returns the exit code */
+/** Runs the command in this terminal, and returns its exit code. */
 async function useTerminal(
   { options, api, output }: Invocation<Options>,
   remote: Remote,
@@ -208,7 +210,7 @@ async function leaveRunning(
   return exitCodes.done
 }
 
-/** @returns undefined if the input must be streamed */
+/** Reads short input, to send it in the request. Returns undefined if the input must be streamed. */
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)

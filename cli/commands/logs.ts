@@ -45,7 +45,7 @@ number of bytes that are no longer stored is reported on stderr. --json prints t
   },
 })
 
-/** @returns the exit status, if the command has ended */
+/** Prints the output. Returns the exit status, or undefined if the command is still running. */
 async function printOutput(
   { options, output }: Invocation<Options & CommonOptions>,
   remote: Remote,
@@ -88,7 +88,7 @@ async function printOutput(
   }
 }
 
-/** Adds the time since the connection was lost. */
+/** Adds to a network error how long the connection was lost. */
 function explainLostConnection(
   error: unknown,
   { disconnectedMs }: RetryPolicy,

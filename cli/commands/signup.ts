@@ -54,7 +54,7 @@ function loginHint({ address }: SavedKey): string {
   return `To switch back to its account, run \`sandlot login${url}\`. Use --profile NAME to keep both accounts.`
 }
 
-/** Returns a command line that works for this user: npx finds the client in a clone, but a shell does not. */
+/** Suggests the next command, in the form in which this user can start the client. */
 function nextStep(settings: Settings): string {
   const next = `Next: ${settings.ownCall()} session create`
   return settings.isOnPath()

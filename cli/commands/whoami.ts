@@ -51,7 +51,7 @@ export const define = defineCommand<{ usage?: boolean; month?: string }>({
   },
 })
 
-/** Reads all pages. Their cursors carry the time of the first page, so the rows add up to the total. */
+/** Reads all pages of the usage. Each cursor contains the time of the first page, so the rows add up to the total. */
 async function readUsage(api: Api, month: string | undefined) {
   const data: SandboxUsage[] = []
   for (let cursor: string | undefined; ; ) {

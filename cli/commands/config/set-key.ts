@@ -60,7 +60,7 @@ used only if no address is saved.`,
   },
 })
 
-/** The error omits the argument, which may be another secret. @throws {CliError} `usage` */
+/** Checks the format of an API key. @throws {CliError} `usage`, without the argument, which may be another secret */
 function requireKeyFormat(text: string): void {
   if (text.startsWith(prefix) && /^[0-9A-Za-z]{49}$/.test(text.slice(prefix.length))) return
   throw new CliError(

@@ -44,7 +44,7 @@ export const define = defineCommand<Options>({
   },
 })
 
-/** @returns the text, or the path of a local file; - is stdin */
+/** Returns the text to write, or the path of the local file to copy; `-` means stdin. */
 function readSource({ content, fromFile, from: local = fromFile }: Options) {
   if (content !== undefined && local !== undefined) {
     throw new CliError('usage', '--content and --from are mutually exclusive.')

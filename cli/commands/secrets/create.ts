@@ -1,4 +1,4 @@
-/** The value is never an argument, because other users can see the arguments of a process. */
+/** Sets a secret. The value is never an argument, because other users can see a process's arguments. */
 import { limits } from '../../../shared/contract/limits.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
@@ -50,7 +50,10 @@ it needs confirmation at a terminal, and --short elsewhere.`,
   },
 })
 
-/** The error omits excess arguments, which may be the value. @throws {CliError} `usage` */
+/**
+ * Checks that the only argument is a name.
+ * @throws {CliError} `usage`, without the excess arguments, which may contain the value
+ */
 function requireNameOnly(args: string[]): void {
   const [name = '', value] = args[0]!.split(/=(.*)/s)
   if (value !== undefined) {
@@ -68,10 +71,13 @@ function requireNameOnly(args: string[]): void {
   })
 }
 
-/** Same rule as the service. */
+/** Reports whether the service accepts the name. */
 const isSecretName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
-/** @throws {CliError} for a value that output would not redact, unless confirmed */
+/**
+ * Asks for confirmation of a value that is too short to be redacted from output. @throws {CliError} if it is not
+ * confirmed
+ */
 async function confirmIntent(value: string, { options, ask }: Invocation<Options>): Promise<void> {
   const bytes = Buffer.byteLength(value)
   // The service rejects an empty value.

@@ -63,7 +63,7 @@ command, or 125 if it never ran; 124, 126, 127, 128+n and 130 have the same mean
   },
 })
 
-/** In other tools, the argument is a name. */
+/** Explains an unexpected argument, because other tools accept the session's name as an argument. */
 function unexpectedArguments(args: string[]): CliError {
   const words = shellLine(...args)
   const isOne = args.length === 1
@@ -89,7 +89,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   const body = readBody(options)
   // With the key, a request whose reply was lost can be repeated safely.
   const key = options.idempotencyKey ?? randomUUID()
-  /** `unknown` while a session may exist whose id has not been received. */
+  /** The created session, or `unknown` while a session may exist whose id has not been received. */
   let session: Reply<'createSandbox'> | 'unknown' | undefined
   async function request(async: boolean): Promise<Reply<'createSandbox'>> {
     const created = await api.call('createSandbox', {
@@ -120,7 +120,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   }
 }
 
-/** Whether the error means that no session was created. */
+/** Reports whether the error proves that no session was created. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof ConnectionError) return !error.reached
   if (!(error instanceof CliError)) return false
