@@ -5,7 +5,7 @@ import { Screen } from './screen.tsx'
 import { useUi, useUiState } from './ui.ts'
 import { useNow } from './use-now.ts'
 
-/** Connects Ink's input and output with the picker. */
+/** Connects Ink's input and output to the picker. */
 export const App = () => {
   const ui = useUi()
   const { columns, rows } = useWindowSize()

@@ -1,4 +1,4 @@
-/** The first run, or a rejected key: asks for the address, then for credentials. */
+/** Asks for the address and then for credentials, on the first run or after a key was rejected. */
 import { readAddress } from '../core/address.ts'
 import { createApi } from '../core/api.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
@@ -10,7 +10,10 @@ import { changeOpen, findPage, newPageId } from './pages.ts'
 import type { FirstRunPage } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** @param why shown if there are settings */
+/**
+ * Opens the page that asks for the address and the credentials.
+ * @param why the error message to show, if there are settings
+ */
 export function openFirstRun(ui: Ui, why?: string): void {
   const address = ui.store.get().address ?? ''
   const page: FirstRunPage = { at: 'first-run', pageId: newPageId(), step: 'address', address, method: 0 }
@@ -100,7 +103,7 @@ const ask = (ui: Ui, form: Form, escWord = 'back') =>
 
 const profileOf = ({ settings: { profile } }: Ui) => (profile === undefined ? {} : { profile })
 
-/** The typed values win over flags and variables. */
+/** Connects with the typed address and key. They override flags and environment variables. */
 function enter(ui: Ui, url: string, apiKey: string): void {
   if (formOf(ui.store.get())) closeDialog(ui)
   ui.connect(new Settings({ ...profileOf(ui), url, apiKey }))

@@ -1,4 +1,4 @@
-/** Starts commands, and follows their output. */
+/** Starts commands and shows their output. */
 import type { ExecOutcome, ExecSummary } from '../../shared/contract/exec.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
@@ -26,7 +26,7 @@ import { nameInFront, type OutputPage, pageOf, type SessionPage } from './state.
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** Output is drawn at most this often. */
+/** Minimum interval between two redraws of the output, in milliseconds. */
 const showMs = 40
 
 export async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
@@ -81,10 +81,13 @@ export function interrupt(ui: Ui): void {
   })
 }
 
-/** Pages whose command is interrupted as soon as it has started. */
+/** Ids of pages whose command will be interrupted as soon as it has started. */
 const interruptedEarly = new Set<number>()
 
-/** Ctrl-C interrupts the shown command, and then leaves its page. On other pages it quits. */
+/**
+ * Handles Ctrl-C. On an output page, the first press interrupts the command and the second leaves the page. On other
+ * pages, Ctrl-C quits.
+ */
 export function interruptOrQuit(ui: Ui) {
   const state = ui.store.get()
   const page = pageOf(state)
@@ -95,7 +98,7 @@ export function interruptOrQuit(ui: Ui) {
   if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} continues.`)
 }
 
-/** Changes the list without a request; ignored until the list is loaded. */
+/** Changes the list of commands without a request. Does nothing until the list has been loaded. */
 const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => ExecSummary[]): void =>
   changeOpen(ui, 'session', (page) =>
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
@@ -131,13 +134,13 @@ function findOutput(ui: Ui, pageId: number): OutputPage | undefined {
   return page?.at === 'output' ? page : undefined
 }
 
-/** Ignored if the page was closed. */
+/** Changes an output page. Does nothing if the page was closed. */
 function changeOutput(ui: Ui, pageId: number, change: Partial<OutputPage>): void {
   const page = findOutput(ui, pageId)
   if (page) changePage(ui, page, change)
 }
 
-/** Follows until the command ends or the page is closed. Reconnects without a limit. */
+/** Follows the output until the command ends or the page is closed. Reconnects as often as necessary. */
 async function followOutput(ui: Ui, pageId: number): Promise<void> {
   const page = findOutput(ui, pageId)
   if (!page) return
@@ -177,7 +180,9 @@ async function followOutput(ui: Ui, pageId: number): Promise<void> {
   }
 }
 
-/** Shows the result of a command whose output ended with its session. */
+/**
+ * Shows the stored result of a command after following its output has failed, for example because its session ended.
+ */
 async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void> {
   const { pageId, id, execId, output } = page
   const ended = await createRemote(ui.api, id)
@@ -193,7 +198,7 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
     showError(ui, new CliError('failed', 'The output was deleted with the session.'))
 }
 
-/** Draws at intervals, because a command may print faster than the screen can change. */
+/** Limits how often output is drawn, because a command may print faster than the screen can be redrawn. */
 function showSoon(ui: Ui, pageId: number) {
   let timer: NodeJS.Timeout | undefined
   const now = () => {

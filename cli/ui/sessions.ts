@@ -1,4 +1,4 @@
-/** Actions on sessions. */
+/** Implements the actions on sessions. */
 import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { shellWord } from '../../shared/contract/shell-words.ts'
@@ -16,10 +16,10 @@ import { nameOf, type SessionPage, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** @throws {CliError} unless there is an active session */
+/** Returns the session that keys act on. @throws {CliError} if it is missing or has ended */
 export const activeInFront = ({ store }: Ui): Sandbox => requireActive(sessionInFront(store.get()))
 
-/** @throws {CliError} as {@link activeInFront} */
+/** Returns the session if it is active. @throws {CliError} if it is missing or has ended */
 export function requireActive(session: Sandbox | undefined): Sandbox {
   if (!session) throw new CliError('no_session', 'There is no session. n creates one.')
   if (session.state === 'active') return session
@@ -85,7 +85,7 @@ export function askToDestroy(ui: Ui): void {
   )
 }
 
-/** Same as `session use`. */
+/** Makes a session the current one, like `sandlot session use`. */
 export function useSession(ui: Ui): void {
   const session = activeInFront(ui)
   attempt(ui, async () => {
@@ -117,7 +117,7 @@ export function copyId(ui: Ui): void {
   if (session) copy(ui, shellWord(session.id))
 }
 
-/** OSC 52 sets the clipboard of the terminal's machine, also over SSH. */
+/** Copies text with OSC 52, which sets the clipboard of the user's machine, even over SSH. */
 export function copy(ui: Ui, text: string): void {
   ui.signal(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`)
   showNotice(ui, `Copied: ${text}`)

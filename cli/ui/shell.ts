@@ -1,4 +1,4 @@
-/** Opens a shell in a session on this terminal. */
+/** Opens a shell of a session in this terminal. */
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { destroyReasonOf } from '../core/destroy-reasons.ts'
 import { describeError } from '../core/errors.ts'
@@ -32,7 +32,10 @@ export async function openShell(ui: Ui): Promise<void> {
   }
 }
 
-/** @param opening of a new shell, which first receives the keys typed so far */
+/**
+ * Attaches this terminal to a command.
+ * @param opening set for a new shell, which first receives the keys that were typed while it was opening
+ */
 export async function attachHere(ui: Ui, remote: Remote, execId: string, opening?: Opening): Promise<void> {
   const { attachTerminal, attachHint } = await import('../exec/terminal.ts')
   const isNew = opening !== undefined
@@ -63,7 +66,7 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
 
 const writeNote = (text: string): void => void process.stderr.write(`${printable(text)}\n`)
 
-/** Starts bash if the image has it and the allowlist permits it, else sh. */
+/** Starts bash if the image contains it and the allowlist permits it, otherwise sh. */
 async function startShell(ui: Ui, remote: Remote, { id, name }: Sandbox): Promise<string> {
   const { launchTerminal } = await import('../exec/launch-terminal.ts')
   const start = (shell: string) => launchTerminal(remote, { command: [shell] }, async () => name)
@@ -76,7 +79,10 @@ async function startShell(ui: Ui, remote: Remote, { id, name }: Sandbox): Promis
   }
 }
 
-/** Checks the file, because a command would appear in the list of commands. */
+/**
+ * Reports whether /bin/bash exists. Looks up the file instead of running a command, which would appear in the list of
+ * commands.
+ */
 async function hasBash({ api }: Ui, id: string): Promise<boolean> {
   try {
     await api.call('listFiles', { params: { id }, query: { path: '/bin/bash' } })
