@@ -125,9 +125,9 @@ function assertUtf8(args: string[]): void {
   if (changed === undefined) return
   throw new CliError(
     'usage',
-    `The argument ${JSON.stringify(changed)} is not valid UTF-8, or contains U+FFFD.`,
+    `The argument ${JSON.stringify(changed)} is not valid UTF-8, or it contains U+FFFD.`,
     {
-      hint: '`sandlot cp` preserves such file names when it copies their folder, and exec can read a script from stdin: `exec -i -- sh < FILE`.',
+      hint: 'To copy such files, copy their folder with `sandlot cp`. To use such names in a command, pass a script on stdin: `exec -i -- sh < FILE`.',
     },
   )
 }

@@ -1,4 +1,4 @@
-/** Commands of other tools that users type by mistake, with the equivalent commands of this client. */
+/** Maps commands of other tools, which users type by mistake, to the equivalent commands of this client. */
 export const commandSynonyms: Record<string, string> = {
   sessions: 'session ls',
   sandboxes: 'session ls',

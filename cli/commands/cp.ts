@@ -70,7 +70,7 @@ async function copy(invocation: Invocation<object>, source: string, target: stri
   }
   // A file name with a colon is read as SESSION:PATH.
   const local = [source, target].find((path) => readPlace(path)?.session)
-  throw new CliError('usage', 'One of the two paths must be local, and the other in a session.', {
+  throw new CliError('usage', 'One path must be local, and the other path must be in a session.', {
     hint:
       local === undefined
         ? 'Write SESSION:PATH for the path in the session, or :PATH for the default session.'

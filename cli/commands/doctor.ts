@@ -69,7 +69,7 @@ async function checkSettings({ settings }: Invocation<Options>, { check }: Check
 async function describeFile(settings: Settings): Promise<string> {
   const { file, location } = settings
   if (await settings.isExposed()) {
-    throw new CliError('failed', `Other users of this machine may read the key in ${file}.`, {
+    throw new CliError('failed', `Other users of this machine can read the key in ${file}.`, {
       hint: shellLine('chmod', '600', file),
     })
   }
@@ -114,7 +114,7 @@ function describeSkew(date: string | undefined, now: number): string {
   if (Number.isNaN(ahead)) return 'the service sends no Date header'
   if (Math.abs(ahead) <= skewMs) return 'this machine and the service agree'
   const words = `${Math.round(Math.abs(ahead) / 1000)} s ${ahead > 0 ? 'ahead of' : 'behind'}`
-  throw new CliError('failed', `This machine's clock is ${words} the service's.`, {
+  throw new CliError('failed', `This machine's clock is ${words} the service's clock.`, {
     hint: 'Synchronize the clock, preferably with NTP. Until then, displayed times are wrong.',
   })
 }

@@ -32,7 +32,7 @@ interface Options {
 /** Matches programs that are interactive when they are started without arguments. */
 const interactivePrograms = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** Input that is no larger than this and reaches EOF within this time is sent in the request instead of streamed. */
+/** Limits, in bytes and milliseconds, of input that is sent in the request. Larger or slower input is streamed. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -90,7 +90,7 @@ the command could not be run; 128+n terminated by signal n; 130 interrupted.`,
   },
 })
 
-/** Exit code that reports that the command was not found. */
+/** Exit code of a command that was not found. */
 const notFound = 127
 
 /** Suggests a corrected command line if the user typed a session's name as the command, as with `docker exec`. */
@@ -117,7 +117,7 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   const code = await runWithoutTerminal(invocation, remote, request, input)
   if (input && options.stdin === undefined) {
     const advice =
-      'Use -n to leave stdin to the shell, as in a `while read` loop, or -i to send it without this note.'
+      'Use -n to leave stdin to the shell, as in a `while read` loop. Use -i to send stdin without this note.'
     noteSharedStdin(input, advice, output.note)
   }
   return code
@@ -142,26 +142,27 @@ async function runWithoutTerminal(
   return exitCodeOf(result)
 }
 
-/** Checks the options for a terminal. @throws {CliError} `usage` for invalid options, or without a terminal */
+/** Validates the options that are used with -t. @throws {CliError} `usage` if they conflict, or without a terminal */
 function requireTerminalOptions({ background, detachKeys }: Options): void {
   if (background) {
     throw new CliError('usage', '-t and --background are mutually exclusive.', {
       hint: 'Use only one of them.',
     })
   }
-  requireTerminal('-t', 'Omit -t: piped input is sent to the command without it.')
+  requireTerminal('-t', 'To send piped input to the command, omit -t.')
   // Report invalid keys before the command starts.
   readDetachKeys(detachKeys)
 }
 
 /**
- * Suggests -it for an interactive program. Without -it, it reads EOF and exits silently, as with docker and kubectl.
+ * Suggests -it for an interactive program. Without -it, the program reads EOF and exits silently, as with docker and
+ * kubectl.
  */
 function noteNoTerminal(args: string[], note: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !interactivePrograms.test(program) || !process.stdin.isTTY) return
   note(
-    `${program} runs without input; \`sandlot exec -it -- ${shellWord(program)}\` runs it in this terminal.`,
+    `${program} runs without input. To run it in this terminal, use \`sandlot exec -it -- ${shellWord(program)}\`.`,
   )
 }
 
@@ -176,7 +177,7 @@ function readRequest(args: string[], options: Options): ExecRequest {
 function readCommand(args: string[], script: string | undefined): string | string[] {
   if (script === undefined && args.length > 0) return args
   if (script !== undefined && script !== '' && args.length === 0) return script
-  throw new CliError('usage', 'Give either a command, or a script with -c.', {
+  throw new CliError('usage', 'Pass either a command, or a script with -c.', {
     hint: 'See `sandlot exec --help`.',
   })
 }
@@ -210,7 +211,7 @@ async function leaveRunning(
   return exitCodes.done
 }
 
-/** Reads short input, to send it in the request. Returns undefined if the input must be streamed. */
+/** Reads short input completely, to send it in the request. Returns undefined if the input must be streamed. */
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)

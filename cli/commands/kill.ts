@@ -9,8 +9,8 @@ import { describeExit } from '../exec/exit-status.ts'
 import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 
 /**
- * How long to wait for the exit status, in milliseconds. The service sends KILL after TERM (`ending`); other signals
- * may not end the command.
+ * How long to wait for the exit status, in milliseconds. `ending` is for TERM, which the service follows with KILL, and
+ * for KILL. Other signals may not end the command.
  */
 const waitMs = { ending: 10_000, other: 1_000 }
 /** Delay before the second poll, in milliseconds. The delay doubles with each poll. */

@@ -28,7 +28,7 @@ kept. The key remains valid until it is revoked; logout prints the command.`,
     )
     if (key) output.note(describe(key, describeProfile(settings.profile).flag))
     if (settings.shadowing().includes('SANDLOT_API_KEY'))
-      output.note('SANDLOT_API_KEY is set and is still used.')
+      output.note('SANDLOT_API_KEY is set, so this client still uses the key in it.')
   },
 })
 

@@ -88,7 +88,7 @@ async function printOutput(
   }
 }
 
-/** Adds to a network error how long the connection was lost. */
+/** Adds the duration of the interruption to a network error. */
 function explainLostConnection(
   error: unknown,
   { disconnectedMs }: RetryPolicy,
@@ -99,7 +99,7 @@ function explainLostConnection(
   return addStory(
     error,
     `The connection was lost for ${showSeconds(disconnectedMs / 1000)}.`,
-    `The command may still be running; \`${shellLine('sandlot', 'logs', '-f', '-s', sessionId, execId)}\` follows it again.`,
+    `The command may still be running. To follow it again, use \`${shellLine('sandlot', 'logs', '-f', '-s', sessionId, execId)}\`.`,
   )
 }
 

@@ -54,7 +54,10 @@ function loginHint({ address }: SavedKey): string {
   return `To switch back to its account, run \`sandlot login${url}\`. Use --profile NAME to keep both accounts.`
 }
 
-/** Suggests the next command, in the form in which this user can start the client. */
+/**
+ * Suggests the next command, which starts with `sandlot`, `npx sandlot` or `node`, depending on how the client is
+ * installed.
+ */
 function nextStep(settings: Settings): string {
   const next = `Next: ${settings.ownCall()} session create`
   return settings.isOnPath()

@@ -23,7 +23,8 @@ import { version } from './version.ts'
 type Endpoints = typeof endpoints
 
 /**
- * The `params`, `query` or `body` of a request, typed by the route's schema. Optional if all its fields are optional.
+ * The `params`, `query` or `body` field of a request, typed by the endpoint's schema. The field is optional if the
+ * schema accepts an empty object or undefined.
  */
 type Part<Name extends EndpointName, Key extends 'params' | 'query' | 'body'> =
   Endpoints[Name] extends Record<Key, infer Schema extends ZodType>
@@ -84,7 +85,7 @@ export interface Waiting {
 /**
  * Creates the client for the service's API.
  * @param trace called after each request
- * @param waiting prints notes during a wait; if it is missing, an exceeded rate limit is an error immediately
+ * @param waiting prints notes during a wait; without it, the client reports an exceeded rate limit immediately
  */
 export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) => ({
   /**
@@ -172,9 +173,13 @@ function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' 
   if (length <= limits.bodyBytes) {
     return { headers: { 'content-type': 'application/json', 'content-length': String(length) }, body }
   }
-  throw new CliError('body_too_large', `The request has ${length} bytes; the limit is ${limits.bodyBytes}.`, {
-    hint: largeHint,
-  })
+  throw new CliError(
+    'body_too_large',
+    `The request has ${length} bytes, which exceeds the limit of ${limits.bodyBytes} bytes.`,
+    {
+      hint: largeHint,
+    },
+  )
 }
 
 /** Percent-encodes an id. Rejects `.` and `..`, which the URL parser resolves even when they are percent-encoded. */
@@ -213,7 +218,7 @@ const unknownOutcome = (error: CliError) =>
   addStory(
     error,
     'The outcome of the request is unknown.',
-    'Check the state before you try again: it may have succeeded.',
+    'Check the state before you try again, because the request may have succeeded.',
   )
 
 interface Head {
@@ -249,7 +254,7 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
   }
 }
 
-/** Prints a note if the reply is slow. Prints none for requests with long timeouts, such as commands and uploads. */
+/** Prints a note if the reply is slow, except for requests with long timeouts, such as commands and uploads. */
 async function reportSlowReply<T>(
   waiting: Waiting | undefined,
   { outgoing: { url, timeoutMs } }: Call,
@@ -287,7 +292,7 @@ function shortWaitOf(error: unknown): number | undefined {
 }
 
 /**
- * Sends a request, with up to two retries after connection failures.
+ * Sends a request, with up to two retries.
  * @param mayPass reports whether to retry after this reply, such as the 503 of a process that is shutting down
  * @returns the reply; `isRepeat` is true if an earlier attempt may have reached the service
  */
@@ -329,10 +334,14 @@ function readAnswer({ status, headers, text: body }: HttpAnswer, { route, given,
 }
 
 export const notSandlot = (origin: string, status: number) =>
-  new CliError('unexpected_answer', `${origin} replied with ${status}, but not like a Sandlot service.`, {
-    hint: 'Check the address: `sandlot config show` shows where it comes from.',
-    details: { status },
-  })
+  new CliError(
+    'unexpected_answer',
+    `${origin} replied with ${status}, but the reply is not from a Sandlot service.`,
+    {
+      hint: 'Check the address. `sandlot config show` shows which setting it comes from.',
+      details: { status },
+    },
+  )
 
 const redirected = (status: number, location: string | undefined, origin: string) =>
   new CliError(

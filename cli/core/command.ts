@@ -1,4 +1,4 @@
-/** Defines commands from declarations, and the options that all commands share. */
+/** Creates commands from declarations, and defines the options that all commands share. */
 import { type Command, Option } from 'commander'
 import { type Api, createApi, type Trace } from './api.ts'
 import { type ColorChoice, colorChoices } from './drawing.ts'
@@ -28,7 +28,7 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
-  /** Trace function for a separate `Api`, which a request to another address requires. */
+  /** Trace function for `createApi`, for requests to a different address. */
   trace: Trace | undefined
   output: Output
   ask: Ask
@@ -127,7 +127,7 @@ interface Declaration<Options> {
   fields?: readonly string[] | ((options: Options) => readonly string[])
   /** Name of the field that contains the result's list. Defaults to `data`. */
   list?: string
-  /** Whether the command may run with a profile that does not exist yet, because it creates the profile. */
+  /** Whether the command creates the profile, so that the profile does not have to exist. */
   makesProfile?: boolean
   handle(invocation: Invocation<Options>): Promise<void>
 }

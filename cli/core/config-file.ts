@@ -1,5 +1,5 @@
 /**
- * Reads and writes the settings file, a TOML file with mode 0600 in a folder with mode 0700. Writes are atomic, and
+ * Reads and writes the settings file, a TOML file with mode 0600 in a folder with mode 0700. Writes are atomic and
  * preserve unknown entries and comments. A file that cannot be parsed is never changed.
  */
 // Synchronous, because loading node:fs/promises takes 8 ms.
@@ -18,7 +18,7 @@ interface Config {
   values: TomlTable
 }
 
-/** @throws {CliError} `settings_broken` if the file cannot be read or parsed */
+/** Reads the settings file. @throws {CliError} `settings_broken` if the file cannot be read or parsed */
 export function readConfig(file: string): Config {
   const text = readText(file)
   const values = tryToParse(text)
@@ -29,7 +29,7 @@ export function readConfig(file: string): Config {
 }
 
 /**
- * @returns undefined if the profile does not exist
+ * Returns a profile's table, or undefined if the profile does not exist.
  * @throws {CliError} `settings_broken` if the profile is not a table
  */
 export function readProfile({ values }: Config, name: string, file: string): TomlTable | undefined {

@@ -34,7 +34,7 @@ export async function readCredentials(asking: Asking): Promise<Credentials> {
 }
 
 /**
- * Reads the email address and password of a new account. Validates the address before prompting for the password twice.
+ * Reads the email address and password of a new account. Validates the address, then prompts for the password twice.
  * @throws {CliError} `usage` if a value is missing or the address is malformed
  */
 export async function readNewCredentials(asking: Asking): Promise<Credentials> {
@@ -66,7 +66,7 @@ export const readEmail = async ({ options, ask }: Asking): Promise<string> =>
   options.email ?? (await ask.text('Email', both, validateEmail))
 
 /**
- * Reads the current and the new password: two lines of stdin, or prompts. A prompt asks for the new password twice.
+ * Reads the current and the new password from two lines of stdin, or prompts for both. Prompts for the new one twice.
  * @throws {CliError} `usage` if one is missing
  */
 export async function readNewPassword(asking: Asking): Promise<{ password: string; newPassword: string }> {
@@ -81,7 +81,7 @@ export async function readNewPassword(asking: Asking): Promise<{ password: strin
 }
 
 /**
- * Prompts for a password twice, and again after a mismatch. If a mismatch ended the command instead, the user might
+ * Prompts for a new password twice, until both entries match. If the command exited after a mismatch, the user might
  * type the password into the shell.
  */
 async function askTwice({ ask, output }: Asking, label: string): Promise<string> {
@@ -92,9 +92,9 @@ async function askTwice({ ask, output }: Asking, label: string): Promise<string>
   }
 }
 
-const { min: least } = limits.passwordCharacters
+const { min: minCharacters } = limits.passwordCharacters
 const isLongEnough = (password: string): true | string =>
-  password.length >= least || `It must have at least ${least} characters.`
+  password.length >= minCharacters || `The password must have at least ${minCharacters} characters.`
 
 type Token = Reply<'logIn'>['token']
 

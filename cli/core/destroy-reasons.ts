@@ -8,11 +8,11 @@ const reasons: Record<DestroyReason, string> = {
   pod_failed: 'its pod failed',
 }
 
-/** Describes why a session ended. Returns a reason that this version does not know unchanged. */
+/** Describes why a session ended. Reasons that this version does not know are returned unchanged. */
 export const describeDestroyReason = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
   reason === null ? 'the reason is unknown' : (reasons[reason] ?? reason)
 
-/** Describes why a session ended that killed its command. Returns undefined if the command ended for another reason. */
+/** Describes why a session ended, if a command was killed because of that. Otherwise returns undefined. */
 export const destroyReasonOf = ({
   status,
   reason = null,

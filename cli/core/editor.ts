@@ -52,7 +52,7 @@ export async function changeByHand({ api, id, path, settings }: RemoteFile): Pro
   try {
     writeFileSync(file, before, { mode: 0o600 })
     const code = await run(['/bin/sh', '-c', `${settings.editor()} "$1"`, 'sh', file])
-    if (code !== 0) throw new CliError('failed', `The editor exited with ${code}. Nothing was written.`)
+    if (code !== 0) throw new CliError('failed', `The editor exited with ${code}. The file was not changed.`)
     const after = readFileSync(file)
     if (after.equals(before)) return undefined
     try {

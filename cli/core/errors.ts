@@ -17,7 +17,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const
 
-/** Exit codes of the client's error codes, which the API does not use. */
+/** Exit codes for error codes that only the client uses. */
 const clientCodes = {
   usage: exitCodes.usage,
   address_refused: exitCodes.usage,
@@ -50,7 +50,7 @@ const statusCodes: Record<number, number> = {
   429: exitCodes.rateLimit,
 }
 
-/** Exit codes of API error codes that differ from the exit code of their HTTP status. */
+/** Exit codes for API error codes that override the exit code of their HTTP status. */
 const exceptions: Partial<Record<ErrorCode, number>> = {
   command_not_allowed: exitCodes.failed,
   permission_denied: exitCodes.failed,

@@ -23,7 +23,7 @@ export async function findKeyId(typed: string, api: Api, token: string): Promise
   const [only, ...more] = named
   if (only === undefined) {
     throw new CliError('not_found', `No API key has the name ${JSON.stringify(typed)}.`, {
-      hint: '`sandlot keys ls` lists the keys.',
+      hint: '`sandlot keys ls` lists the API keys.',
     })
   }
   if (more.length === 0) return only.id

@@ -1,4 +1,4 @@
-/** Rewrites the service's field errors to name command-line options. */
+/** Rewrites the service's field errors so that they name command-line options. */
 import type { Command } from 'commander'
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { CliError } from './errors.ts'

@@ -32,10 +32,10 @@ export class ConnectionError extends CliError {
 }
 
 const connectMs = 10_000
-/** Longest timer, in milliseconds. Node fires timers with a longer delay immediately. */
+/** Maximum delay of a timer, in milliseconds. Node fires a timer with a longer delay immediately. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** @throws {ConnectionError} */
+/** Sends a request and reads the whole reply. @throws {ConnectionError} if no complete reply arrives in time */
 export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   const { timeoutMs } = exchange
   const { response, fail } = await openExchange(exchange)
@@ -60,7 +60,7 @@ export interface OpenExchange {
   fail: (error: unknown) => ConnectionError
 }
 
-/** @throws {ConnectionError} */
+/** Sends a request and waits for the response headers. @throws {ConnectionError} if they do not arrive in time */
 export async function openExchange({
   url,
   method,

@@ -21,7 +21,7 @@ export function hasPipedInput(): boolean {
  * @throws {CliError} `body_too_large` as soon as stdin exceeds the request limit
  */
 export async function readInput(note: (text: string) => void): Promise<Buffer> {
-  const timer = setTimeout(() => note('Waiting for the end of stdin.'), 2000)
+  const timer = setTimeout(() => note('Waiting for EOF on stdin.'), 2000)
   try {
     return await readWhole(process.stdin, 'stdin')
   } finally {
@@ -52,7 +52,7 @@ async function readWhole(stream: Readable, name: string): Promise<Buffer> {
     if (size > limits.bodyBytes) {
       throw new CliError(
         'body_too_large',
-        `${name} exceeds the request limit of ${limits.bodyBytes} bytes.`,
+        `${name} exceeds the limit of ${limits.bodyBytes} bytes per request.`,
         { hint: largeHint },
       )
     }

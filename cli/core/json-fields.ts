@@ -2,7 +2,7 @@
 import { CliError } from './errors.ts'
 
 export interface JsonShape {
-  /** Names of the result's fields, or of the fields of each object in its list. */
+  /** Names of the fields of the result or, if the result contains a list, of each object in the list. */
   fields: readonly string[]
   /** Name of the field that contains the list. Defaults to `data`. */
   list?: string | undefined
@@ -24,19 +24,19 @@ export function readFields(text: string): string[] {
   throw new CliError('usage', '--json= lists no fields.', { hint: 'Example: --json=id,state' })
 }
 
-/** @throws {CliError} `usage` if a path starts with an unknown field */
+/** Checks the paths of --json. @throws {CliError} `usage` if a path starts with an unknown field */
 export function assertFieldsExist(asked: string[], existing: readonly string[]): void {
   const unknown = asked.filter((path) => !existing.includes(path.split('.', 1)[0]!))
   if (unknown.length === 0) return
   throw new CliError('usage', `Unknown field: ${unknown.join(', ')}.`, {
-    hint: `This command has the fields ${existing.join(', ')}.`,
+    hint: `The fields of this command's result are ${existing.join(', ')}.`,
     details: { fields: existing },
   })
 }
 
 /**
- * Reduces each object in the result's list to the selected paths, and keeps all fields outside the list. A result
- * without a list is itself reduced.
+ * Reduces each object in the result's list to the selected paths, and keeps all fields outside the list. Without a
+ * list, reduces the result.
  * @throws {CliError} `usage` for an unknown field, if the command declares no fields
  */
 export function pick(value: unknown, asked: string[], shape: JsonShape | undefined): unknown {

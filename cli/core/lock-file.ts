@@ -3,7 +3,8 @@ import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, write
 
 const pauseMs = 10
 /**
- * Age, in milliseconds, at which a lock is stale. Clients hold a lock for milliseconds, so the owner must have crashed.
+ * Age, in milliseconds, at which a lock counts as stale. Clients hold a lock only for milliseconds, so the owner of an
+ * older lock must have crashed.
  */
 const staleMs = 5_000
 

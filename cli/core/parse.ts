@@ -54,5 +54,5 @@ export function readLines(text: string): { start_line: number | undefined; end_l
 
 export function readCount(text: string, option: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new CliError('usage', `${option} ${JSON.stringify(text)} is not a positive whole number.`)
+  throw new CliError('usage', `${option} ${JSON.stringify(text)} is not a positive integer.`)
 }

@@ -9,7 +9,7 @@ export const controlCharacters =
 export const printable = (text: string): string =>
   text.replace(/\r+(?=\n|$)/g, '').replace(controlCharacters, '\ufffd')
 
-/** Replaces tabs and line breaks with spaces, so that programs can split the output by them. */
+/** Replaces tabs and line breaks with spaces, because programs split the output at tabs and line breaks. */
 export const unbroken = (text: string): string => text.replace(/[\t\r\n]+/g, ' ')
 
 /** Converts text to one line without control characters, for terminals. */
@@ -40,8 +40,8 @@ export interface Styled {
 }
 
 /**
- * Splits a line of output into runs of one style, like `less -R`. Keeps colors and styles such as bold. Removes all
- * other escape sequences, including those for hidden and blinking text.
+ * Splits a line of output into pieces with a uniform style, like `less -R`. Keeps colors and styles such as bold.
+ * Removes all other escape sequences, including those for hidden and blinking text.
  */
 export function* styledPieces(line: string): Generator<Styled> {
   for (const { text, style } of splitStyles(line, new Map())) {
@@ -85,7 +85,7 @@ export class OutputCleaner {
     return this.show(end < 0 ? text : text.slice(0, end))
   }
 
-  /** Returns the remaining text. Called at the end of the output and before a gap. */
+  /** Returns the remaining text. Call it at the end of the output and before a gap. */
   flush(): string {
     const rest = this.pending + this.decoder.decode()
     this.pending = ''

@@ -66,7 +66,7 @@ function pathIn({ route, query, body }: HttpExchange): string | undefined {
   return typeof path === 'string' ? path : undefined
 }
 
-/** Replacements that turn names of request fields in the service's messages into options of the client. */
+/** Patterns for request fields in the service's messages, and the client's options that replace them. */
 const clientTerms: [RegExp, string][] = [
   [/ [^.]*\boverwrite: true\b[^.]*\./, ''],
   [/ [^.]*\breplace_all\b[^.]*\./, ' Include more of the surrounding text, or use --all.'],
@@ -102,7 +102,7 @@ function hintFor(problem: ProblemReply, route: Route, seconds: number | undefine
     case 'sandbox_starting':
       return 'Try again in a moment; `sandlot session get` shows whether it is ready.'
     case 'file_exists':
-      return 'Omit --no-overwrite to replace it.'
+      return 'To replace the file, omit --no-overwrite.'
     case 'concurrent_sandbox_limit_reached':
       return `Active: ${namesOf(problem.sandboxes)}. \`sandlot session rm\` destroys one.`
     case 'monthly_usage_limit_reached':

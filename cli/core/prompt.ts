@@ -17,7 +17,7 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
   async function prompts(instead: string) {
     if (isPossible()) return import('./prompts.ts')
     const reason = input ? 'Prompts need a terminal' : '--no-input disables prompts'
-    throw new CliError('usage', `${reason}: pass ${instead}.`)
+    throw new CliError('usage', `${reason}. Pass ${instead}.`)
   }
   return {
     isPossible,

@@ -32,7 +32,7 @@ export const isSameService = (one: string | undefined, other: string | undefined
 export const isSameAccount = (one: SavedTable, other: SavedTable): boolean =>
   (['base_url', 'api_key', 'api_key_url'] as const).every((name) => one[name] === other[name])
 
-/** Returns the keys that were saved for an address, or without `address`, the keys that have no address. */
+/** Returns the keys that were saved for an address or, without `address`, the keys that have no address. */
 export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey[] =>
   keys.filter((key) =>
     address === undefined ? key.address === undefined : isSameService(key.address, address),
@@ -76,7 +76,10 @@ export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missi
   const fitting = keysFor(keys, address)
   if (profile === undefined && fitting.length > 1) {
     const names = fitting.map((key) => key.profile).join(', ')
-    return fail(`Several profiles have an API key for ${address}: ${names}.`, 'Select one with --profile.')
+    return fail(
+      `Several profiles have an API key for ${address}: ${names}.`,
+      'Select a profile with --profile.',
+    )
   }
   const suggest = (options: string, last = 'set SANDLOT_API_KEY') =>
     `Run \`sandlot login${options}\`, \`sandlot signup${options}\` or \`sandlot config set-key${options}\`, or ${last}.`

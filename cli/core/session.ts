@@ -26,7 +26,7 @@ export async function selectSession(settings: Settings, api: Api, typed?: string
   throw several(
     'Several sessions are active',
     data,
-    'Select one with --session, by name or id. `sandlot session use` sets the current session.',
+    'Select a session by name or id with --session. `sandlot session use` sets the current session.',
     next_cursor !== null,
   )
 }
@@ -36,7 +36,7 @@ export const chosenSession = async (settings: Settings): Promise<FoundSetting | 
   (await settings.find('session')) ?? (await settings.currentSession())
 
 /**
- * Saves a session as the current one. Does not save it if another account was saved during the request.
+ * Saves a session as the current session, unless a different account was saved during the request.
  * @param load requests the session from the service
  * @throws {CliError} `sandbox_destroyed` if the session has ended
  */

@@ -45,7 +45,7 @@ type SavedName = 'base_url' | 'api_key' | 'api_key_url' | 'token' | 'token_expir
 
 type Changes = Partial<Record<SavedName, string | undefined>>
 
-/** Changes that remove everything that was saved for an account, except its address and key. */
+/** Settings to clear when the account changes: everything except the address and the key. */
 export const noAccount = {
   api_key_url: undefined,
   token: undefined,
@@ -244,7 +244,7 @@ export class Settings {
     return this.environment.PAGER || 'less'
   }
 
-  /** Returns the folders that MCP clients may keep their settings in, and the platform. */
+  /** Returns the platform, and the folders that MCP clients use for their settings. */
   folders() {
     return {
       home: homedir(),
@@ -354,7 +354,7 @@ const isSameAddress = (saved: FoundSetting | undefined, address: string): boolea
   saved !== undefined && isSameService(readAddress(saved.value, saved.source), address)
 
 function noProfile(name: string, file: string, existing: string[]): CliError {
-  const others = existing.length === 0 ? 'It has no profiles.' : `It has the profiles ${existing.join(', ')}.`
+  const others = existing.length === 0 ? 'It has no profiles.' : `Its profiles are ${existing.join(', ')}.`
   return new CliError('no_profile', `${file} has no profile ${name}. ${others}`, {
     hint: `\`sandlot signup --url URL --profile ${name}\` or \`sandlot config set-url URL --profile ${name}\` creates it.`,
     details: { profiles: existing },
@@ -370,7 +370,7 @@ export function readKey(text: string, source: string): string {
   )
 }
 
-/** Returns the user's configuration folder. The XDG specification requires that relative paths are ignored. */
+/** Returns the user's configuration folder. The XDG specification requires programs to ignore relative paths. */
 function configHome(environment: NodeJS.ProcessEnv): string {
   const home = environment.XDG_CONFIG_HOME
   return home !== undefined && isAbsolute(home) ? home : join(homedir(), '.config')

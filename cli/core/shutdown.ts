@@ -2,7 +2,7 @@
 
 const cleanups = new Set<() => Promise<void>>()
 let isLeaving = false
-/** Maximum time, in milliseconds, that all cleanups may take. After that, the client exits without waiting for them. */
+/** Maximum time, in milliseconds, that all cleanups may take. After that, the client exits anyway. */
 const maxMs = 15_000
 
 export const isShuttingDown = (): boolean => isLeaving

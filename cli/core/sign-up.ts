@@ -18,9 +18,7 @@ export async function signUp(api: Api, settings: Settings, base_url: string, cre
   return { account, made, key }
 }
 
-/**
- * Saves settings with a new API key. Revokes the key if it cannot be saved. @throws {CliError} if it cannot be saved
- */
+/** Saves settings that contain a new API key. Revokes the key if saving fails. @throws {CliError} if saving fails */
 export async function saveWithKey(
   api: Api,
   settings: Settings,
@@ -42,7 +40,7 @@ export async function saveWithKey(
 export const createKey = (api: Api, token: string): Promise<Reply<'createApiKey'>> =>
   api.call('createApiKey', { body: { name: `sandlot on ${hostname()}`.slice(0, 100) }, token })
 
-const again = 'Try again with the same password to continue.'
+const again = 'To continue, try again with the same password.'
 const storyOf = (made: boolean) => (made ? 'The account was created' : 'The account exists')
 
 /** Creates the account. Returns false if the account already exists. */

@@ -13,8 +13,8 @@ export function showSeconds(seconds: number): string {
 }
 
 /**
- * Minimum change of the clock difference, in milliseconds. Network latency and the `Date` header, which has whole
- * seconds, cause smaller changes.
+ * Minimum change, in milliseconds, that updates the clock offset. Smaller changes are caused by network latency and by
+ * the `Date` header, which contains whole seconds.
  */
 const minSkewMs = 2_000
 let aheadMs = 0

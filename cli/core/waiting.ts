@@ -10,9 +10,9 @@ interface WaitReporter {
   show(text: string): void
 }
 
-/** Maximum pause between two attempts, in seconds. */
+/** Maximum pause between two attempts, in seconds, even if Retry-After is longer. */
 const maxSeconds = 3600
-/** Interval, in milliseconds, of the check whether a session has ended before its TTL. */
+/** How often to check whether a session has ended before its TTL, in milliseconds. */
 const pollMs = 1_000
 
 /** Repeats an attempt while a quota or a rate limit is exceeded. @throws {CliError} after any other failure */

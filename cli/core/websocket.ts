@@ -35,7 +35,7 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
   const { statusCode: status = 0 } = answer
   if (status === 101) return socket
   refuse({ status, headers: answer.headers, text: await text(answer) })
-  throw new CliError('unexpected_answer', `The service replied with ${status}.`)
+  throw new CliError('unexpected_answer', `The service replied to the WebSocket handshake with ${status}.`)
 }
 
 /** Resolves with the response to the handshake: 101, or an error response. */
@@ -50,5 +50,7 @@ const answerTo = (socket: WebSocket): Promise<IncomingMessage> =>
       resolve(taken)
     })
     socket.on('unexpected-response', (_, response) => resolve(response))
-    socket.on('error', (error) => reject(new CliError('network', `Connecting failed: ${error.message}.`)))
+    socket.on('error', (error) =>
+      reject(new CliError('network', `The WebSocket connection failed: ${error.message}.`)),
+    )
   })

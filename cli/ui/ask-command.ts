@@ -11,8 +11,8 @@ import type { Ui } from './ui.ts'
 const maxRemembered = 100
 
 /**
- * Opens the prompt for a command. Opens it even if no command can run and shows the error there, so that typed text
- * does not act on the page.
+ * Opens the prompt for a command. If no command can run, the prompt shows the error, so that typed text does not act on
+ * the page.
  */
 export function askCommand(ui: Ui): void {
   const state = ui.store.get()

@@ -30,7 +30,7 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
   )
 }
 
-/** Returns as many key hints as fit. The last two, for help and back, are always included. */
+/** Returns as many key hints as fit on one line. The last two, for help and back, are always included. */
 function hintsFor(state: State): string {
   if (state.dialog?.kind === 'form') return ''
   if (state.opening?.program === 'pager') return 'Loading… · Esc cancels'

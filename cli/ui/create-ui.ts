@@ -74,7 +74,7 @@ async function readSettings({ store, settings }: Ui): Promise<void> {
   if ((await settings.find('url')) !== undefined) store.set({ address: await settings.baseUrl() })
 }
 
-/** Explains why the saved keys do not apply to this address. */
+/** Returns the reason why the saved keys do not apply to this address. */
 async function explainMissingKey(
   settings: Settings,
   address: string | undefined,

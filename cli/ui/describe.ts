@@ -1,4 +1,4 @@
-/** Describes statuses and reasons of the service. */
+/** Describes the statuses and reasons that the service reports. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { describeDestroyReason, destroyReasonOf } from '../core/destroy-reasons.ts'
@@ -12,7 +12,7 @@ export function describeDestroyed(session: Sandbox): string {
 
 type ExecOutcome = Pick<ExecSummary, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** Returns a symbol and a text for a status, so that the display does not depend on color. */
+/** Returns a symbol and a description of a command's status, so that neither depends on color. */
 export function describeStatus({ status, exit_code, signal, reason }: ExecOutcome): {
   sign: string
   text: string

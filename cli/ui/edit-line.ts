@@ -7,7 +7,7 @@ export interface Line {
 
 export const lineOf = (text: string): Line => ({ text, at: [...text].length })
 
-/** Applies an editing key. Returns undefined for other keys. */
+/** Applies an editing key to a line. Returns undefined for keys that do not edit. */
 export function editLine({ text, at }: Line, key: string): Line | undefined {
   const points = [...text]
   const keep = (from: number, to: number) => points.toSpliced(from, to - from).join('')

@@ -67,7 +67,7 @@ export function enter(ui: Ui) {
   })
 }
 
-/** Rejects a name that is not UTF-8. The service replaces its invalid bytes, so its path refers to no file. */
+/** Rejects a file whose name is not UTF-8. The service replaces the invalid bytes, so the path refers to no file. */
 function assertUtf8(id: string, { entry, path }: Row): void {
   if (entry.name_base64 === undefined) return
   const copy = shellLine('sandlot', 'cp', `${id}:${posix.dirname(path)}`, '.')

@@ -12,7 +12,7 @@ import type { Ui } from './ui.ts'
 
 /**
  * Opens the page that asks for the address and the credentials.
- * @param why the error message to show, if there are settings
+ * @param why the reason to show, if settings already exist
  */
 export function openFirstRun(ui: Ui, why?: string): void {
   const address = ui.store.get().address ?? ''
@@ -78,7 +78,10 @@ function askToSignUp(ui: Ui): void {
         password,
       })
       enter(ui, address, key.key)
-      showNotice(ui, `${made ? 'Signed up' : 'Logged in'} as ${account.email}; saved in ${ui.settings.file}.`)
+      showNotice(
+        ui,
+        `${made ? 'Signed up' : 'Logged in'} as ${account.email}. The API key is saved in ${ui.settings.file}.`,
+      )
     })
   ask(ui, newForm('Sign up, or log in to your account', fields, take))
 }
@@ -93,7 +96,7 @@ function askKey(ui: Ui): void {
       const account = await createApi(new Settings({ url: address, apiKey })).call('getAccount', {})
       await ui.settings.save({ ...noAccount, base_url: address, api_key: apiKey })
       enter(ui, address, apiKey)
-      showNotice(ui, `Welcome, ${account.email}. The key is saved in ${ui.settings.file}.`)
+      showNotice(ui, `Welcome, ${account.email}. The API key is saved in ${ui.settings.file}.`)
     })
   ask(ui, newForm('Paste an API key', [key], take))
 }

@@ -20,7 +20,7 @@ export interface Form {
   busy: string | undefined
   enterWord: string
   escWord: string
-  /** Earlier values that the arrow keys recall. */
+  /** Earlier values, which the up and down keys recall. */
   past?: History
   onChange?: (values: Record<string, string>) => void
   onSubmit: (values: Record<string, string>) => void

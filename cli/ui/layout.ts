@@ -7,7 +7,7 @@ const wideColumns = 72
 
 export const isWide = ({ size }: State): boolean => size.columns >= wideColumns
 
-/** Rows of the header: one or two for the account and its limits, and one for the rule. */
+/** Rows of the header: one or two for the account and its limits, and one for the horizontal line. */
 const headerRows = (state: State): number => (isWide(state) ? 1 : 2) + 1
 
 const maxNoticeRows = 3
@@ -19,9 +19,12 @@ export function noticeLines({ notice, size }: State): string[] {
 }
 
 const maxTroubleRows = 3
-/** Maximum length, in characters, of the text before the reason. */
+/** Maximum length, in characters, of the message that precedes the reason for a failed refresh. */
 const troubleHead = '! Service unavailable since 00:00:00 (59m), retrying. '.length
-/** Splits the reason for a failed refresh into a part that follows the message, and further rows. */
+/**
+ * Splits the reason for a failed refresh into rows. The first row follows the message, and is empty if the reason is
+ * too long.
+ */
 export function troubleRows({ trouble, size }: State): string[] {
   if (trouble === undefined) return []
   const reason = oneLine(trouble.message)
@@ -35,7 +38,7 @@ export function troubleRows({ trouble, size }: State): string[] {
   ]
 }
 
-/** Returns the number of rows between the head of a page and the bottom. */
+/** Returns the number of rows between a page's head and the lines at the bottom. */
 export function bodyRows(state: State): number {
   const page = pageOf(state)
   const head = page.at === 'session' ? sessionHeadRows(state) : page.at === 'list' ? headerRows(state) : 2

@@ -40,7 +40,7 @@ export class OutputTail {
     return this.dropped + this.lines.length - (this.lines.at(-1) === '' ? 1 : 0)
   }
 
-  /** Returns the rows that fill the screen from a line on. */
+  /** Returns the rows that fill the screen, starting with a line. */
   show(top: number | 'end', width: number, height: number): Shown {
     const end = this.upTo(this.total, width, height)
     if (top === 'end' || top >= end.first) return end
@@ -51,7 +51,7 @@ export class OutputTail {
     return { first, last, rows: rows.slice(0, height) }
   }
 
-  /** Returns the rows that fill the screen up to a line. */
+  /** Returns the rows that fill the screen, ending with a line. */
   upTo(last: number, width: number, height: number): Shown {
     let first = last + 1
     let rows: string[] = []

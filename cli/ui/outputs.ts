@@ -74,7 +74,7 @@ export function interrupt(ui: Ui): void {
   if (!page?.isRunning) return
   const { id, execId } = page
   changePage(ui, page, { isInterrupted: true })
-  showNotice(ui, 'Interrupting the command. Ctrl-C now leaves this page.')
+  showNotice(ui, 'Interrupting the command. Press Ctrl-C again to leave this page.')
   if (execId === undefined) return void interruptedEarly.add(page.pageId)
   attempt(ui, async () => {
     await createRemote(ui.api, id).signal(execId, 'INT')
@@ -85,8 +85,8 @@ export function interrupt(ui: Ui): void {
 const interruptedEarly = new Set<number>()
 
 /**
- * Handles Ctrl-C. On an output page, the first press interrupts the command and the second leaves the page. On other
- * pages, Ctrl-C quits.
+ * Handles Ctrl-C. While a command is running, the first press interrupts it and the second leaves its page. Outside
+ * output pages, Ctrl-C quits the picker.
  */
 export function interruptOrQuit(ui: Ui) {
   const state = ui.store.get()
@@ -95,7 +95,7 @@ export function interruptOrQuit(ui: Ui) {
   if (state.dialog) return closeDialog(ui)
   if (page.isRunning && !page.isInterrupted) return interrupt(ui)
   goBack(ui)
-  if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} continues.`)
+  if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} keeps running.`)
 }
 
 /** Changes the list of commands without a request. Does nothing until the list has been loaded. */
@@ -195,7 +195,7 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
   if (ended.stdout !== '' || ended.stderr !== '') output.add(ended.stdout + ended.stderr)
   changeOutput(ui, pageId, { status: statusLine(ended), isRunning: false })
   if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.total === 0)
-    showError(ui, new CliError('failed', 'The output was deleted with the session.'))
+    showError(ui, new CliError('failed', 'The output was deleted together with the session.'))
 }
 
 /** Limits how often output is drawn, because a command may print faster than the screen can be redrawn. */

@@ -77,7 +77,7 @@ async function* readOutput(ui: Ui, { id, execId, output }: OutputPage, signal: A
 }
 
 export const gapLine = (missing: { stdout_bytes: number; stderr_bytes: number }): string =>
-  `\n… ${missing.stdout_bytes + missing.stderr_bytes} bytes are no longer kept …\n`
+  `\n… ${missing.stdout_bytes + missing.stderr_bytes} bytes are no longer stored …\n`
 
 function closing(opened: OpenExchange, signal: AbortSignal): OpenExchange {
   addAbortListener(signal, () => opened.response.destroy())

@@ -33,7 +33,7 @@ export function take(ui: Ui, input: string, key: InkKey): void {
 }
 
 /**
- * Reports whether input was pasted. Typed input never contains several lines, so this also works without bracketed
+ * Reports whether input was pasted. Only pasted input contains several lines, even on terminals without bracketed
  * paste.
  */
 function isPasted({ store }: Ui, input: string): boolean {
@@ -124,8 +124,7 @@ function scrollHelp(ui: Ui, dialog: Dialog & { kind: 'help' }, key: string) {
 }
 
 /**
- * Handles keys in the list of command lines. Enter copies the selected line, and another key copies its equivalent
- * line.
+ * Handles keys in the list of command lines. Enter copies the selected line, and any listed key copies its own line.
  */
 function chooseLine(ui: Ui, dialog: Dialog & { kind: 'copy' }, key: string) {
   const lines = commandLines(ui.store.get())

@@ -12,8 +12,8 @@ import type { Ui } from './ui.ts'
 
 const everyMs = 3_000
 /**
- * The pause after a refresh lasts this many times as long as the refresh. Slow refreshes, for example of a thousand
- * sessions, therefore take at most a quarter of the time.
+ * Ratio of the pause after a refresh to the refresh's duration. A slow refresh, for example of a thousand sessions,
+ * therefore takes at most a quarter of the time.
  */
 const restFactor = 3
 const maxMs = 15_000
@@ -57,7 +57,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   const api = ui.api
   const began = serviceNow()
   const slow = setTimeout(
-    () => setTrouble(ui, { since: began, isUnavailable: true, message: 'The service has not answered yet.' }),
+    () => setTrouble(ui, { since: began, isUnavailable: true, message: 'The service has not replied yet.' }),
     slowMs,
   )
   try {
@@ -69,7 +69,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
     if (ui.api !== api) return
     assertAccount(account)
     clearTimeout(slow)
-    if (store.get().trouble) showNotice(ui, 'The service is back.')
+    if (store.get().trouble) showNotice(ui, 'The service is available again.')
     store.set({ account, trouble: undefined })
     await takeActive(ui, active)
     await refreshPage(ui, isAsked)
@@ -83,7 +83,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
 /** Checks that the reply is an account, because a reply from another server would break the views. */
 function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
-  throw new CliError('unexpected_answer', 'The server at this address is not Sandlot.')
+  throw new CliError('unexpected_answer', 'The server at this address is not a Sandlot service.')
 }
 
 function handleTrouble(ui: Ui, thrown: unknown) {

@@ -16,14 +16,17 @@ import { nameOf, type SessionPage, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** Returns the session that keys act on. @throws {CliError} if it is missing or has ended */
+/** Returns the session that keys act on. @throws {CliError} if there is none, or if it has ended */
 export const activeInFront = ({ store }: Ui): Sandbox => requireActive(sessionInFront(store.get()))
 
-/** Returns the session if it is active. @throws {CliError} if it is missing or has ended */
+/** Returns the session if it is active. @throws {CliError} if there is none, or if it has ended */
 export function requireActive(session: Sandbox | undefined): Sandbox {
-  if (!session) throw new CliError('no_session', 'There is no session. n creates one.')
+  if (!session) throw new CliError('no_session', 'There is no session. Press n to create one.')
   if (session.state === 'active') return session
-  throw new CliError('sandbox_destroyed', `${nameOf(session)} has ended: ${describeDestroyed(session)}.`)
+  throw new CliError(
+    'sandbox_destroyed',
+    `The session ${nameOf(session)} has ended: ${describeDestroyed(session)}.`,
+  )
 }
 
 export function openSession(ui: Ui, tab: SessionPage['tab'] = 'commands'): SessionPage | undefined {
@@ -55,7 +58,7 @@ export function askNewSession(ui: Ui): void {
       const session = await createSession(ui, values)
       putSessions(ui, [session])
       ui.store.set({ selected: session.id, filter: '' })
-      showNotice(ui, `${nameOf(session)} is ${session.ready_at === null ? 'starting' : 'ready'}.`)
+      showNotice(ui, `The session ${nameOf(session)} is ${session.ready_at === null ? 'starting' : 'ready'}.`)
       ui.refresh()
     })
   openForm(ui, newForm('New session', fields, create, { enterWord: 'create' }))
@@ -79,7 +82,7 @@ export function askToDestroy(ui: Ui): void {
       showNotice(ui, `Destroying ${nameOf(session)}…`)
       const ended = await ui.api.call('destroySandbox', { params: { id: session.id } })
       putSessions(ui, [ended])
-      showNotice(ui, `${nameOf(session)} is destroyed.`)
+      showNotice(ui, `The session ${nameOf(session)} was destroyed.`)
       ui.refresh()
     }),
   )
@@ -93,8 +96,8 @@ export function useSession(ui: Ui): void {
     const chosen = await chosenSession(ui.settings)
     ui.store.set({ chosen: chosen?.value })
     const isSaved = chosen === undefined || chosen.value === session.id
-    const wins = isSaved ? '' : ` ${chosen.source} is set and overrides it.`
-    showNotice(ui, `${nameOf(session)} is the current session.${wins}`)
+    const override = isSaved ? '' : ` ${chosen.source} is set and overrides it.`
+    showNotice(ui, `${nameOf(session)} is the current session.${override}`)
   })
 }
 

@@ -1,4 +1,4 @@
-/** Opens a shell of a session in this terminal. */
+/** Opens a session's shell in this terminal. */
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { destroyReasonOf } from '../core/destroy-reasons.ts'
 import { describeError } from '../core/errors.ts'
@@ -50,7 +50,7 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
     if (ended === 'detached')
       return showNotice(
         ui,
-        `Detached from ${name}; the program continues. Enter on it in the list of commands, or ${attachHint(remote, execId)}.`,
+        `Detached from ${name}. The program keeps running. Press Enter on it in the list of commands to attach again. Outside the picker, ${attachHint(remote, execId)}.`,
       )
     const ofSession = destroyReasonOf(ended)
     const how =

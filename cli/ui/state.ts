@@ -122,7 +122,7 @@ export const firstState: State = {
 export const pageOf = (state: State): Page => state.pages.at(-1)!
 
 type Sessions = NonNullable<State['sessions']>
-/** Caches sorted lists, because several views need the same list for each frame. */
+/** Cache of filtered and sorted lists, because several views need the same list for each frame. */
 const listed = new WeakMap<Sessions, { key: string; sessions: Sandbox[] }>()
 
 /** Returns the sessions that match the filter, newest first. */
@@ -149,7 +149,7 @@ function list(sessions: Sessions, showsDestroyed: boolean, filter: string): Sand
 
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/** Keeps a session selected when rows move. If the selected session leaves the list, selects the session in its row. */
+/** Keeps the same session selected when rows move. If that session leaves the list, selects the session in its row. */
 export function keepSelection(state: State, before: State): State {
   const isSame = (['sessions', 'showsDestroyed', 'filter', 'selected'] as const).every(
     (key) => state[key] === before[key],

@@ -1,6 +1,6 @@
 /**
- * Passes stdin on to Ink only while the picker has the terminal. Without it, Ink would decode stdin permanently and
- * keep reading it, but shells and editors need the unchanged bytes.
+ * Passes stdin to Ink only while the picker uses the terminal. Ink itself would keep reading and decoding stdin, but
+ * shells and editors need the unchanged bytes.
  */
 import { Readable } from 'node:stream'
 import type { ReadStream } from 'node:tty'

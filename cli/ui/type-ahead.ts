@@ -32,7 +32,7 @@ export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void 
     return
   }
   finishOpening(ui, opening)
-  showNotice(ui, `Cancelled opening the ${opening.program}.`)
+  showNotice(ui, `The ${opening.program} was not opened.`)
 }
 
 /** Waits until the sessions have been loaded, loading has failed, or the user has cancelled. */

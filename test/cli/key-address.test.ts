@@ -101,7 +101,7 @@ test('sends a key from a flag, the environment, or a profile with that address',
   at.home.writeConfig(`${before}${profile('work')}${profile('play')}`)
   const several = await at.sent(['whoami'], env)
   expect(several).toMatchObject({ code: 4, own: [], other: [] })
-  expect(several.stderr).toContain('work, play.\nSelect one with --profile.')
+  expect(several.stderr).toContain('work, play.\nSelect a profile with --profile.')
 })
 
 test('set-url keeps the key for the old address, and set-key replaces it', async () => {

@@ -35,7 +35,9 @@ undone. This client also forgets the account's key.`,
     })
     if (isOwn) await settings.save({ ...noAccount, api_key: undefined })
     output.result(deleted, `${deleted.email}\n`)
-    output.aside('The account is deleted. Its email address can sign up again after a few minutes.')
+    output.aside(
+      'The account was deleted. Its email address can be used to sign up again after a few minutes.',
+    )
   },
 })
 

@@ -40,7 +40,7 @@ export const define = defineCommand<Options>({
         : sendFile({ api, id, path, output }, source.local, { mode, overwrite, keepsMode: false })
     const created = await sending.catch(offerToOverwrite)
     output.result(created, `${created.path}\n`)
-    output.aside(`${created.size} bytes written.`)
+    output.aside(`Bytes written: ${created.size}.`)
   },
 })
 
@@ -51,7 +51,7 @@ function readSource({ content, fromFile, from: local = fromFile }: Options) {
   }
   if (content !== undefined) return { content }
   if (local === undefined && !hasPipedInput()) {
-    throw new CliError('usage', 'There is nothing to write: pass --content or --from, or pipe data to stdin.')
+    throw new CliError('usage', 'There is nothing to write. Pass --content or --from, or pipe data to stdin.')
   }
   return { local: local ?? '-' }
 }

@@ -37,7 +37,7 @@ export const define = defineCommand<Options>({
       if (!ask.isPossible()) {
         throw new CliError(
           'usage',
-          'No editor can open without a terminal or with --no-input: pass --old and --new.',
+          'An editor needs a terminal and cannot open with --no-input. Pass --old and --new instead.',
         )
       }
       const { editByHand } = await import('../../core/editor.ts')
@@ -65,7 +65,7 @@ async function readTexts(options: Options): Promise<{ old?: string; new?: string
   if (old !== undefined && other !== undefined) return { old, new: other }
   const rest = [old, other, options.all, options.replaceAll, options.ifMatch]
   if (rest.every((given) => given === undefined)) return {}
-  throw new CliError('usage', 'Give both --old and --new, or neither to open an editor.')
+  throw new CliError('usage', 'Pass both --old and --new, or omit both to open an editor.')
 }
 
 async function readText(text: string | undefined, file: string | undefined, option: string) {

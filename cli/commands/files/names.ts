@@ -1,4 +1,4 @@
-/** Formats file names and lines of files: exact bytes for programs, one line of text for terminals. */
+/** Formats file names and lines of text, as exact bytes for programs and as one line for terminals. */
 import { exitCodes } from '../../core/errors.ts'
 import type { Output } from '../../core/output.ts'
 

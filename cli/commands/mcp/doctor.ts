@@ -63,7 +63,7 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
   if (existing.length > 0) return existing
   const option = scope === 'user' ? '' : ' --scope project'
   if (client === undefined) {
-    const subject = scope === 'user' ? 'No MCP client here' : 'No MCP client in this folder'
+    const subject = scope === 'user' ? 'No MCP client on this machine' : 'No MCP client in this folder'
     throw new CliError('failed', `${subject} has the server in its settings.`, {
       hint: `\`sandlot mcp init TARGET${option}\` adds it; \`sandlot mcp init\` lists the clients.`,
     })
@@ -77,7 +77,8 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
 async function nameProjects(spots: Spot[], { note }: Output): Promise<void> {
   for (const spot of spots.filter(({ scope }) => scope === 'project')) {
     const entry = await read(spot).catch(() => undefined)
-    if (entry !== undefined) note(`${spot.file} also has the server ${spot.name}; --scope project tests it.`)
+    if (entry !== undefined)
+      note(`${spot.file} also contains the server ${spot.name}. Use --scope project to test it.`)
   }
 }
 

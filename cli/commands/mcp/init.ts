@@ -111,7 +111,7 @@ async function write(
   const backup = writeSettings(file, after, scope)
   const done = entry === undefined ? 'removed from' : 'written to'
   output.result({ ...spot, changed, backup: backup ?? null }, `${name} ${done} ${file}\n`)
-  if (backup !== undefined) output.note(`The previous file is ${backup}.`)
+  if (backup !== undefined) output.note(`The previous version of the file is saved as ${backup}.`)
   if (entry !== undefined)
     await noteMissingSettings({ options, settings, output }, targets[spot.target]!.title)
 }
@@ -137,7 +137,7 @@ async function noteMissingSettings(
 ): Promise<void> {
   if (options.http) {
     const address = await settings.baseUrl()
-    return output.note(`Start ${title} with an API key for ${address} in SANDLOT_API_KEY.`)
+    return output.note(`Before you start ${title}, set SANDLOT_API_KEY to an API key for ${address}.`)
   }
   if (options.portable && !settings.isOnPath()) {
     output.note(

@@ -46,7 +46,7 @@ it needs confirmation at a terminal, and --short elsewhere.`,
     const body = { name: args[0]!, value, sandbox_id }
     const secret = await api.call('createSecret', { body })
     output.result(secret, `${secret.name}\n`)
-    output.aside('Commands that start from now on receive it.')
+    output.aside('Commands that start from now on receive the secret.')
   },
 })
 
@@ -75,8 +75,8 @@ function requireNameOnly(args: string[]): void {
 const isSecretName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
 /**
- * Asks for confirmation of a value that is too short to be redacted from output. @throws {CliError} if it is not
- * confirmed
+ * Asks for confirmation if a value is too short to be redacted from output.
+ * @throws {CliError} if the value is not confirmed
  */
 async function confirmIntent(value: string, { options, ask }: Invocation<Options>): Promise<void> {
   const bytes = Buffer.byteLength(value)

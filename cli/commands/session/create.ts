@@ -78,7 +78,7 @@ async function create(invocation: Invocation<Options>): Promise<void> {
   const sandbox = await prepareCreate(invocation).create()
   output.result(sandbox, `${sandbox.id}\n`)
   if (sandbox.ready_at === null)
-    output.aside('The session is still starting; its first command waits for it.')
+    output.aside('The session is still starting. Its first command waits until the session is ready.')
   const option = sandbox.name === null ? '' : ` -s ${shellWord(sandbox.name)}`
   output.aside(
     `It ends ${showTime(sandbox.expires_at)}. Next: ${settings.ownCall()} exec${option} -- uname -a`,
@@ -89,7 +89,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   const body = readBody(options)
   // With the key, a request whose reply was lost can be repeated safely.
   const key = options.idempotencyKey ?? randomUUID()
-  /** The created session, or `unknown` while a session may exist whose id has not been received. */
+  /** The created session. `unknown` means that a session may exist, but its id has not been received. */
   let session: Reply<'createSandbox'> | 'unknown' | undefined
   async function request(async: boolean): Promise<Reply<'createSandbox'>> {
     const created = await api.call('createSandbox', {

@@ -38,6 +38,6 @@ export const define = defineCommand<PageOptions & { all?: boolean; state: Listed
       showTime(session.destroyed_at ?? session.expires_at),
     ])
     output.list(page, [mark('ID'), 'STATE', 'NAME', 'IMAGE', 'CREATED', 'ENDS'], rows)
-    if (rows.length === 0) output.aside('No sessions. `sandlot session create` creates one.')
+    if (rows.length === 0) output.aside('No sessions were found. `sandlot session create` creates one.')
   },
 })

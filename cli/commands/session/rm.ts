@@ -50,7 +50,7 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
   }
   const { destroyed, failures } = await destroyAll(invocation, ids)
   const text = destroyed.map(({ id }) => `${id}\n`).join('')
-  const sum = `${destroyed.length} of ${ids.length} destroyed.`
+  const sum = `Destroyed ${destroyed.length} of ${ids.length} sessions.`
   if (failures.length === 0) {
     output.result({ data: destroyed }, text)
     if (options.all) output.note(ids.length === 0 ? 'No session is active.' : sum)
@@ -68,7 +68,7 @@ async function choose({ args, options, session, api }: Invocation<Options>): Pro
     return ids.map((id, index) => ({ id, name: args[index] ?? null }))
   }
   if (args.length > 0 || options.session !== undefined) {
-    throw new CliError('usage', 'Give sessions or --all, not both.')
+    throw new CliError('usage', 'Pass either sessions or --all, not both.')
   }
   return await listActive(api)
 }
