@@ -44,7 +44,7 @@ async function answer(command: Command, commands: CommandTree): Promise<string> 
 
 async function completeWords(commands: CommandTree, words: string[], current: string): Promise<Completion> {
   const completion = await complete(commands, words, current, openSources)
-  // Lines cannot carry values with line breaks or control characters.
+  // Each candidate is one line, so values with line breaks or control characters are omitted.
   const candidates = completion.candidates
     .filter(({ value }) => value === oneLine(value))
     .map(({ value, description }) => ({ value, description: description && oneLine(description) }))

@@ -22,7 +22,7 @@ export const define = defineCommand({
       'the session of :PATH, by id or name; by default the current one, or the only active one',
     )
       .argument('<source>', 'a local path, or SESSION:PATH')
-      .argument('<target>', 'the same; exactly one of the two is in a session')
+      .argument('<target>', 'a local path, or SESSION:PATH; exactly one of the two paths is in a session')
       .option('-r, --recursive', 'accepted and ignored: folders are always copied'),
   notes: `
 SESSION is an id or a name. Without it, :PATH refers to the default session. PATH is relative to /workspace, or

@@ -53,13 +53,13 @@ export const define = defineCommand<Options>({
       )
       .option(
         '--grace <duration>',
-        'how long it keeps running after this client disconnects; by default 10s, 2s with --json',
+        'how long the command keeps running after this client disconnects; by default 10s, 2s with --json',
       )
-      .option('--reveal', 'show secrets in its output instead of [secret NAME]')
+      .option('--reveal', 'show secrets in the output instead of [secret NAME]')
       .option('-i, --stdin', 'send stdin; the default if stdin is a pipe or a file')
       .option('-n, --no-stdin', 'do not read stdin, for example in a `while read` loop')
       .option('-t, --tty', 'allocate a terminal, for shells and editors: exec -it -- bash')
-      .option('-d, --background', 'print its id and keep it running in the background')
+      .option('-d, --background', 'run the command in the background and print its id')
     addDetachKeys(command, 'with -t: ')
   },
   notes: `

@@ -44,7 +44,7 @@ export const define = defineCommand<{ usage?: boolean; month?: string }>({
       account.id,
       `${usage.sandbox_hours.toFixed(2)}/${usage.limit} sandbox-hours this month`,
       `${concurrent.active}/${concurrent.limit} concurrent sandboxes`,
-      // Older services do not send it.
+      // Older services do not send the scope.
       ...(api_key?.scope === 'run' ? ['this key has the scope run'] : []),
     ]
     output.result(account, `${lines.join('\n')}\n`)

@@ -26,7 +26,7 @@ export function readAddress(text: string, source: string): string {
       },
     )
   }
-  // The URL parser drops spaces and control characters and replaces \ by /.
+  // The URL parser drops spaces and control characters and replaces \ with /.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
   if (/[\s\u0000-\u0020\u007f-\u009f\\]/.test(text))
     throw refuse('it contains a space, a control character or a backslash')

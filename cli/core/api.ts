@@ -307,7 +307,7 @@ async function exchangeWithRetries<T>(
   let isRepeat = false
   for (let tries = 0; ; tries++) {
     const pause = retryMs[tries]
-    // Evaluated after the attempt, which may use up the whole timeout.
+    // Evaluated after each attempt, because an attempt may use up the whole timeout.
     const isLast = () => pause === undefined || performance.now() + pause >= end
     try {
       const answer = await send(remaining())

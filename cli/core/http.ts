@@ -95,13 +95,13 @@ export async function open(url: URL, options: RequestOptions): Promise<ClientReq
   // Node applies NODE_USE_ENV_PROXY to its default agent.
   if (url.protocol === 'https:') return (await import('node:https')).request(url, options)
   const { Agent, request } = await import('node:http')
-  // Another agent, because a proxy would receive the key in cleartext.
+  // Uses a separate agent, because a proxy would receive the key in cleartext.
   return request(url, { ...options, agent: new Agent() })
 }
 
 export const receive = (request: ClientRequest, body: string | undefined): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
-    // Never removed: an error without a listener would end the process.
+    // This listener is never removed, because an error without a listener would end the process.
     request.on('error', reject)
     request.on('response', resolve)
     request.end(body)

@@ -20,7 +20,7 @@ export function lockFile(file: string): Disposable {
     while (!link(own, lock)) {
       if (ageOf(lock) > staleMs) removeStale(lock, `${own}.stale`)
       else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs)
-      // The link shares the mtime, which must be the time of locking.
+      // The lock is a hard link and shares the mtime, which must be the time of locking.
       utimesSync(own, new Date(), new Date())
     }
   } finally {

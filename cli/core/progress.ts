@@ -24,7 +24,7 @@ export function showProgress(first: string): Progress {
     isShown = false
   }
   const draw = () => {
-    // A wrapped line could not be erased.
+    // The line must fit the terminal, because a wrapped line could not be erased.
     const line = cut(
       `${frames[frame++ % frames.length]} ${oneLine(text)}`,
       (process.stderr.columns || 80) - 1,

@@ -65,8 +65,8 @@ export const variables: Record<string, string> = {
   SANDLOT_SESSION: 'the session of exec, files and similar commands, by id or name',
   SANDLOT_PROFILE: 'the profile of the settings file',
   XDG_CONFIG_HOME: 'the folder of sandlot/config.toml; by default ~/.config',
-  VISUAL: 'the editor of files edit; by default EDITOR, then vi',
-  PAGER: 'the pager of the picker; by default less',
+  VISUAL: 'the editor for files edit; by default EDITOR, then vi',
+  PAGER: 'the pager for the picker; by default less',
   FORCE_COLOR: 'use colors even without a terminal, 0 for none; overrides NO_COLOR',
   NO_COLOR: 'use no colors',
   NODE_USE_ENV_PROXY:

@@ -23,7 +23,7 @@ export async function waitOut<T>(api: Api, attempt: () => Promise<T>, reporter: 
     } catch (error) {
       if (!(error instanceof CliError) || !isWorthWaiting(error)) throw error
       const seconds = Math.max(1, Number(error.details.retry_after ?? 1))
-      // If another client took the free place, the note is not repeated.
+      // The note is not repeated if another client has used the freed quota.
       if (before !== error.code)
         reporter.note(`sandlot: ${error.message}\nWaiting up to ${showSeconds(seconds)}.`)
       before = error.code

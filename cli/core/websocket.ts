@@ -25,7 +25,7 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
     headers,
     agent,
     perMessageDeflate: false,
-    // One frame per event-loop turn, so that a flood of output does not delay keystrokes and signals.
+    // Delivers one frame per event-loop turn, so that a flood of output does not delay keystrokes and signals.
     allowSynchronousEvents: false,
     maxPayload,
     maxFragments: 64,

@@ -9,7 +9,7 @@ import { useNow } from './use-now.ts'
 export const App = () => {
   const ui = useUi()
   const { columns, rows } = useWindowSize()
-  // Measured for this frame, because a frame taller than the screen would scroll it.
+  // Uses the size measured for this frame, because a frame taller than the screen would scroll it.
   const state = { ...useUiState(), size: { columns, rows } }
   const now = useNow(useIsScreenReaderEnabled())
   const { suspendTerminal } = useApp()

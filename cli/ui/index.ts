@@ -9,7 +9,7 @@ export async function openPicker(flags: Flags & { color?: ColorChoice }): Promis
   // Ink reads FORCE_COLOR when it is loaded, and no other variable.
   if (!wantsColor(process.stdout, flags.color)) process.env.FORCE_COLOR = '0'
   const { runPicker } = await import('./run.tsx')
-  // Printed after the picker has left the screen.
+  // The warning is printed after the picker has closed.
   let warning = ''
   const warn = (text: string) => {
     warning = `${text}\n`

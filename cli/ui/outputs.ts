@@ -39,11 +39,11 @@ export async function runCommand(ui: Ui, id: string, command: string): Promise<v
     if (interruptedEarly.delete(pageId)) await remote.signal(started.id, 'INT')
     if (!findOutput(ui, pageId)) return
     changeOutput(ui, pageId, { execId: started.id, status: statusLine(started) })
-    // The command gets no stdin.
+    // The command receives no stdin.
     await remote.endStdin(started.id, 0).catch(() => {})
     await followOutput(ui, pageId)
   } catch (error) {
-    // With an id the command runs, and only following it failed.
+    // If there is an id, the command is running, and only following its output has failed.
     if (findOutput(ui, pageId)?.execId === undefined)
       changeOutput(ui, pageId, { status: 'not run', isRunning: false })
     throw error

@@ -23,7 +23,7 @@ export function changePage<P extends Page>(
   change: Partial<P> | ((page: P) => Partial<P>),
 ): void {
   const state = store.get()
-  // A page keeps its kind.
+  // The kind of a page never changes.
   const page = pageWith(state, pageId) as P | undefined
   if (!page) return
   const changed = { ...page, ...(typeof change === 'function' ? change(page) : change) }

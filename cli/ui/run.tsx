@@ -28,7 +28,7 @@ export async function runPicker(settings: Settings): Promise<number> {
     </UiContext>,
     {
       stdin: stdin as unknown as NodeJS.ReadStream,
-      // Ink would turn this off if CI is set.
+      // By default, Ink is not interactive if CI is set.
       interactive: true,
       // Screen readers need plain text.
       alternateScreen: !isReadAloud(),

@@ -25,7 +25,7 @@ export async function openShell(ui: Ui): Promise<void> {
     if (isOpening(ui, opening)) await attachHere(ui, remote, execId, opening)
     else await remote.signal(execId, 'KILL')
   } catch (error) {
-    // Further keys were meant for the shell.
+    // Waits for Enter, because further keys are meant for the shell.
     if (isOpening(ui, opening)) showAndWait(ui, errorText(error))
   } finally {
     finishOpening(ui, opening)
@@ -43,7 +43,7 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
   const name = oneLine(session ? nameOf(session) : remote.sessionId)
   const attach = async () => {
     writeNote(`sandlot: ${isNew ? 'a shell' : 'a terminal'} in ${name}; Ctrl-P Ctrl-Q detaches.`)
-    // Raw mode, so that keys are not echoed while connecting.
+    // Enables raw mode first, so that keys are not echoed while connecting.
     if (process.stdin.isTTY) process.stdin.setRawMode(true)
     if (opening?.typed) process.stdin.unshift(Buffer.from(opening.typed))
     const ended = await attachTerminal(remote, execId, { note: writeNote, isNew })
@@ -56,7 +56,7 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
     const how =
       ofSession === undefined ? `: ${describeStatus(ended).text}` : ` with its session: ${ofSession}`
     const notice = `${isNew ? 'The shell' : 'The terminal'} in ${name} has ended${how}.`
-    // The shell ended without its user, so further keys were meant for it.
+    // If the shell ended unexpectedly, waits for Enter, because further keys were meant for it.
     if (ended.status === 'exited') showNotice(ui, notice)
     else showAndWait(ui, notice)
   }

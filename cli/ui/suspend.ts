@@ -8,7 +8,7 @@ const stoppingMs = 50
 export function suspendPicker(ui: Ui): void {
   attempt(ui, () =>
     ui.handOver(async () => {
-      // Stops the whole job, as a terminal does.
+      // Suspends the whole job, as a terminal does.
       process.kill(0, 'SIGTSTP')
       await sleep(stoppingMs)
     }),

@@ -144,7 +144,7 @@ describe.concurrent('without settings', () => {
     await screen.shows('[Commands]')
     await screen.shows(/✗ exit 5 .* mkfifo go/)
     screen.type('?')
-    await screen.shows("Keys of the session's commands")
+    await screen.shows("Keys for the session's commands")
     screen.type('\u001b')
     await screen.shows('[Commands]')
     screen.type('q')

@@ -18,9 +18,9 @@ export const define = defineCommand<Options>({
     addSessionOption(command)
       .argument('<path>', 'relative to /workspace, or absolute')
       .option('--old <text>', 'the text to replace; it must occur exactly once')
-      .option('--old-file <file>', 'the same, from a local file')
+      .option('--old-file <file>', 'a local file that contains the text to replace')
       .option('--new <text>', 'the replacement')
-      .option('--new-file <file>', 'the same, from a local file')
+      .option('--new-file <file>', 'a local file that contains the replacement')
       .option('--all', 'replace every occurrence')
       .option('--replace-all', 'same as --all')
       .option('--if-match <sha256>', 'fail unless the file has this SHA-256'),

@@ -50,7 +50,7 @@ export const define = defineCommand<Options>({
       )
       .option('--name <name>', 'the name of the server in the settings', 'sandlot')
       .option('--portable', 'write `sandlot` without its path, for a shared file')
-      .option('--http', 'use /v1/mcp of the service instead of the local server')
+      .option('--http', 'use the service at /v1/mcp instead of a local server')
       .option('--dry-run', 'print the change as a diff, without writing it')
       .option('--check', 'only check whether the entry exists and is current; exit with 0 or 1')
       .option('--remove', 'remove the entry')

@@ -18,7 +18,7 @@ export const define = defineCommand<Options>({
   declare: (command) => {
     addSessionOption(
       command,
-      "set it only for this session, overriding the account's secret of the same name",
+      "set the secret only for this session, overriding the account's secret of the same name",
     )
       .argument('<name>', 'the name of the environment variable')
       .option('--from-file <file>', 'a local file that contains the exact value; - is stdin')
@@ -61,7 +61,7 @@ function requireNameOnly(args: string[]): void {
       hint: `\`sandlot secrets create ${shellWord(name)}\` prompts for the value, or reads it from a pipe or from --from-file.`,
     })
   }
-  // Checked here too, so that a user does not type the value in vain.
+  // Checked before the prompt, so that the user does not type a value for an invalid name.
   if (!isSecretName(name)) {
     throw new CliError('usage', `<name> ${shellWord(name)} must be a letter or _, then letters, digits or _`)
   }

@@ -28,14 +28,18 @@ export const define = defineCommand<Options>({
       .usage('[options]\n       sandlot session create --rm [options] -- COMMAND [ARG…]')
       .argument('[command...]')
       .passThroughOptions()
-      .option('--image <image>', 'the image; by default that of the service')
+      .option('--image <image>', "the image; by default the service's default image")
       .option('--name <name>', 'a name for the session')
       .option('--ttl <duration>', 'the maximum lifetime, such as 10m; a bare number is seconds')
       .option('--metadata <name=value>', 'a label; may be repeated', collect)
-      .option('--env <name=value>', 'an environment variable for its commands; may be repeated', collect)
-      .option('--async', 'do not wait until it is ready')
+      .option(
+        '--env <name=value>',
+        "an environment variable for the session's commands; may be repeated",
+        collect,
+      )
+      .option('--async', 'do not wait until the session is ready')
       .option('--wait', 'wait while a quota or a rate limit is exceeded')
-      .option('--rm', 'run a command in it and always destroy it afterwards')
+      .option('--rm', 'run a command in the session, then always destroy the session')
       .option(
         '--idempotency-key <key>',
         'within a day, repeating the key and the options returns the same session',
