@@ -127,7 +127,7 @@ function assertUtf8(args: string[]): void {
     'usage',
     `The argument ${JSON.stringify(changed)} is not valid UTF-8, or it contains U+FFFD.`,
     {
-      hint: 'To copy such files, copy their folder with `sandlot cp`. To use such names in a command, pass a script on stdin: `exec -i -- sh < FILE`.',
+      hint: 'To copy files with such names, copy their folder with `sandlot cp`. To use such names in a command, pass a script on stdin: `exec -i -- sh < FILE`.',
     },
   )
 }

@@ -204,7 +204,7 @@ async function leaveRunning(
   output.result(result, `${result.id}\n`)
   const line = (...words: string[]) => shellLine('sandlot', ...words, '-s', remote.sessionId, result.id)
   output.aside(
-    `The command keeps running. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`,
+    `The command runs in the background. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`,
   )
   if (input) await sendInput(remote, result.id, input, output.note)
   else await remote.endStdin(result.id, 0).catch(() => {})

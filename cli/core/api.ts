@@ -120,7 +120,10 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
       setServiceClock(headers.date)
       if (status >= 200 && status < 300) return opened
       readAnswer({ status, headers, text: await readText(opened.response) }, call)
-      throw new CliError('unexpected_answer', `${call.outgoing.url.origin} replied with ${status}.`)
+      throw new CliError(
+        'unexpected_answer',
+        `${call.outgoing.url.origin} replied with HTTP status ${status}.`,
+      )
     })
   },
 
@@ -336,7 +339,7 @@ function readAnswer({ status, headers, text: body }: HttpAnswer, { route, given,
 export const notSandlot = (origin: string, status: number) =>
   new CliError(
     'unexpected_answer',
-    `${origin} replied with ${status}, but the reply is not from a Sandlot service.`,
+    `${origin} replied with HTTP status ${status}, but the reply is not from a Sandlot service.`,
     {
       hint: 'Check the address. `sandlot config show` shows which setting it comes from.',
       details: { status },

@@ -32,7 +32,7 @@ export async function findKeyId(typed: string, api: Api, token: string): Promise
     'several_keys',
     [`Several API keys have the name ${JSON.stringify(typed)}:`, ...lines].join('\n'),
     {
-      hint: 'Use the id of one of them.',
+      hint: 'Use the id of one of these API keys.',
     },
   )
 }

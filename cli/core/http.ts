@@ -134,7 +134,7 @@ export function explain(error: NodeJS.ErrnoException, { origin }: URL, reached: 
   if (/CERT|SIGNATURE|SELF_SIGNED/.test(code)) {
     return fail(
       `The certificate of ${origin} is not trusted: ${message}.`,
-      'To trust another certificate authority, set NODE_EXTRA_CA_CERTS to a file with its certificate.',
+      'To trust another certificate authority, set NODE_EXTRA_CA_CERTS to a file that contains its certificate.',
     )
   }
   if (code === 'EPROTO')

@@ -89,7 +89,7 @@ export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missi
   if (own.address === undefined) {
     return fail(
       `The API key in ${place} was saved without an address, so it is not sent.`,
-      `If it belongs to ${address}, run \`sandlot config set-url ${url}${flag}\`. Otherwise set SANDLOT_API_KEY.`,
+      `If the key belongs to ${address}, run \`sandlot config set-url ${url}${flag}\`. Otherwise set SANDLOT_API_KEY.`,
     )
   }
   return fail(

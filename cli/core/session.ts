@@ -19,7 +19,7 @@ export async function selectSession(settings: Settings, api: Api, typed?: string
   const [only] = data
   if (only === undefined) {
     throw new CliError('no_session', 'There is no active session.', {
-      hint: '`sandlot session create` creates one.',
+      hint: '`sandlot session create` creates a session.',
     })
   }
   if (data.length === 1) return only.id
@@ -44,7 +44,7 @@ export async function useSession(settings: Settings, load: () => Promise<Sandbox
   const before = await settings.saved()
   const sandbox = await load()
   if (sandbox.state !== 'active') {
-    throw new CliError('sandbox_destroyed', `${describeSession(sandbox)} has ended.`, {
+    throw new CliError('sandbox_destroyed', `The session ${describeSession(sandbox)} has ended.`, {
       hint: '`sandlot session ls` lists the active sessions.',
     })
   }
@@ -101,7 +101,7 @@ function findByName(typed: string, active: Sandbox[]): string {
   throw several(
     `Several active sessions have the name ${JSON.stringify(typed)}`,
     [found, ...more],
-    'Use the id of one of them.',
+    'Use the id of one of these sessions.',
   )
 }
 

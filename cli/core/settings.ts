@@ -340,7 +340,7 @@ function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | u
   if (name === undefined || /^[\w-]{1,64}$/.test(name)) return name
   throw new CliError(
     'usage',
-    `${JSON.stringify(name)} is not a valid profile name: use letters, digits, - and _.`,
+    `${JSON.stringify(name)} is not a valid profile name. Use letters, digits, - and _.`,
   )
 }
 
@@ -354,7 +354,10 @@ const isSameAddress = (saved: FoundSetting | undefined, address: string): boolea
   saved !== undefined && isSameService(readAddress(saved.value, saved.source), address)
 
 function noProfile(name: string, file: string, existing: string[]): CliError {
-  const others = existing.length === 0 ? 'It has no profiles.' : `Its profiles are ${existing.join(', ')}.`
+  const others =
+    existing.length === 0
+      ? 'The file has no profiles.'
+      : `The profiles in the file are ${existing.join(', ')}.`
   return new CliError('no_profile', `${file} has no profile ${name}. ${others}`, {
     hint: `\`sandlot signup --url URL --profile ${name}\` or \`sandlot config set-url URL --profile ${name}\` creates it.`,
     details: { profiles: existing },

@@ -35,7 +35,10 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
   const { statusCode: status = 0 } = answer
   if (status === 101) return socket
   refuse({ status, headers: answer.headers, text: await text(answer) })
-  throw new CliError('unexpected_answer', `The service replied to the WebSocket handshake with ${status}.`)
+  throw new CliError(
+    'unexpected_answer',
+    `The service replied to the WebSocket handshake with HTTP status ${status}.`,
+  )
 }
 
 /** Resolves with the response to the handshake: 101, or an error response. */

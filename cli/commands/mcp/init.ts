@@ -119,7 +119,7 @@ async function write(
 /** Checks the value of --name. Accepts only names that every MCP client supports. */
 function readName(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) return text
-  throw new CliError('usage', `--name ${JSON.stringify(text)} is not valid: use letters, digits, - and _.`)
+  throw new CliError('usage', `--name ${JSON.stringify(text)} is not valid. Use letters, digits, - and _.`)
 }
 
 async function chooseServer(settings: Settings, { http, portable }: Options): Promise<Server> {

@@ -84,7 +84,7 @@ async function confirmIntent(value: string, { options, ask }: Invocation<Options
   if (options.short || bytes === 0 || bytes >= limits.blankedBytes) return
   const fact = `A value of fewer than ${limits.blankedBytes} bytes is not redacted from output.`
   if (!options.yes && !ask.isPossible())
-    throw new CliError('usage', `${fact} Nothing was set.`, { hint: 'Use --short to set it anyway.' })
+    throw new CliError('usage', `${fact} Nothing was set.`, { hint: 'Use --short to set the secret anyway.' })
   await ask.confirm(`${fact} Set it anyway?`, 'Nothing was set.')
 }
 
@@ -93,6 +93,6 @@ async function readValue({ options: { fromFile }, ask, output }: Invocation<Opti
     return ask.hidden('Value', '--from-file, or pipe the value to stdin')
   const isFile = fromFile !== undefined && fromFile !== '-'
   const text = decodeUtf8(isFile ? await readLocalFile(fromFile) : await readInput(output.note))
-  if (text === undefined) throw new CliError('usage', 'The value is not UTF-8 text.')
+  if (text === undefined) throw new CliError('usage', "The secret's value is not UTF-8 text.")
   return fromFile === undefined ? text.replace(/\r?\n$/, '') : text
 }
