@@ -1,4 +1,4 @@
-/** Defines the commands of the client, and runs one. */
+/** Defines the client's commands, and runs one of them. */
 import { Command, CommanderError } from 'commander'
 import { commandSynonyms } from './commands/command-synonyms.ts'
 import { type Branch, commands, type Entry } from './commands/index.ts'
@@ -12,8 +12,9 @@ import { isShuttingDown, leave } from './core/shutdown.ts'
 import { version } from './core/version.ts'
 
 /**
- * @param args the arguments after the script
- * @returns the exit code, after printing all output
+ * Runs one command.
+ * @param args the command-line arguments, without Node and the script
+ * @returns the exit code, after all output has been printed
  */
 export async function runProgram(args: string[]): Promise<number> {
   const run: Run = { command: undefined, code: exitCodes.done, output: guessOutput(args), entries: new Map() }
@@ -55,7 +56,10 @@ export async function runProgram(args: string[]): Promise<number> {
   }
 }
 
-/** Whether there are no arguments except common options, and a terminal is available. */
+/**
+ * Reports whether to open the picker: there are no arguments except common options, and stdin and stdout are a
+ * terminal.
+ */
 function opensPicker(program: Command, args: string[]): boolean {
   const { operands, unknown } = program.parseOptions(args)
   const { json, input } = program.opts<CommonOptions>()
@@ -64,7 +68,7 @@ function opensPicker(program: Command, args: string[]): boolean {
   return canDraw()
 }
 
-/** Explains why the help is shown instead of the picker. */
+/** Prints why the help is shown instead of the picker, if the terminal is dumb. */
 function explainDumbTerminal(): void {
   if (process.stdin.isTTY && process.stdout.isTTY)
     process.stderr.write(
@@ -72,7 +76,7 @@ function explainDumbTerminal(): void {
     )
 }
 
-/** Used by completion and by the generator of docs/cli.md. */
+/** Returns all commands, for shell completion and for the generator of docs/cli.md. */
 export function describeProgram(): CommandTree {
   const run: Run = { command: undefined, code: exitCodes.done, output: createOutput({}), entries: new Map() }
   return {
@@ -115,15 +119,15 @@ function createProgram(run: Run, args: string[] = []): Command {
   return program
 }
 
-/** Node decodes arguments as UTF-8 and silently replaces invalid bytes. @throws {CliError} `usage` */
+/** Rejects arguments that are not UTF-8. Node silently replaces their invalid bytes. @throws {CliError} `usage` */
 function assertUtf8(args: string[]): void {
   const changed = args.find((arg) => arg.includes('\ufffd'))
   if (changed === undefined) return
   throw new CliError(
     'usage',
-    `The argument ${JSON.stringify(changed)} is not valid UTF-8, or contains U+FFFD.`,
+    `The argument ${JSON.stringify(changed)} is not valid UTF-8, or it contains U+FFFD.`,
     {
-      hint: '`sandlot cp` preserves such file names when it copies their folder, and exec can read a script from stdin: `exec -i -- sh < FILE`.',
+      hint: 'To copy files with such names, copy their folder with `sandlot cp`. To use such names in a command, pass a script on stdin: `exec -i -- sh < FILE`.',
     },
   )
 }
@@ -139,7 +143,10 @@ const isCommand = (name: string): boolean =>
     ([each, entry]) => each === name || ('aliases' in entry && entry.aliases?.includes(name)),
   )
 
-/** @returns undefined for a command or an option. @throws {CliError} `usage` for an unknown name */
+/**
+ * Returns the text of a help topic, or undefined for the name of a command or an option.
+ * @throws {CliError} `usage` for an unknown name
+ */
 async function readTopic(name: string): Promise<string | undefined> {
   if (isCommand(name) || name.startsWith('-')) return undefined
   const { topics } = await import('./core/topics.ts')
@@ -149,7 +156,10 @@ async function readTopic(name: string): Promise<string | undefined> {
   })
 }
 
-/** Adds names and summaries. The rest of a command is loaded when it is called, so that the client starts quickly. */
+/**
+ * Adds commands with their names and summaries. Options are loaded when a command runs, so that the client starts
+ * quickly.
+ */
 function addCommands(parent: Command, branch: Branch, run: Run): void {
   for (const [name, entry] of Object.entries(branch)) {
     const { hidden = false, aliases = [] } = 'load' in entry ? entry : {}
@@ -178,8 +188,8 @@ async function load(command: Command, run: Run): Promise<void> {
 }
 
 /**
- * Sets options that are declared only as `--no-…` to true. Commander sets this default before it calls the hook in
- * which the options are added.
+ * Sets options that are declared only as `--no-…` to true. Commander sets this default too early, before the hook
+ * that adds the options.
  */
 function setNegatedDefaults(command: Command): void {
   for (const option of command.options) {
@@ -189,11 +199,11 @@ function setNegatedDefaults(command: Command): void {
   }
 }
 
-/** Commander shows the help, without a message, for a group without a command. */
+/** Returns the message of a usage error. For a group without a command, commander only shows the help. */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
   code === 'commander.help' ? 'A command is missing.' : rewriteError(message, command).replace(/^error: /, '')
 
-/** Rewrites messages of commander, and suggests replacements for commands of other tools. */
+/** Rewrites commander's error messages, and suggests replacements for commands of other tools. */
 function rewriteError(text: string, group: Command | undefined): string {
   const end = text.endsWith('\n') ? '\n' : ''
   const [, value, argument, choices] = invalidChoice.exec(text) ?? []
@@ -208,13 +218,18 @@ function rewriteError(text: string, group: Command | undefined): string {
 const invalidChoice =
   /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\./
 
-/** Commands that exit with the code of a command in a session use 125 for failures of the client. */
+/**
+ * Returns the exit code for an error. Commands that return a remote command's exit code use 125 for errors of the
+ * client.
+ */
 function exitCodeOf(error: CliError, { command }: Run): number {
   const runsCommand = ['exec', 'attach'].includes(command?.name() ?? '') || command?.opts().rm === true
   return runsCommand && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode
 }
 
-/** Reads --json and --color before the arguments are parsed, so that usage errors are printed accordingly. */
+/**
+ * Finds --json and --color before the arguments are parsed, so that usage errors are printed in the requested format.
+ */
 function guessOutput(args: string[]): Output {
   const end = args.indexOf('--')
   const before = args.slice(0, end < 0 ? undefined : end)
@@ -222,7 +237,10 @@ function guessOutput(args: string[]): Output {
   return createOutput({ json: before.some((word) => /^--json(=|$)/.test(word)), color })
 }
 
-/** Ignores EPIPE, which is normal for `| head`, and exits with an error for other failures, such as a full disk. */
+/**
+ * Handles errors of stdout. Ignores EPIPE, which is normal for `| head`. Exits with an error after other failures, such
+ * as a full disk.
+ */
 function handleOutputErrors(fail: (error: unknown) => number): void {
   process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {

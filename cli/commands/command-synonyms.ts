@@ -1,4 +1,4 @@
-/** Commands that users of other tools type, with their equivalents. */
+/** Maps commands of other tools, which users type by mistake, to the equivalent commands of this client. */
 export const commandSynonyms: Record<string, string> = {
   sessions: 'session ls',
   sandboxes: 'session ls',

@@ -1,4 +1,4 @@
-/** `sandlot __complete`, called by the completion scripts. */
+/** Implements `sandlot __complete`, which the completion scripts call. */
 import type { Command } from 'commander'
 import { readLine, writeWords } from '../completion/bash.ts'
 import { type Candidate, type Completion, complete } from '../completion/candidates.ts'
@@ -26,7 +26,7 @@ export const define: Define = (command, _exitWith, describeProgram) => {
     })
 }
 
-/** Returns one candidate per line and a last line for the script, or nothing after a failure. */
+/** Returns one candidate per line, then a line with a directive for the script. Returns nothing after an error. */
 async function answer(command: Command, commands: CommandTree): Promise<string> {
   const { line, breaks, type } = command.opts<Options>()
   try {
@@ -44,7 +44,7 @@ async function answer(command: Command, commands: CommandTree): Promise<string> 
 
 async function completeWords(commands: CommandTree, words: string[], current: string): Promise<Completion> {
   const completion = await complete(commands, words, current, openSources)
-  // Lines cannot carry values with line breaks or control characters.
+  // Each candidate is one line, so values with line breaks or control characters are omitted.
   const candidates = completion.candidates
     .filter(({ value }) => value === oneLine(value))
     .map(({ value, description }) => ({ value, description: description && oneLine(description) }))

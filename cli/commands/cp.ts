@@ -9,7 +9,7 @@ import type { Skipped } from '../files/skipped.ts'
 import { sendFile } from '../files/upload.ts'
 
 interface Copied {
-  /** Undefined for stdout. */
+  /** Path that was written; undefined for stdout. */
   target?: string
   bytes: number
   skipped?: Skipped
@@ -22,7 +22,7 @@ export const define = defineCommand({
       'the session of :PATH, by id or name; by default the current one, or the only active one',
     )
       .argument('<source>', 'a local path, or SESSION:PATH')
-      .argument('<target>', 'the same; exactly one of the two is in a session')
+      .argument('<target>', 'a local path, or SESSION:PATH; exactly one of the two paths is in a session')
       .option('-r, --recursive', 'accepted and ignored: folders are always copied'),
   notes: `
 SESSION is an id or a name. Without it, :PATH refers to the default session. PATH is relative to /workspace, or
@@ -70,7 +70,7 @@ async function copy(invocation: Invocation<object>, source: string, target: stri
   }
   // A file name with a colon is read as SESSION:PATH.
   const local = [source, target].find((path) => readPlace(path)?.session)
-  throw new CliError('usage', 'One of the two paths must be local, and the other in a session.', {
+  throw new CliError('usage', 'One path must be local, and the other path must be in a session.', {
     hint:
       local === undefined
         ? 'Write SESSION:PATH for the path in the session, or :PATH for the default session.'
@@ -78,13 +78,13 @@ async function copy(invocation: Invocation<object>, source: string, target: stri
   })
 }
 
-/** A path in a session; the name is empty for the default session. */
+/** A path in a session. `session` is an id or a name, or empty for the default session. */
 interface Place {
   session: string
   path: string
 }
 
-/** @returns undefined for a local path */
+/** Parses `SESSION:PATH` or `:PATH`. Returns undefined for a local path. */
 function readPlace(text: string): Place | undefined {
   const [, session, path] = /^([^/:]*):(.*)$/s.exec(text) ?? []
   return session === undefined ? undefined : { session, path: path || '.' }

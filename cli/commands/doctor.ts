@@ -12,7 +12,7 @@ interface Options {
   create: boolean
 }
 
-/** A smaller clock difference is not reported. */
+/** Maximum clock difference, in milliseconds, that is not reported. */
 const skewMs = 30_000
 
 export const define = defineCommand<Options>({
@@ -38,7 +38,7 @@ reads a file, and always destroys the session. Exits with 0, or with the code of
   },
 })
 
-/** @returns whether the service accepts this client's requests */
+/** Runs the checks that need no session. Returns whether the service accepts this client's requests. */
 async function checkService(invocation: Invocation<Options>, checks: Checks): Promise<boolean> {
   if (!(await checkSettings(invocation, checks))) return false
   const { settings, api } = invocation
@@ -65,18 +65,18 @@ async function checkSettings({ settings }: Invocation<Options>, { check }: Check
   return results.slice(1).every((ok) => ok)
 }
 
-/** @throws {CliError} if the file is broken or readable by others */
+/** Describes the settings file. @throws {CliError} if the file is broken or readable by other users */
 async function describeFile(settings: Settings): Promise<string> {
   const { file, location } = settings
   if (await settings.isExposed()) {
-    throw new CliError('failed', `Other users of this machine may read the key in ${file}.`, {
+    throw new CliError('failed', `Other users of this machine can read the key in ${file}.`, {
       hint: shellLine('chmod', '600', file),
     })
   }
   return existsSync(file) ? location : `${file} does not exist`
 }
 
-/** The key in use first, then keys for other addresses. */
+/** Describes the key in use, then the keys that are saved for other addresses. */
 async function describeKeys(settings: Settings): Promise<string> {
   const address = await settings.baseUrl()
   await settings.apiKey(address)
@@ -114,7 +114,7 @@ function describeSkew(date: string | undefined, now: number): string {
   if (Number.isNaN(ahead)) return 'the service sends no Date header'
   if (Math.abs(ahead) <= skewMs) return 'this machine and the service agree'
   const words = `${Math.round(Math.abs(ahead) / 1000)} s ${ahead > 0 ? 'ahead of' : 'behind'}`
-  throw new CliError('failed', `This machine's clock is ${words} the service's.`, {
+  throw new CliError('failed', `This machine's clock is ${words} the service's clock.`, {
     hint: 'Synchronize the clock, preferably with NTP. Until then, displayed times are wrong.',
   })
 }

@@ -22,17 +22,17 @@ interface Options {
   timeout?: string
   grace?: string
   reveal?: boolean
-  /** By default, stdin is sent if it is a pipe or a file. */
+  /** Whether to send stdin. If unset, stdin is sent if it is a pipe or a file. */
   stdin?: boolean
   tty?: boolean
   background?: boolean
   detachKeys: string
 }
 
-/** Programs that are interactive without arguments. */
+/** Matches programs that are interactive when they are started without arguments. */
 const interactivePrograms = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** Input that reaches EOF within these limits is sent in the request, not streamed. */
+/** Limits, in bytes and milliseconds, of input that is sent in the request. Larger or slower input is streamed. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -53,13 +53,13 @@ export const define = defineCommand<Options>({
       )
       .option(
         '--grace <duration>',
-        'how long it keeps running after this client disconnects; by default 10s, 2s with --json',
+        'how long the command keeps running after this client disconnects; by default 10s, 2s with --json',
       )
-      .option('--reveal', 'show secrets in its output instead of [secret NAME]')
+      .option('--reveal', 'show secrets in the output instead of [secret NAME]')
       .option('-i, --stdin', 'send stdin; the default if stdin is a pipe or a file')
       .option('-n, --no-stdin', 'do not read stdin, for example in a `while read` loop')
       .option('-t, --tty', 'allocate a terminal, for shells and editors: exec -it -- bash')
-      .option('-d, --background', 'print its id and keep it running in the background')
+      .option('-d, --background', 'run the command in the background and print its id')
     addDetachKeys(command, 'with -t: ')
   },
   notes: `
@@ -90,10 +90,10 @@ the command could not be run; 128+n terminated by signal n; 130 interrupted.`,
   },
 })
 
-/** Exit code for a missing command. */
+/** Exit code of a command that was not found. */
 const notFound = 127
 
-/** `docker exec` takes a name first, so a session's name may have been typed as the command. */
+/** Suggests a corrected command line if the user typed a session's name as the command, as with `docker exec`. */
 async function suggestSession({ args, api, output }: Invocation<Options>): Promise<void> {
   const [first = '', ...command] = args
   if (command.length === 0 || output.json || output.quiet) return
@@ -103,7 +103,7 @@ async function suggestSession({ args, api, output }: Invocation<Options>): Promi
   output.note(`To run it in the session ${JSON.stringify(first)}: ${line}`)
 }
 
-/** @returns the exit code */
+/** Runs the command and returns its exit code. */
 async function execute(invocation: Invocation<Options>): Promise<number> {
   const { args, options, settings, session, api, output } = invocation
   if (options.tty) requireTerminalOptions(options)
@@ -117,13 +117,13 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   const code = await runWithoutTerminal(invocation, remote, request, input)
   if (input && options.stdin === undefined) {
     const advice =
-      'Use -n to leave stdin to the shell, as in a `while read` loop, or -i to send it without this note.'
+      'Use -n to leave stdin to the shell, as in a `while read` loop. Use -i to send stdin without this note.'
     noteSharedStdin(input, advice, output.note)
   }
   return code
 }
 
-/** @returns the exit code */
+/** Runs the command with streamed or inline stdin, and returns its exit code. */
 async function runWithoutTerminal(
   invocation: Invocation<Options>,
   remote: Remote,
@@ -142,24 +142,27 @@ async function runWithoutTerminal(
   return exitCodeOf(result)
 }
 
-/** @throws {CliError} `usage` */
+/** Validates the options that are used with -t. @throws {CliError} `usage` if they conflict, or without a terminal */
 function requireTerminalOptions({ background, detachKeys }: Options): void {
   if (background) {
     throw new CliError('usage', '-t and --background are mutually exclusive.', {
       hint: 'Use only one of them.',
     })
   }
-  requireTerminal('-t', 'Omit -t: piped input is sent to the command without it.')
+  requireTerminal('-t', 'To send piped input to the command, omit -t.')
   // Report invalid keys before the command starts.
   readDetachKeys(detachKeys)
 }
 
-/** Without -it, a shell reads EOF and exits silently, as with docker and kubectl. */
+/**
+ * Suggests -it for an interactive program. Without -it, the program reads EOF and exits silently, as with docker and
+ * kubectl.
+ */
 function noteNoTerminal(args: string[], note: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !interactivePrograms.test(program) || !process.stdin.isTTY) return
   note(
-    `${program} runs without input; \`sandlot exec -it -- ${shellWord(program)}\` runs it in this terminal.`,
+    `${program} runs without input. To run it in this terminal, use \`sandlot exec -it -- ${shellWord(program)}\`.`,
   )
 }
 
@@ -174,12 +177,12 @@ function readRequest(args: string[], options: Options): ExecRequest {
 function readCommand(args: string[], script: string | undefined): string | string[] {
   if (script === undefined && args.length > 0) return args
   if (script !== undefined && script !== '' && args.length === 0) return script
-  throw new CliError('usage', 'Give either a command, or a script with -c.', {
+  throw new CliError('usage', 'Pass either a command, or a script with -c.', {
     hint: 'See `sandlot exec --help`.',
   })
 }
 
-/** @returns the exit code */
+/** Runs the command in this terminal, and returns its exit code. */
 async function useTerminal(
   { options, api, output }: Invocation<Options>,
   remote: Remote,
@@ -201,14 +204,14 @@ async function leaveRunning(
   output.result(result, `${result.id}\n`)
   const line = (...words: string[]) => shellLine('sandlot', ...words, '-s', remote.sessionId, result.id)
   output.aside(
-    `The command keeps running. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`,
+    `The command runs in the background. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`,
   )
   if (input) await sendInput(remote, result.id, input, output.note)
   else await remote.endStdin(result.id, 0).catch(() => {})
   return exitCodes.done
 }
 
-/** @returns undefined if the input must be streamed */
+/** Reads short input completely, to send it in the request. Returns undefined if the input must be streamed. */
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)

@@ -1,10 +1,10 @@
-/** The table of commands. */
+/** Lists all commands, with their summaries and modules. */
 import type { Define } from '../core/command.ts'
 
 interface Leaf {
   summary: string
   aliases?: string[]
-  /** Omitted from the help. */
+  /** Whether the help omits the command. */
   hidden?: true
   load(): Promise<{ define: Define }>
 }

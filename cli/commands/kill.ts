@@ -8,9 +8,12 @@ import { readExecId } from '../exec/exec-id.ts'
 import { describeExit } from '../exec/exit-status.ts'
 import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 
-/** How long to wait for the exit status. The service sends KILL after TERM; other signals may not end the command. */
+/**
+ * How long to wait for the exit status, in milliseconds. `ending` is for TERM, which the service follows with KILL, and
+ * for KILL. Other signals may not end the command.
+ */
 const waitMs = { ending: 10_000, other: 1_000 }
-/** Doubles with each poll. */
+/** Delay before the second poll, in milliseconds. The delay doubles with each poll. */
 const pauseMs = 25
 
 export const define = defineCommand<{ signal: string }>({
@@ -34,13 +37,16 @@ still running. Exits with 3 if the command is not found, and with 5 if it has al
   },
 })
 
-/** The service validates the name. */
+/** Converts a signal's name or number to its name without SIG. The service rejects unknown names. */
 function readSignal(text: string): Signal {
   const byNumber = Object.entries(constants.signals).find(([, number]) => String(number) === text)?.[0]
   return (byNumber ?? text.toUpperCase()).replace(/^SIG/, '') as Signal
 }
 
-/** @throws {CliError} `exec_finished` with the exit status */
+/**
+ * Sends the signal and waits for the exit status.
+ * @throws {CliError} `exec_finished`, with the exit status, if the command has already ended
+ */
 async function stop(remote: Remote, execId: string, signal: Signal): Promise<ExecOutcome> {
   try {
     const signaled = await remote.signal(execId, signal)

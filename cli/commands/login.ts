@@ -68,7 +68,7 @@ is already saved. \`sandlot signup\` creates an account.`,
   },
 })
 
-/** Whether a saved key is valid and belongs to this account. */
+/** Reports whether a saved key is valid and belongs to this account. */
 async function opens(
   { trace }: Pick<Invocation<object>, 'trace'>,
   { key, address }: SavedKey,

@@ -6,10 +6,10 @@ import { describeProfile, isSameAccount, keyIn, type SavedKey } from '../core/sa
 import { noAccount, readKey, Settings } from '../core/settings.ts'
 
 interface FormerKey {
-  /** Null if unknown. */
+  /** Id of the key; null if the service did not return it. */
   id: string | null
   last_four: string
-  /** Null if unknown. */
+  /** Whether the key is still valid; null if the service did not report it. */
   works: boolean | null
 }
 
@@ -28,11 +28,11 @@ kept. The key remains valid until it is revoked; logout prints the command.`,
     )
     if (key) output.note(describe(key, describeProfile(settings.profile).flag))
     if (settings.shadowing().includes('SANDLOT_API_KEY'))
-      output.note('SANDLOT_API_KEY is set and is still used.')
+      output.note('SANDLOT_API_KEY is set, so this client still uses the key in it.')
   },
 })
 
-/** Starts over if another key was saved concurrently, so that the reported key is the removed one. */
+/** Removes the login and the key, and returns the removed key. Retries if another process saved a different key. */
 async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   for (;;) {
     const saved = await settings.saved()
@@ -48,7 +48,7 @@ async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   }
 }
 
-/** Queries the address that the key was saved for. */
+/** Looks up a key's id at the address that the key was saved for. */
 async function lookUp(
   { key: apiKey, address: url }: SavedKey,
   trace: Invocation<object>['trace'],

@@ -45,7 +45,7 @@ number of bytes that are no longer stored is reported on stderr. --json prints t
   },
 })
 
-/** @returns the exit status, if the command has ended */
+/** Prints the output. Returns the exit status, or undefined if the command is still running. */
 async function printOutput(
   { options, output }: Invocation<Options & CommonOptions>,
   remote: Remote,
@@ -88,7 +88,7 @@ async function printOutput(
   }
 }
 
-/** Adds the time since the connection was lost. */
+/** Adds the duration of the interruption to a network error. */
 function explainLostConnection(
   error: unknown,
   { disconnectedMs }: RetryPolicy,
@@ -99,7 +99,7 @@ function explainLostConnection(
   return addStory(
     error,
     `The connection was lost for ${showSeconds(disconnectedMs / 1000)}.`,
-    `The command may still be running; \`${shellLine('sandlot', 'logs', '-f', '-s', sessionId, execId)}\` follows it again.`,
+    `The command may still be running. To follow it again, use \`${shellLine('sandlot', 'logs', '-f', '-s', sessionId, execId)}\`.`,
   )
 }
 

@@ -32,7 +32,9 @@ continue.`,
 
     const { account, made, key } = await signUp(api, settings, base_url, credentials)
     if (!made)
-      output.note(`${account.email} already has an account with this password; a new key was created for it.`)
+      output.note(
+        `${account.email} already has an account with this password. A new API key was created for this account.`,
+      )
 
     if (former !== undefined) output.note(`${describeReplacedKey(former)}\n${loginHint(former)}`)
     for (const name of settings.shadowing()) output.note(`${name} is set and overrides the saved value.`)
@@ -51,10 +53,13 @@ continue.`,
 
 function loginHint({ address }: SavedKey): string {
   const url = address === undefined ? '' : ` --url ${shellWord(address)}`
-  return `To switch back to its account, run \`sandlot login${url}\`. Use --profile NAME to keep both accounts.`
+  return `To switch back to the previous account, run \`sandlot login${url}\`. Use --profile NAME to keep both accounts.`
 }
 
-/** Returns a command line that works for this user: npx finds the client in a clone, but a shell does not. */
+/**
+ * Suggests the next command, which starts with `sandlot`, `npx sandlot` or `node`, depending on how the client is
+ * installed.
+ */
 function nextStep(settings: Settings): string {
   const next = `Next: ${settings.ownCall()} session create`
   return settings.isOnPath()

@@ -44,14 +44,14 @@ export const define = defineCommand<{ usage?: boolean; month?: string }>({
       account.id,
       `${usage.sandbox_hours.toFixed(2)}/${usage.limit} sandbox-hours this month`,
       `${concurrent.active}/${concurrent.limit} concurrent sandboxes`,
-      // Older services do not send it.
+      // Older services do not send the scope.
       ...(api_key?.scope === 'run' ? ['this key has the scope run'] : []),
     ]
     output.result(account, `${lines.join('\n')}\n`)
   },
 })
 
-/** Reads all pages. Their cursors carry the time of the first page, so the rows add up to the total. */
+/** Reads all pages of the usage. Each cursor contains the time of the first page, so the rows add up to the total. */
 async function readUsage(api: Api, month: string | undefined) {
   const data: SandboxUsage[] = []
   for (let cursor: string | undefined; ; ) {

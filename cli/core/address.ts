@@ -1,6 +1,6 @@
 /**
- * Validates base addresses. API keys are long-lived credentials, so they must not be sent in cleartext: only `https://`
- * is accepted, or `http://` to this machine.
+ * Validates base addresses. An API key must never be sent in cleartext, so only `https://` addresses are accepted, and
+ * `http://` addresses of this machine.
  */
 import { CliError } from './errors.ts'
 
@@ -8,9 +8,9 @@ const localHosts = ['localhost', '127.0.0.1']
 
 /**
  * Validates a base address. Its path becomes a prefix of every route.
- * @param source the flag, variable or file that it comes from
+ * @param source the flag, variable or file that contains the address, for error messages
  * @returns the address without a trailing slash
- * @throws {CliError} `address_refused`
+ * @throws {CliError} `address_refused` if the address is malformed or would send the API key in cleartext
  */
 export function readAddress(text: string, source: string): string {
   const refuse = (
@@ -26,7 +26,7 @@ export function readAddress(text: string, source: string): string {
       },
     )
   }
-  // The URL parser drops spaces and control characters and replaces \ by /.
+  // The URL parser drops spaces and control characters and replaces \ with /.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
   if (/[\s\u0000-\u0020\u007f-\u009f\\]/.test(text))
     throw refuse('it contains a space, a control character or a backslash')
@@ -50,6 +50,9 @@ export function readAddress(text: string, source: string): string {
 
 const withoutUser = (text: string): string => text.replace(/^([a-z]+:[/\\]+)?.*@/is, '$1…@')
 
-/** The URL parser turns `0x7f.1` and `2130706433` into 127.0.0.1, so the typed host is compared too. */
+/**
+ * Reports whether an address is on this machine. Also compares the typed host, because the URL parser turns `0x7f.1`
+ * and `2130706433` into 127.0.0.1.
+ */
 const isLocal = (parsed: string, typed: string): boolean =>
   localHosts.includes(parsed) && typed.replace(/:\d*$/, '').toLowerCase() === parsed

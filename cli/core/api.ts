@@ -1,4 +1,4 @@
-/** Typed requests to the routes of the service. */
+/** Sends typed requests to the service. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { input, output, ZodType } from 'zod'
 import type { EndpointName, endpoints } from '../../shared/contract/index.ts'
@@ -22,7 +22,10 @@ import { version } from './version.ts'
 
 type Endpoints = typeof endpoints
 
-/** `{params: …}` if the route has parameters, otherwise `{}`; optional if all parameters are. */
+/**
+ * The `params`, `query` or `body` field of a request, typed by the endpoint's schema. The field is optional if the
+ * schema accepts an empty object or undefined.
+ */
 type Part<Name extends EndpointName, Key extends 'params' | 'query' | 'body'> =
   Endpoints[Name] extends Record<Key, infer Schema extends ZodType>
     ? Record<never, never> extends input<Schema>
@@ -36,7 +39,7 @@ interface Common {
   token?: string
   headers?: Record<string, string>
   timeoutMs?: number
-  /** Request body; iterated again for each attempt. */
+  /** Request body. Each retry iterates over it again. */
   bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 }
 
@@ -50,24 +53,24 @@ export type Reply<Name extends EndpointName> =
 
 export type Api = ReturnType<typeof createApi>
 
-/** Timeout of ordinary requests, retries included. */
+/** Timeout of an ordinary request, in milliseconds, including its retries. */
 const requestTimeoutMs = 30_000
-/** Timeout of file searches, which the service ends after 30 s. */
+/** Timeout of a file search, in milliseconds. The service itself stops a search after 30 s. */
 export const searchTimeoutMs = 45_000
-/** Delay before reporting that the service has not answered. */
+/** How long the client waits for a reply, in milliseconds, before it prints a note. */
 const slowMs = 3_000
-/** A rate limit with a longer Retry-After is reported as an error. */
+/** Longest Retry-After, in seconds, that the client waits for. A longer one is reported as an error. */
 const shortWaitSeconds = 10
-/** Pauses between attempts after a failed connection. */
+/** Delays before the retries after a failed connection, in milliseconds. */
 const retryMs = [100, 400]
 
-/** A request as --debug shows it, without query, credentials and body. */
+/** A request as --debug prints it. The query, credentials and body are omitted. */
 export interface RequestTrace {
   method: string
   path: string
   status?: number
   problem?: string
-  /** Time until the reply, or the head of a streamed reply, was received. */
+  /** Time, in milliseconds, until the reply was received. For a streamed reply, until its headers were received. */
   ms: number
   requestId?: string
 }
@@ -80,11 +83,15 @@ export interface Waiting {
 }
 
 /**
+ * Creates the client for the service's API.
  * @param trace called after each request
- * @param waiting receives notes; without it, the client does not wait for rate limits
+ * @param waiting prints notes during a wait; without it, the client reports an exceeded rate limit immediately
  */
 export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) => ({
-  /** @throws {CliError} with the service's code, or a code of the client */
+  /**
+   * Sends a request and returns the parsed reply.
+   * @throws {CliError} with the service's error code, or with a client error code such as `network`
+   */
   async call<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<Reply<Name>> {
     const call = await prepare(name, request, settings)
     const send = tracing(exchange, headOf, trace)
@@ -101,8 +108,8 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
   },
 
   /**
-   * Calls a route that streams its reply; `timeoutMs` covers the time until the head arrives.
-   * @throws {CliError} as {@link call}
+   * Opens a streamed reply. `timeoutMs` applies until the response headers arrive.
+   * @throws {CliError} under the same conditions as {@link call}
    */
   async open<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<OpenExchange> {
     const call = await prepare(name, request, settings)
@@ -113,11 +120,17 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
       setServiceClock(headers.date)
       if (status >= 200 && status < 300) return opened
       readAnswer({ status, headers, text: await readText(opened.response) }, call)
-      throw new CliError('unexpected_answer', `${call.outgoing.url.origin} replied with ${status}.`)
+      throw new CliError(
+        'unexpected_answer',
+        `${call.outgoing.url.origin} replied with HTTP status ${status}.`,
+      )
     })
   },
 
-  /** Returns address, headers and error handling for a request that the caller sends, such as a WebSocket. */
+  /**
+   * Returns the URL, headers and error handler for a request that the caller sends itself, such as a WebSocket
+   * handshake.
+   */
   async addressOf<Name extends EndpointName>(name: Name, request: Request<Name>) {
     const call = await prepare(name, request, settings)
     const { url, headers, method } = call.outgoing
@@ -154,7 +167,7 @@ async function prepare(name: EndpointName, given: RequestInput, settings: Settin
   return { route, given, outgoing }
 }
 
-/** @throws {CliError} `body_too_large` */
+/** Encodes the request body. @throws {CliError} `body_too_large` if the JSON exceeds `limits.bodyBytes` */
 function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' | 'body'> {
   if (bytes !== undefined) return { headers: { 'content-type': 'application/octet-stream' }, body: bytes }
   if (value === undefined) return { headers: {} }
@@ -163,12 +176,16 @@ function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' 
   if (length <= limits.bodyBytes) {
     return { headers: { 'content-type': 'application/json', 'content-length': String(length) }, body }
   }
-  throw new CliError('body_too_large', `The request has ${length} bytes; the limit is ${limits.bodyBytes}.`, {
-    hint: largeHint,
-  })
+  throw new CliError(
+    'body_too_large',
+    `The request has ${length} bytes, which exceeds the limit of ${limits.bodyBytes} bytes.`,
+    {
+      hint: largeHint,
+    },
+  )
 }
 
-/** Rejects `.` and `..`, which the URL parser resolves even when they are percent-encoded. */
+/** Percent-encodes an id. Rejects `.` and `..`, which the URL parser resolves even when they are percent-encoded. */
 function encodeId(id: string): string {
   if (id !== '' && id !== '.' && id !== '..') return encodeURIComponent(id)
   throw new CliError('usage', `${JSON.stringify(id)} is not an id.`)
@@ -186,14 +203,14 @@ async function headersFor(
   return { ...headers, authorization: `Bearer ${credential}` }
 }
 
-/** Whether it is safe to send the request twice. */
+/** Reports whether a request is safe to send again after the connection was lost. */
 function isRepeatable({ route: { repeat }, given: { query = {} }, outgoing: { headers } }: Call): boolean {
   if (repeat === 'keyed') return headers['idempotency-key'] !== undefined
   if (repeat === 'plain') return headers['if-match'] === undefined && query.overwrite !== 'false'
   return repeat !== 'no'
 }
 
-/** Whether a repeated delete failed because an earlier attempt had succeeded. */
+/** Reports whether a repeated delete returned 404 because the first attempt had already succeeded. */
 function wasDone({ status, text }: HttpAnswer, { route }: Call): boolean {
   if (route.repeat !== 'gone' || status !== 404) return false
   const value = parseJson(text)
@@ -204,7 +221,7 @@ const unknownOutcome = (error: CliError) =>
   addStory(
     error,
     'The outcome of the request is unknown.',
-    'Check the state before you try again: it may have succeeded.',
+    'Check the state before you try again, because the request may have succeeded.',
   )
 
 interface Head {
@@ -240,7 +257,7 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
   }
 }
 
-/** Requests with longer timeouts, such as commands and uploads, are expected to take long. */
+/** Prints a note if the reply is slow, except for requests with long timeouts, such as commands and uploads. */
 async function reportSlowReply<T>(
   waiting: Waiting | undefined,
   { outgoing: { url, timeoutMs } }: Call,
@@ -278,8 +295,9 @@ function shortWaitOf(error: unknown): number | undefined {
 }
 
 /**
- * @param mayPass whether to retry after this reply, such as the 503 of a process that is shutting down
- * @returns the reply, and whether an earlier attempt may have reached the service
+ * Sends a request, with up to two retries.
+ * @param mayPass reports whether to retry after this reply, such as the 503 of a process that is shutting down
+ * @returns the reply; `isRepeat` is true if an earlier attempt may have reached the service
  */
 async function exchangeWithRetries<T>(
   send: (outgoing: Exchange) => Promise<T>,
@@ -292,7 +310,7 @@ async function exchangeWithRetries<T>(
   let isRepeat = false
   for (let tries = 0; ; tries++) {
     const pause = retryMs[tries]
-    // Evaluated after the attempt, which may use up the whole timeout.
+    // Evaluated after each attempt, because an attempt may use up the whole timeout.
     const isLast = () => pause === undefined || performance.now() + pause >= end
     try {
       const answer = await send(remaining())
@@ -319,10 +337,14 @@ function readAnswer({ status, headers, text: body }: HttpAnswer, { route, given,
 }
 
 export const notSandlot = (origin: string, status: number) =>
-  new CliError('unexpected_answer', `${origin} replied with ${status}, but not like a Sandlot service.`, {
-    hint: 'Check the address: `sandlot config show` shows where it comes from.',
-    details: { status },
-  })
+  new CliError(
+    'unexpected_answer',
+    `${origin} replied with HTTP status ${status}, but the reply is not from a Sandlot service.`,
+    {
+      hint: 'Check the address. `sandlot config show` shows which setting it comes from.',
+      details: { status },
+    },
+  )
 
 const redirected = (status: number, location: string | undefined, origin: string) =>
   new CliError(

@@ -1,4 +1,4 @@
-/** Runs the checks of the doctor commands and reports each result. */
+/** Runs the checks of `sandlot doctor` and `sandlot mcp doctor`, and reports each result. */
 import { type CliError, describeError, exitCodes } from './errors.ts'
 
 export interface Check {
@@ -16,9 +16,10 @@ export function startChecks(report: (text: string) => unknown) {
   let failure: CliError | undefined
   return {
     done,
-    /** Exit code of the first failed check; 0 if none failed. */
+    /** Returns the exit code of the first failed check, or 0 if none failed. */
     exitCode: (): number => failure?.exitCode ?? exitCodes.done,
     /**
+     * Runs one check and reports its result.
      * @param run returns a description of the result, and throws if the check fails
      * @returns whether the check passed
      */

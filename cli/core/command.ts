@@ -1,4 +1,4 @@
-/** Options that commands share, and the adapter from commander to a handler. */
+/** Creates commands from declarations, and defines the options that all commands share. */
 import { type Command, Option } from 'commander'
 import { type Api, createApi, type Trace } from './api.ts'
 import { type ColorChoice, colorChoices } from './drawing.ts'
@@ -10,7 +10,7 @@ import { type Ask, createAsk } from './prompt.ts'
 import { selectSession } from './session.ts'
 import { Settings } from './settings.ts'
 
-/** Each command file exports such a function as `define`. */
+/** Configures a command. Each command file exports a function of this type as `define`. */
 export type Define = (
   command: Command,
   exitWith: (code: number) => void,
@@ -19,7 +19,7 @@ export type Define = (
 
 export interface CommandTree {
   program: Command
-  /** Loads a command's arguments and options, or its subcommands. Call it once per command. */
+  /** Loads a command's arguments and options, or its subcommands. May be called only once for each command. */
   load(command: Command): Promise<void>
 }
 
@@ -28,11 +28,11 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
-  /** For requests to other addresses, which need another `Api`. */
+  /** Trace function for `createApi`, for requests to a different address. */
   trace: Trace | undefined
   output: Output
   ask: Ask
-  /** Resolves the session to its id. @throws {CliError} as {@link selectSession} */
+  /** Returns the id of the session to use. @throws {CliError} under the same conditions as {@link selectSession} */
   session(typed?: string): Promise<string>
   command: Command
   exitWith(code: number): void
@@ -40,7 +40,7 @@ export interface Invocation<Options> {
 }
 
 export interface CommonOptions {
-  /** A string lists fields. */
+  /** True for `--json`, or the comma-separated fields of `--json=FIELDS`. */
   json?: true | string
   quiet?: boolean
   input?: boolean
@@ -53,9 +53,9 @@ export interface CommonOptions {
   session?: string
 }
 
-/** `--json` and `--json=FIELDS`. Commander would also accept the next word as the optional value. */
+/** Parses `--json` and `--json=FIELDS`. Commander alone would also read the argument after `--json` as its value. */
 class JsonOption extends Option {
-  /** Commander calls this with each word of the command line. */
+  /** Reports whether an argument is this option. Commander calls it for each argument. */
   is(word: string): boolean {
     const [, fields] = /^--json=(.*)$/s.exec(word) ?? []
     if (fields === undefined && word !== '--json') return false
@@ -64,10 +64,10 @@ class JsonOption extends Option {
   }
 }
 
-/** Help group of the options that every command accepts. */
+/** Help heading of the options that every command accepts. */
 export const globalGroup = 'Global options:'
 
-/** These options are accepted before and after the command's name. */
+/** Adds the options that every command accepts, before or after the command's name. */
 export function addCommonOptions(command: Command): void {
   const options = [
     new JsonOption(
@@ -107,7 +107,7 @@ export const addPageOptions = (command: Command): Command =>
     .option('--limit <count>', 'the maximum number of entries, up to 100', '100')
     .option('--cursor <cursor>', 'continue after the previous page')
 
-/** @throws {CliError} `usage` */
+/** Parses --limit and --cursor. @throws {CliError} `usage` if the limit is not a positive integer */
 export const readPage = ({ limit, cursor }: PageOptions) => ({ limit: readCount(limit, '--limit'), cursor })
 
 const examples = new WeakMap<Command, string[]>()
@@ -123,16 +123,16 @@ interface Declaration<Options> {
   declare?(command: Command): unknown
   notes?: string
   examples: string[]
-  /** Fields of the result. `--json=FIELDS` is checked against them before the command runs. */
+  /** Names of the result's fields. `--json=FIELDS` is validated against these names before the command runs. */
   fields?: readonly string[] | ((options: Options) => readonly string[])
-  /** Name of the result's list; `data` by default. */
+  /** Name of the field that contains the result's list. Defaults to `data`. */
   list?: string
-  /** Whether the command may create the profile. */
+  /** Whether the command creates the profile, so that the profile does not have to exist. */
   makesProfile?: boolean
   handle(invocation: Invocation<Options>): Promise<void>
 }
 
-/** Builds a command from its declaration. */
+/** Creates a command from its declaration. */
 export function defineCommand<Options extends object>(declaration: Declaration<Options>): Define {
   const { declare, notes = '', examples: lines, fields, list, makesProfile = false, handle } = declaration
   const fieldNames = (options: Options) => (typeof fields === 'function' ? fields(options) : fields)
@@ -169,14 +169,16 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
   }
 }
 
-/** @throws {CliError} `usage` for unknown fields */
+/** @throws {CliError} `usage` if --json names an unknown field */
 function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape | undefined): OutputOptions {
   const fields = typeof json === 'string' ? readFields(json) : undefined
   if (fields !== undefined && shape !== undefined) assertFieldsExist(fields, shape.fields)
   return { json: json !== undefined, fields, shape, quiet: quiet === true, color }
 }
 
-/** Values after the command's name override values before it, and both override defaults. */
+/**
+ * Returns a command's options. A value after the command's name overrides one before it, and both override defaults.
+ */
 export function optionsOf<Options extends object>(command: Command): Options {
   const line = [command.parent?.parent, command.parent, command].filter((each) => each != null)
   const given = line.flatMap((each) =>

@@ -1,6 +1,6 @@
 /**
- * The settings file: TOML, mode 0600 in a folder of mode 0700, replaced atomically. Unknown entries and comments are
- * preserved. A file that does not parse is never changed.
+ * Reads and writes the settings file, a TOML file with mode 0600 in a folder with mode 0700. Writes are atomic and
+ * preserve unknown entries and comments. A file that cannot be parsed is never changed.
  */
 // Synchronous, because loading node:fs/promises takes 8 ms.
 import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
@@ -13,12 +13,12 @@ import { followLinks, replaceFile } from './replace-file.ts'
 import { keyIn, type SavedKey } from './saved-keys.ts'
 
 interface Config {
-  /** Empty if the file does not exist. */
+  /** Content of the file; empty if the file does not exist. */
   text: string
   values: TomlTable
 }
 
-/** @throws {CliError} `settings_broken` if the file cannot be read or parsed */
+/** Reads the settings file. @throws {CliError} `settings_broken` if the file cannot be read or parsed */
 export function readConfig(file: string): Config {
   const text = readText(file)
   const values = tryToParse(text)
@@ -29,8 +29,8 @@ export function readConfig(file: string): Config {
 }
 
 /**
- * @returns undefined if the profile does not exist
- * @throws {CliError} `settings_broken`
+ * Returns a profile's table, or undefined if the profile does not exist.
+ * @throws {CliError} `settings_broken` if the profile is not a table
  */
 export function readProfile({ values }: Config, name: string, file: string): TomlTable | undefined {
   const { profiles } = values
@@ -48,12 +48,13 @@ export function keysOf({ values }: Config): SavedKey[] {
   return [keyIn(values), ...keys].filter((key) => key !== undefined)
 }
 
-/** New values; undefined removes a key. */
+/** New values by key. Undefined removes the key. */
 export type Changes = Record<string, string | undefined>
 
 /**
+ * Changes the settings file while holding its lock.
  * @param decide returns the changes for the current values, or undefined to save nothing
- * @param profile undefined for the top level of the file
+ * @param profile the profile to change, or undefined for the top level of the file
  * @returns the values before the change, or undefined if nothing was saved
  * @throws {CliError} `settings_broken` if the file cannot be parsed or written
  */
@@ -81,7 +82,7 @@ export function saveConfig(
   }
 }
 
-/** Whether other users can read the file and it contains a key or a login. */
+/** Reports whether the file contains an API key or a login and other users can read the file. */
 export function isExposed(file: string, { values }: Config): boolean {
   if (process.platform === 'win32') return false
   const profiles = isTable(values.profiles) ? Object.values(values.profiles).filter(isTable) : []
@@ -100,8 +101,8 @@ function readText(file: string): string {
 }
 
 /**
- * Edits single lines to keep comments. If the result does not have the expected values, rewrites the file without
- * comments.
+ * Returns the changed text of the file. Edits single lines, to keep comments. If the edited text does not have the
+ * expected values, rewrites the file without comments.
  */
 function change({ text, values }: Config, changes: Changes, profile?: string): string {
   const wanted = profile === undefined ? merge(values, changes) : withProfile(values, profile, changes)
@@ -127,9 +128,9 @@ const merge = (table: TomlTable, changes: Changes): TomlTable =>
   )
 
 /**
- * Changes a key of the profile's table or, without a profile, of the lines before the first table. toml-patch is not
- * used, because it would insert a new key between a table and the comment above it.
- * @param line undefined removes the key
+ * Sets one key in the profile's table or, without a profile, at the top level. Does not use toml-patch, which would
+ * insert a new key between a table and the comment above the table.
+ * @param line the new line, or undefined to remove the key
  */
 function changeLine(
   text: string,

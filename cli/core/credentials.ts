@@ -1,6 +1,6 @@
 /**
- * Reads the account's email address and password from options, stdin or a prompt without echo. They are never stored:
- * `login` stores a token.
+ * Reads an account's email address and password from options, stdin or a prompt without echo. Neither is ever saved;
+ * `sandlot login` saves only a token.
  */
 import type { Command } from 'commander'
 import { limits } from '../../shared/contract/limits.ts'
@@ -27,15 +27,15 @@ export interface Credentials {
 export const addCredentialOptions = (command: Command, fromStdin = 'read the password from stdin'): Command =>
   command.option('--email <email>', 'the email address of the account').option('--password-stdin', fromStdin)
 
-/** @throws {CliError} `usage` if something is missing and cannot be asked for */
+/** Reads the credentials. @throws {CliError} `usage` if one is missing and the client cannot prompt for it */
 export async function readCredentials(asking: Asking): Promise<Credentials> {
   warnOfPassword(asking)
   return { email: await readEmail(asking), password: await readPassword(asking) }
 }
 
 /**
- * Reads the credentials of a new account. Checks the address before prompting for the password, which is typed twice.
- * @throws {CliError} `usage`
+ * Reads the email address and password of a new account. Validates the address, then prompts for the password twice.
+ * @throws {CliError} `usage` if a value is missing or the address is malformed
  */
 export async function readNewCredentials(asking: Asking): Promise<Credentials> {
   warnOfPassword(asking)
@@ -47,7 +47,7 @@ export async function readNewCredentials(asking: Asking): Promise<Credentials> {
   return { email, password: isTyped ? await askTwice(asking, 'Password') : await readPassword(asking) }
 }
 
-/** A rough check that catches typing errors; the service validates the address. */
+/** Catches typing errors in an email address. The service does the full validation. */
 const validateEmail = (text: string): true | string =>
   /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/.test(text.trim()) || `${JSON.stringify(text)} is not an email address.`
 
@@ -66,7 +66,7 @@ export const readEmail = async ({ options, ask }: Asking): Promise<string> =>
   options.email ?? (await ask.text('Email', both, validateEmail))
 
 /**
- * Reads the current and the new password. The new one is typed twice, or is the second line of stdin.
+ * Reads the current and the new password from two lines of stdin, or prompts for both. Prompts for the new one twice.
  * @throws {CliError} `usage` if one is missing
  */
 export async function readNewPassword(asking: Asking): Promise<{ password: string; newPassword: string }> {
@@ -80,7 +80,10 @@ export async function readNewPassword(asking: Asking): Promise<{ password: strin
   return { password, newPassword: await askTwice(asking, 'New password') }
 }
 
-/** Asks again after a mismatch: if the command failed, the user might type the password into the shell. */
+/**
+ * Prompts for a new password twice, until both entries match. If the command exited after a mismatch, the user might
+ * type the password into the shell.
+ */
 async function askTwice({ ask, output }: Asking, label: string): Promise<string> {
   for (;;) {
     const password = await ask.hidden(label, both, isLongEnough)
@@ -89,9 +92,9 @@ async function askTwice({ ask, output }: Asking, label: string): Promise<string>
   }
 }
 
-const { min: least } = limits.passwordCharacters
+const { min: minCharacters } = limits.passwordCharacters
 const isLongEnough = (password: string): true | string =>
-  password.length >= least || `It must have at least ${least} characters.`
+  password.length >= minCharacters || `The password must have at least ${minCharacters} characters.`
 
 type Token = Reply<'logIn'>['token']
 
@@ -104,7 +107,7 @@ export async function logIn(invocation: Invocation<CredentialOptions>): Promise<
   return (await invocation.api.call('logIn', { body })).token
 }
 
-/** Returns the token that `sandlot login` saved, unless it has expired or --email names an account. */
+/** Returns the token that `sandlot login` saved. Returns undefined if the token has expired or --email is set. */
 export async function keptToken({
   options,
   settings,

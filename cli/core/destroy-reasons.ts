@@ -8,11 +8,11 @@ const reasons: Record<DestroyReason, string> = {
   pod_failed: 'its pod failed',
 }
 
-/** Unknown reasons are returned unchanged. */
+/** Describes why a session ended. Reasons that this version does not know are returned unchanged. */
 export const describeDestroyReason = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
   reason === null ? 'the reason is unknown' : (reasons[reason] ?? reason)
 
-/** @returns undefined if the command did not end with its session */
+/** Describes why a session ended, if a command was killed because of that. Otherwise returns undefined. */
 export const destroyReasonOf = ({
   status,
   reason = null,

@@ -3,7 +3,7 @@
 export const colorChoices = ['auto', 'always', 'never'] as const
 export type ColorChoice = (typeof colorChoices)[number]
 
-/** --color overrides FORCE_COLOR, which overrides NO_COLOR. */
+/** Reports whether to use colors. --color overrides FORCE_COLOR, which overrides NO_COLOR. */
 export function wantsColor(stream: NodeJS.WriteStream, choice: ColorChoice = 'auto'): boolean {
   if (choice !== 'auto') return choice === 'always'
   const { FORCE_COLOR: force = '', NO_COLOR: no = '', TERM: terminal } = process.env
@@ -11,12 +11,12 @@ export function wantsColor(stream: NodeJS.WriteStream, choice: ColorChoice = 'au
   return no === '' && stream.isTTY === true && terminal !== 'dumb'
 }
 
-/** Whether a progress line can be redrawn on stderr. */
+/** Reports whether a progress line can be redrawn on stderr. */
 export const canAnimate = (): boolean =>
   process.stderr.isTTY === true && process.env.TERM !== 'dumb' && (process.env.CI ?? '') === ''
 
 export const canDraw = (): boolean =>
   process.stdin.isTTY === true && process.stdout.isTTY === true && process.env.TERM !== 'dumb'
 
-/** Whether a screen reader is in use; Ink reads the same variable. */
+/** Reports whether a screen reader is in use, based on the same variable that Ink reads. */
 export const isReadAloud = (): boolean => process.env.INK_SCREEN_READER === 'true'

@@ -25,7 +25,10 @@ interface Change {
   after: Buffer
 }
 
-/** Prints the change as a diff. @throws {CliError} as {@link changeByHand} */
+/**
+ * Opens a file in the user's editor, uploads the result and prints the change as a diff.
+ * @throws {CliError} `usage` without a terminal, or under the same conditions as {@link changeByHand}
+ */
 export async function editByHand({ output, ...editing }: RemoteFile & { output: Output }): Promise<void> {
   if (!process.stdin.isTTY || output.json) {
     throw new CliError('usage', 'An editor needs a terminal. Use --old and --new instead.')
@@ -37,9 +40,9 @@ export async function editByHand({ output, ...editing }: RemoteFile & { output: 
 }
 
 /**
- * Opens the file in the user's editor and uploads the result.
+ * Opens a file in the user's editor and uploads the result.
  * @returns undefined if nothing changed
- * @throws {CliError} also if the file in the session changed during the edit
+ * @throws {CliError} if the editor fails, or if the file in the session changed during the edit
  */
 export async function changeByHand({ api, id, path, settings }: RemoteFile): Promise<Change | undefined> {
   const before = await download(api, id, path)
@@ -49,7 +52,7 @@ export async function changeByHand({ api, id, path, settings }: RemoteFile): Pro
   try {
     writeFileSync(file, before, { mode: 0o600 })
     const code = await run(['/bin/sh', '-c', `${settings.editor()} "$1"`, 'sh', file])
-    if (code !== 0) throw new CliError('failed', `The editor exited with ${code}. Nothing was written.`)
+    if (code !== 0) throw new CliError('failed', `The editor exited with ${code}. The file was not changed.`)
     const after = readFileSync(file)
     if (after.equals(before)) return undefined
     try {

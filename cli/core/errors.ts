@@ -1,4 +1,4 @@
-/** Client errors, with their exit codes and hints. */
+/** Defines the client's errors, with their exit codes and hints. */
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 
 export const exitCodes = {
@@ -17,7 +17,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const
 
-/** Codes of the client, in addition to those of the API. */
+/** Exit codes for error codes that only the client uses. */
 const clientCodes = {
   usage: exitCodes.usage,
   address_refused: exitCodes.usage,
@@ -38,7 +38,7 @@ const clientCodes = {
   failed: exitCodes.failed,
 } as const
 
-/** Exit codes by HTTP status, also for error codes that this version does not know. */
+/** Exit codes by HTTP status. They also apply to API error codes that this version does not know. */
 const statusCodes: Record<number, number> = {
   400: exitCodes.usage,
   401: exitCodes.credentials,
@@ -50,7 +50,7 @@ const statusCodes: Record<number, number> = {
   429: exitCodes.rateLimit,
 }
 
-/** Error codes whose exit code differs from that of their status. */
+/** Exit codes for API error codes that override the exit code of their HTTP status. */
 const exceptions: Partial<Record<ErrorCode, number>> = {
   command_not_allowed: exitCodes.failed,
   permission_denied: exitCodes.failed,
@@ -66,14 +66,14 @@ const exceptions: Partial<Record<ErrorCode, number>> = {
 }
 
 interface Extras {
-  /** Advice to the user, as a sentence. */
+  /** Advice to the user, as a complete sentence. */
   hint?: string | undefined
-  /** More fields of the JSON error. */
+  /** Additional fields of the JSON error. */
   details?: Record<string, unknown> | undefined
   exitCode?: number | undefined
 }
 
-/** A failure to report to the user. `code` is a code of the API or of the client. */
+/** An error to show to the user. `code` is an error code of the API or the client. */
 export class CliError extends Error {
   override name = 'CliError'
   readonly code: string
@@ -89,7 +89,7 @@ export class CliError extends Error {
     this.details = extras.details ?? {}
   }
 
-  /** Returns a copy with these changes. */
+  /** Returns a copy of the error with these changes. */
   with({ message = this.message, ...extras }: Extras & { message?: string }): CliError {
     const { code, hint, details, exitCode } = this
     return new CliError(code, message, { hint, details, exitCode, ...extras })
@@ -106,11 +106,11 @@ export function describeError(error: unknown): CliError {
   )
 }
 
-/** Returns a copy whose message starts with `story`. */
+/** Returns a copy of the error, with `story` before its message and `hint` before its hint. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
   addHint(error, hint, `${story} ${error.message}`)
 
-/** Returns a copy with another hint before the existing one. */
+/** Returns a copy of the error, with another hint before the existing one. */
 export const addHint = (error: CliError, hint: string, message = error.message): CliError =>
   error.with({ message, hint: error.hint === undefined ? hint : `${hint}\n${error.hint}` })
 

@@ -1,9 +1,9 @@
-/** Finds API keys by name, and the key that this client uses. */
+/** Finds an API key's id by its name, and the id of the key that this client uses. */
 import { type Api, allPages } from './api.ts'
 import { CliError, describeError, exitCodes } from './errors.ts'
 import type { Settings } from './settings.ts'
 
-/** @returns undefined if no key is configured, or if the key is no longer valid */
+/** Returns the id of the API key that this client uses, or undefined if no valid key is set. */
 export async function findCurrentKeyId(settings: Settings, api: Api): Promise<string | undefined> {
   if ((await settings.findKey(await settings.baseUrl())) === undefined) return undefined
   try {
@@ -15,7 +15,7 @@ export async function findCurrentKeyId(settings: Settings, api: Api): Promise<st
   }
 }
 
-/** Resolves a name to a key id. Text that starts with `key_` is an id and is not looked up. */
+/** Returns the id of the API key with this name. An argument that starts with `key_` is already an id. */
 export async function findKeyId(typed: string, api: Api, token: string): Promise<string> {
   if (typed.startsWith('key_')) return typed
   const keys = await allPages((query) => api.call('listApiKeys', { query, token }))
@@ -23,7 +23,7 @@ export async function findKeyId(typed: string, api: Api, token: string): Promise
   const [only, ...more] = named
   if (only === undefined) {
     throw new CliError('not_found', `No API key has the name ${JSON.stringify(typed)}.`, {
-      hint: '`sandlot keys ls` lists the keys.',
+      hint: '`sandlot keys ls` lists the API keys.',
     })
   }
   if (more.length === 0) return only.id
@@ -32,7 +32,7 @@ export async function findKeyId(typed: string, api: Api, token: string): Promise
     'several_keys',
     [`Several API keys have the name ${JSON.stringify(typed)}:`, ...lines].join('\n'),
     {
-      hint: 'Use the id of one of them.',
+      hint: 'Use the id of one of these API keys.',
     },
   )
 }

@@ -1,16 +1,16 @@
-/** Rewrites field errors of the service in terms of command-line options. */
+/** Rewrites the service's field errors so that they name command-line options. */
 import type { Command } from 'commander'
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
 
-/** Fields whose option name differs in more than the unit. */
+/** Option names for request fields, where the two differ by more than a unit. */
 const otherNames: Record<string, string> = { expires_at: 'ttl', start_line: 'lines', end_line: 'lines' }
 const unit = /_(ms|seconds)$/
-/** Longer values are omitted from the message. */
+/** Maximum length, in characters, of a value in an error message. A longer value is omitted. */
 const shownCharacters = 60
 
-/** @returns a copy that names options and arguments instead of fields */
+/** Returns a copy of the error whose message names options and arguments instead of request fields. */
 export function inTermsOfFlags(error: CliError, command: Command): CliError {
   const { errors } = error.details
   const fields = Array.isArray(errors) ? (errors as { path: string; message: string }[]) : []

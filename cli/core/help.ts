@@ -1,12 +1,12 @@
-/** Formats `--help`. */
+/** Formats the output of `--help`. */
 import { type Command, Help, type Option } from 'commander'
 import { globalGroup } from './command.ts'
 
 const isGlobal = ({ helpGroupHeading }: Option): boolean => helpGroupHeading === globalGroup
 
 /**
- * Uses commander's format, with the common options at the end: described in the help of the program, and only listed
- * in the help of its commands.
+ * Formats help like commander, with the options of every command at the end. The program's help describes these
+ * options; a command's help only lists their names.
  */
 export function formatHelp(command: Command, helper: Help): string {
   const isProgram = command.parent === null
@@ -20,7 +20,7 @@ export function formatHelp(command: Command, helper: Help): string {
   return `${text}\n${end}\n`
 }
 
-/** `sandlot session create` */
+/** Returns the full name of a command, such as `sandlot session create`. */
 export const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
 

@@ -1,4 +1,4 @@
-/** One HTTP exchange with node:http(s), which loads 8 ms faster than fetch. Redirects are not followed. */
+/** Sends HTTP requests with node:http and node:https, which load 8 ms faster than fetch. Does not follow redirects. */
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { CliError } from './errors.ts'
 
@@ -6,9 +6,11 @@ export interface Exchange {
   url: URL
   method: string
   headers: Record<string, string>
-  /** Iterated again for each attempt. */
+  /** Request body. Each retry iterates over it again. */
   body?: string | AsyncIterable<Uint8Array> | Iterable<Uint8Array> | undefined
-  /** Covers the whole exchange, or for a streamed reply the time until its head is received. */
+  /**
+   * Timeout of the whole exchange, in milliseconds. For a streamed reply, the timeout applies until the headers arrive.
+   */
   timeoutMs: number
 }
 
@@ -18,7 +20,7 @@ export interface HttpAnswer {
   text: string
 }
 
-/** A failure below HTTP. */
+/** A network failure: the request could not be sent, or no complete response was received. */
 export class ConnectionError extends CliError {
   /** False if no connection was established, so the service cannot have seen the request. */
   readonly reached: boolean
@@ -30,10 +32,10 @@ export class ConnectionError extends CliError {
 }
 
 const connectMs = 10_000
-/** Node fires longer timers immediately. */
+/** Maximum delay of a timer, in milliseconds. Node fires a timer with a longer delay immediately. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** @throws {ConnectionError} */
+/** Sends a request and reads the whole reply. @throws {ConnectionError} if no complete reply arrives in time */
 export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   const { timeoutMs } = exchange
   const { response, fail } = await openExchange(exchange)
@@ -47,18 +49,18 @@ export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   }
 }
 
-/** Loaded on demand, because some commands read no reply as text. */
+/** Reads a response as text. Loads the stream module on demand, because some commands never read text. */
 export const readText = async (response: IncomingMessage): Promise<string> =>
   (await import('node:stream/consumers')).text(response)
 
 /** A response whose body has not been read. */
 export interface OpenExchange {
   response: IncomingMessage
-  /** Describes a later failure of this response. */
+  /** Converts an error that occurs while the response is read to a ConnectionError. */
   fail: (error: unknown) => ConnectionError
 }
 
-/** @throws {ConnectionError} */
+/** Sends a request and waits for the response headers. @throws {ConnectionError} if they do not arrive in time */
 export async function openExchange({
   url,
   method,
@@ -88,24 +90,24 @@ export async function openExchange({
   }
 }
 
-/** Loads node:http on demand, because that takes 30 ms. */
+/** Creates a request. Loads node:http on demand, because loading takes 30 ms. */
 export async function open(url: URL, options: RequestOptions): Promise<ClientRequest> {
   // Node applies NODE_USE_ENV_PROXY to its default agent.
   if (url.protocol === 'https:') return (await import('node:https')).request(url, options)
   const { Agent, request } = await import('node:http')
-  // Another agent, because a proxy would receive the key in cleartext.
+  // Uses a separate agent, because a proxy would receive the key in cleartext.
   return request(url, { ...options, agent: new Agent() })
 }
 
 export const receive = (request: ClientRequest, body: string | undefined): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
-    // Never removed: an error without a listener would end the process.
+    // This listener is never removed, because an error without a listener would end the process.
     request.on('error', reject)
     request.on('response', resolve)
     request.end(body)
   })
 
-/** Resolves with a reply that is received before the whole body has been sent. */
+/** Streams the request body. Resolves with the response even if it arrives before the whole body has been sent. */
 async function upload(
   request: ClientRequest,
   body: Exclude<Exchange['body'], string | undefined>,
@@ -132,7 +134,7 @@ export function explain(error: NodeJS.ErrnoException, { origin }: URL, reached: 
   if (/CERT|SIGNATURE|SELF_SIGNED/.test(code)) {
     return fail(
       `The certificate of ${origin} is not trusted: ${message}.`,
-      'To trust another certificate authority, set NODE_EXTRA_CA_CERTS to a file with its certificate.',
+      'To trust another certificate authority, set NODE_EXTRA_CA_CERTS to a file that contains its certificate.',
     )
   }
   if (code === 'EPROTO')

@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { CliError, largeHint } from './errors.ts'
 
-/** Whether stdin is a pipe, a socket or a file, and not a terminal or /dev/null. */
+/** Reports whether stdin is a pipe, a socket or a regular file. Returns false for a terminal and /dev/null. */
 export function hasPipedInput(): boolean {
   try {
     const stat = fstatSync(0)
@@ -16,11 +16,12 @@ export function hasPipedInput(): boolean {
 }
 
 /**
- * @param note called once if reading takes long, because waiting for an open pipe looks like a hang
- * @throws {CliError} `body_too_large` as soon as the limit is exceeded
+ * Reads stdin until EOF.
+ * @param note called once after 2 s, because waiting for an open pipe looks like a hang
+ * @throws {CliError} `body_too_large` as soon as stdin exceeds the request limit
  */
 export async function readInput(note: (text: string) => void): Promise<Buffer> {
-  const timer = setTimeout(() => note('Waiting for the end of stdin.'), 2000)
+  const timer = setTimeout(() => note('Waiting for EOF on stdin.'), 2000)
   try {
     return await readWhole(process.stdin, 'stdin')
   } finally {
@@ -28,7 +29,7 @@ export async function readInput(note: (text: string) => void): Promise<Buffer> {
   }
 }
 
-/** @throws {CliError} if the file cannot be read or is too large */
+/** Reads a local file. @throws {CliError} if the file cannot be read or exceeds the request limit */
 export async function readLocalFile(path: string): Promise<Buffer> {
   try {
     return await readWhole(createReadStream(path), path)
@@ -38,7 +39,7 @@ export async function readLocalFile(path: string): Promise<Buffer> {
   }
 }
 
-/** @returns undefined if the bytes are not UTF-8 */
+/** Decodes UTF-8. Returns undefined if the bytes are not valid UTF-8. */
 export const decodeUtf8 = (bytes: Buffer): string | undefined =>
   isUtf8(bytes) ? bytes.toString() : undefined
 
@@ -51,7 +52,7 @@ async function readWhole(stream: Readable, name: string): Promise<Buffer> {
     if (size > limits.bodyBytes) {
       throw new CliError(
         'body_too_large',
-        `${name} exceeds the request limit of ${limits.bodyBytes} bytes.`,
+        `${name} exceeds the limit of ${limits.bodyBytes} bytes per request.`,
         { hint: largeHint },
       )
     }

@@ -1,14 +1,14 @@
-/** `--json=field,field.path`: selects parts of a result. */
+/** Selects the fields of a result that `--json=FIELD,FIELD.PATH` names. */
 import { CliError } from './errors.ts'
 
 export interface JsonShape {
-  /** Fields of the object, or of each object in its list. */
+  /** Names of the fields of the result or, if the result contains a list, of each object in the list. */
   fields: readonly string[]
-  /** Name of the list; `data` by default. */
+  /** Name of the field that contains the list. Defaults to `data`. */
   list?: string | undefined
 }
 
-/** @throws {CliError} `usage` for an empty list or path segment */
+/** Parses the value of --json. @throws {CliError} `usage` for an empty list or an empty path segment */
 export function readFields(text: string): string[] {
   const fields = text
     .split(',')
@@ -24,19 +24,19 @@ export function readFields(text: string): string[] {
   throw new CliError('usage', '--json= lists no fields.', { hint: 'Example: --json=id,state' })
 }
 
-/** @throws {CliError} `usage` */
+/** Checks the paths of --json. @throws {CliError} `usage` if a path starts with an unknown field */
 export function assertFieldsExist(asked: string[], existing: readonly string[]): void {
   const unknown = asked.filter((path) => !existing.includes(path.split('.', 1)[0]!))
   if (unknown.length === 0) return
   throw new CliError('usage', `Unknown field: ${unknown.join(', ')}.`, {
-    hint: `This command has the fields ${existing.join(', ')}.`,
+    hint: `The fields of this command's result are ${existing.join(', ')}.`,
     details: { fields: existing },
   })
 }
 
 /**
- * Selects the paths in each object of the result's list, and keeps all fields outside the list. Without a list, selects
- * from the result.
+ * Reduces each object in the result's list to the selected paths, and keeps all fields outside the list. Without a
+ * list, reduces the result.
  * @throws {CliError} `usage` for an unknown field, if the command declares no fields
  */
 export function pick(value: unknown, asked: string[], shape: JsonShape | undefined): unknown {
@@ -52,7 +52,7 @@ export function pick(value: unknown, asked: string[], shape: JsonShape | undefin
   return Array.isArray(rows) ? { ...object, [list]: rows.map(picked) } : picked(object)
 }
 
-/** Selected keys; an empty tree selects everything. */
+/** Selected keys and their subkeys. An empty tree selects everything. */
 type Tree = Map<string, Tree>
 
 function treeOf(paths: string[][]): Tree {
@@ -65,7 +65,7 @@ function treeOf(paths: string[][]): Tree {
   )
 }
 
-/** Missing values become null. Each element of a list is pruned. */
+/** Returns only the selected keys. Replaces missing values with null, and reduces each element of a list. */
 function prune(value: unknown, tree: Tree): unknown {
   if (tree.size === 0) return value ?? null
   if (Array.isArray(value)) return value.map((each) => prune(each, tree))

@@ -2,10 +2,16 @@
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 
 const pauseMs = 10
-/** Clients hold the lock for milliseconds, so an older lock belongs to a process that has crashed. */
+/**
+ * Age, in milliseconds, at which a lock counts as stale. Clients hold a lock only for milliseconds, so the owner of an
+ * older lock must have crashed.
+ */
 const staleMs = 5_000
 
-/** Blocks the thread until the lock is free. @throws the file system's error if it cannot be created */
+/**
+ * Acquires a lock, and blocks the thread until the lock is free.
+ * @throws the file system's error if the lock file cannot be created
+ */
 export function lockFile(file: string): Disposable {
   const lock = `${file}.lock`
   const own = `${lock}.${crypto.randomUUID()}`
@@ -14,7 +20,7 @@ export function lockFile(file: string): Disposable {
     while (!link(own, lock)) {
       if (ageOf(lock) > staleMs) removeStale(lock, `${own}.stale`)
       else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs)
-      // The link shares the mtime, which must be the time of locking.
+      // The lock is a hard link and shares the mtime, which must be the time of locking.
       utimesSync(own, new Date(), new Date())
     }
   } finally {
@@ -28,7 +34,7 @@ export function lockFile(file: string): Disposable {
   }
 }
 
-/** A hard link is created atomically and never replaces a file. */
+/** Creates a hard link, which is atomic and never replaces a file. Returns false if the target exists. */
 function link(from: string, to: string): boolean {
   try {
     linkSync(from, to)
@@ -39,7 +45,7 @@ function link(from: string, to: string): boolean {
   }
 }
 
-/** Removes a stale lock. Restores the lock if another process replaced it before the rename. */
+/** Removes a stale lock. If another process acquired the lock before the rename, restores it. */
 function removeStale(lock: string, aside: string): void {
   try {
     renameSync(lock, aside)
@@ -50,7 +56,7 @@ function removeStale(lock: string, aside: string): void {
   rmSync(aside, { force: true })
 }
 
-/** Returns milliseconds, or 0 if the file does not exist. */
+/** Returns the age of a file in milliseconds, or 0 if the file does not exist. */
 const ageOf = (path: string): number => {
   const made = statSync(path, { throwIfNoEntry: false })?.mtimeMs
   return made === undefined ? 0 : Date.now() - made

@@ -12,11 +12,11 @@ import { table } from './table.ts'
 export type Output = ReturnType<typeof createOutput>
 
 export interface OutputOptions {
-  /** Print one JSON object, reduced to `fields` if they are set. */
+  /** Whether to print one JSON object. The object is reduced to `fields` if they are set. */
   json?: boolean
   fields?: string[] | undefined
   shape?: JsonShape | undefined
-  /** No notes, and only ids in lists. */
+  /** Whether to omit notes and print only the ids of lists. */
   quiet?: boolean
   color?: ColorChoice | undefined
 }
@@ -39,10 +39,10 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
   return {
     json,
     quiet,
-    /** Whether --json prints this field. */
+    /** Reports whether the output includes this field. */
     shows: (field: string): boolean =>
       fields === undefined || fields.some((path) => path.split('.', 1)[0] === field),
-    /** Prints `value` with --json, otherwise `text`, without control characters at a terminal. */
+    /** Prints `value` as JSON with --json, otherwise `text`. Neutralizes control characters at a terminal. */
     result(value: unknown, text: string | Uint8Array): void {
       write(value, process.stdout.isTTY ? printable(Buffer.from(text).toString()) : text)
     },
@@ -53,22 +53,22 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
         table(head, rows, (text) => paint(process.stdout, 'bold', text), spare),
       )
     },
-    /** Prints a table, or with --quiet the first column. */
+    /** Prints a table. With --quiet, prints only its first column. */
     list(value: { next_cursor: string | null }, head: string[], rows: string[][], spare?: string[]): void {
       if (quiet) this.result(value, rows.map(([id]) => `${id}\n`).join(''))
       else this.table(value, head, rows, spare)
       if (value.next_cursor !== null)
         this.note(`The list continues: use --cursor ${shellWord(value.next_cursor)}`)
     },
-    /** Prints a note on stderr. */
+    /** Prints a note on stderr, unless --quiet is set. */
     note(text: string): void {
       if (!quiet) writeNote(printable(text))
     },
-    /** Prints a note only if stderr is a terminal. */
+    /** Prints a note only if stderr is a terminal and neither --json nor --quiet is set. */
     aside(text: string): void {
       if (process.stderr.isTTY && !json && !quiet) writeNote(paint(process.stderr, 'dim', printable(text)))
     },
-    /** Shows progress at a terminal until it is disposed. */
+    /** Shows a progress line at a terminal until the returned object is disposed. */
     progress(text: string): Progress {
       progress = !json && !quiet && canAnimate() ? showProgress(text) : noProgress
       return progress
@@ -77,7 +77,7 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
       const parts = [method, path, status ?? problem, `${Math.round(ms)} ms`, requestId ?? '']
       writeNote(paint(process.stderr, 'dim', printable(`debug: ${parts.join(' ')}`.trimEnd())))
     },
-    /** Reports a failure on stderr and, with --json, as an object on stdout. */
+    /** Prints an error on stderr. With --json, also prints it as an object on stdout. */
     fail(error: CliError, exitCode: number): void {
       const { message, hint, details } = error
       const lines = [`${paint(process.stderr, 'red', 'sandlot:')} ${printable(message)}`]
@@ -97,11 +97,11 @@ const errorValue = ({ code, message, hint, details }: CliError, exitCode: number
   error: { ...details, code, message, hint, exit_code: exitCode },
 })
 
-/** Returns one line for programs, or indented lines for a terminal. */
+/** Formats a value as one line of JSON for programs, or as indented JSON for a terminal. */
 const toJson = (value: unknown): string =>
   process.stdout.isTTY ? `${printableJson(JSON.stringify(value, null, 2))}\n` : `${JSON.stringify(value)}\n`
 
-/** Formats lines of names and aligned values. */
+/** Formats each entry as a line with its name and its value. The values are aligned. */
 export function fields(entries: Record<string, string | undefined>): string {
   const lines = Object.entries(entries).filter(([, value]) => value !== undefined)
   const width = Math.max(...lines.map(([name]) => name.length))

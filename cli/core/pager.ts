@@ -8,9 +8,9 @@ import { pipeline } from 'node:stream/promises'
 import { CliError } from './errors.ts'
 
 /**
- * Receives the whole text first, because a paused pager would block the service.
- * @param text without control characters, because some pagers print them unchanged
- * @param show releases the terminal while the pager runs
+ * Receives the whole text before it starts the pager, because a pager that stops reading would block the service.
+ * @param text contains no control characters, because some pagers print them unchanged
+ * @param show releases the terminal while it runs the given function
  */
 export async function showInPager(
   pager: string,
@@ -27,7 +27,7 @@ export async function showInPager(
   }
 }
 
-/** Creates an unlinked file, which is deleted when the last process closes it. */
+/** Opens a temporary file and deletes its name. The file is deleted when the last process closes it. */
 function openPrivateFile() {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-pager-'))
   try {

@@ -1,9 +1,12 @@
-/** Parsers of option values. All throw a usage error with the expected format. */
+/** Parses option values. Each parser throws a usage error that describes the expected format. */
 import { CliError } from './errors.ts'
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/** Parses `500ms`, `30s`, `10m` or `1h`; a bare number is seconds. @returns a positive number of milliseconds */
+/**
+ * Parses a duration such as `500ms`, `30s`, `10m` or `1h`; a bare number means seconds.
+ * @returns a positive number of milliseconds
+ */
 export function readDuration(text: string, option: string): number {
   const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? []
   const milliseconds = Math.round(Number(amount) * units[unit]!)
@@ -14,11 +17,11 @@ export function readDuration(text: string, option: string): number {
   )
 }
 
-/** Like {@link readDuration}. @returns a positive number of seconds */
+/** Parses a duration like {@link readDuration}, but returns a positive number of whole seconds. */
 export const readSeconds = (text: string, option: string): number =>
   Math.max(1, Math.round(readDuration(text, option) / 1000))
 
-/** Like {@link readDuration}, but accepts `0`. */
+/** Parses a duration like {@link readDuration}, but also accepts `0`. Returns milliseconds. */
 export const readWait = (text: string, option: string): number =>
   text === '0' ? 0 : readDuration(text, option)
 
@@ -33,7 +36,7 @@ export function readPairs(texts: string[] | undefined, option: string): Record<s
   )
 }
 
-/** Parses `3:7`, `3-7`, `3:`, `:7` or `3`: an inclusive range of lines, counted from 1. */
+/** Parses an inclusive range of lines: `3:7`, `3-7`, `3:`, `:7` or `3`. Lines are counted from 1. */
 export function readLines(text: string): { start_line: number | undefined; end_line: number | undefined } {
   const [, first, colon, last] = /^(\d+)?(:)?(\d+)?$/.exec(text.replace(/^(\d+)-(\d+)$/, '$1:$2')) ?? []
   const start = first === undefined ? undefined : Number(first)
@@ -51,5 +54,5 @@ export function readLines(text: string): { start_line: number | undefined; end_l
 
 export function readCount(text: string, option: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new CliError('usage', `${option} ${JSON.stringify(text)} is not a positive whole number.`)
+  throw new CliError('usage', `${option} ${JSON.stringify(text)} is not a positive integer.`)
 }

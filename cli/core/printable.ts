@@ -1,47 +1,47 @@
 /** Neutralizes control characters in untrusted text. */
 
-/** Control characters except tab and newline, and bidirectional controls. */
+/** Matches bidirectional controls, and all control characters except tab and newline. */
 export const controlCharacters =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
 
-/** Replaces control characters. Line breaks are kept, and CR LF becomes LF. */
+/** Replaces control characters with U+FFFD. Keeps line breaks, and converts CR LF to LF. */
 export const printable = (text: string): string =>
   text.replace(/\r+(?=\n|$)/g, '').replace(controlCharacters, '\ufffd')
 
-/** Replaces tabs and line breaks, for output that programs read. */
+/** Replaces tabs and line breaks with spaces, because programs split the output at tabs and line breaks. */
 export const unbroken = (text: string): string => text.replace(/[\t\r\n]+/g, ' ')
 
-/** Returns one line without control characters, for terminals. */
+/** Converts text to one line without control characters, for terminals. */
 export const oneLine = (text: string): string => printable(unbroken(text))
 
-/** Escapes control characters. The result is equivalent JSON. */
+/** Escapes control characters in JSON. The result represents the same value. */
 export const printableJson = (json: string): string =>
   json.replace(controlCharacters, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** Longer control strings, and those that contain a line break, are shown as text. */
+/** Maximum length of a control string, in characters. A longer string, or one with a line break, is shown as text. */
 const maxStringLength = 8192
 const stringStart =
   '(?:\\u001b[\\]PX^_]|[\\u0090\\u0098\\u009d-\\u009f])' +
   `[^\\n\\r\\u0007\\u001b\\u0090\\u0098\\u009c-\\u009f]{0,${maxStringLength}}`
 const parameters = '(?:\\u001b\\[|\\u009b)([0-?]{0,255})([ -/]{0,15}'
-/** Matches control strings, sequences with parameters, and short sequences. */
+/** Matches escape sequences: control strings, sequences with parameters, and short sequences. */
 const sequence = new RegExp(
   `${stringStart}(?:\\u0007|\\u001b\\\\|\\u009c)|${parameters}[@-~])|\\u001b[ -/]{0,15}[0-~]`,
   'g',
 )
-/** Matches an incomplete sequence at the end of a text. */
+/** Matches an incomplete escape sequence at the end of a text. */
 const unfinished = new RegExp(`(?:${stringStart}\\u001b?|${parameters})|\\u001b[ -/]{0,15})$`)
 
-/** Text with the SGR parameters that switch its style on, such as `1` or `38;5;208`. */
+/** Text with the SGR parameters that enable its style, such as `1` or `38;5;208`. */
 export interface Styled {
   text: string
   style: string[]
 }
 
 /**
- * Splits a line of output by style, like `less -R`. Keeps colors and styles such as bold. Removes all other sequences,
- * including those for hidden and blinking text.
+ * Splits a line of output into pieces with a uniform style, like `less -R`. Keeps colors and styles such as bold.
+ * Removes all other escape sequences, including those for hidden and blinking text.
  */
 export function* styledPieces(line: string): Generator<Styled> {
   for (const { text, style } of splitStyles(line, new Map())) {
@@ -50,7 +50,7 @@ export function* styledPieces(line: string): Generator<Styled> {
   }
 }
 
-/** Splits text at its sequences; the pieces may still contain control characters. */
+/** Splits text at its escape sequences. The results may still contain control characters. */
 function* splitStyles(text: string, before: Style): Generator<{ text: string; style: Style }> {
   let style = before
   let at = 0
@@ -69,7 +69,7 @@ function* splitStyles(text: string, before: Style): Generator<{ text: string; st
 export class OutputCleaner {
   private readonly styles: boolean
   private decoder = new TextDecoder()
-  /** The start of a sequence that may continue in the next chunk. */
+  /** Start of an escape sequence that may continue in the next chunk. */
   private pending = ''
   private style: Style = new Map()
   private isAfterReturn = false
@@ -85,7 +85,7 @@ export class OutputCleaner {
     return this.show(end < 0 ? text : text.slice(0, end))
   }
 
-  /** @returns the remaining text, at the end of the output or before a gap */
+  /** Returns the remaining text. Call it at the end of the output and before a gap. */
   flush(): string {
     const rest = this.pending + this.decoder.decode()
     this.pending = ''
@@ -106,7 +106,7 @@ export class OutputCleaner {
     return shown
   }
 
-  /** Treats CR LF as one line end, also across chunks. */
+  /** Converts CR LF and CR to LF, even if a CR LF is split between two chunks. */
   private endLines(text: string): string {
     if (text === '') return ''
     const rest = this.isAfterReturn ? text.replace(/^\r*\n?/, '') : text
@@ -118,14 +118,14 @@ export class OutputCleaner {
 
 type Style = ReadonlyMap<string, string>
 
-/** Switches the style on before the text and off after it. */
+/** Adds the escape sequences that enable the style before the text and disable it after the text. */
 export function withStyle({ text, style }: Styled): string {
   const on = style.map((code) => `\u001b[${code}m`).join('')
   const off = style.map((code) => `\u001b[${kindOf(code)}m`)
   return `${on}${text}${off.reverse().join('')}`
 }
 
-/** Returns the code that ends a style. Bold and dim share one. */
+/** Returns the SGR code that disables a style. Bold and dim share a code. */
 function kindOf(code: string): string {
   const number = Number(code.split(';', 1)[0])
   if (number === 1 || number === 2) return '22'
@@ -133,7 +133,7 @@ function kindOf(code: string): string {
   return (number >= 30 && number < 40) || (number >= 90 && number < 100) ? '39' : '49'
 }
 
-/** Applies an SGR sequence to a style. Colons are accepted as separators. */
+/** Applies an SGR sequence to a style. Accepts colons as separators. */
 function styleAfter(before: Style, parameters: string): Style {
   const style = new Map(before)
   const plain = parameters.replaceAll(/(?<=^|;)4:(\d+)/g, (_, kind) => (kind === '0' ? '24' : '4'))

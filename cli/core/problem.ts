@@ -1,4 +1,4 @@
-/** Converts problem details (RFC 9457) to an error with a hint. */
+/** Converts an error reply (RFC 9457 problem details) to a client error with a hint. */
 import type { Route } from '../../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
@@ -66,7 +66,7 @@ function pathIn({ route, query, body }: HttpExchange): string | undefined {
   return typeof path === 'string' ? path : undefined
 }
 
-/** Options of the client that replace names of request fields. */
+/** Patterns for request fields in the service's messages, and the client's options that replace them. */
 const clientTerms: [RegExp, string][] = [
   [/ [^.]*\boverwrite: true\b[^.]*\./, ''],
   [/ [^.]*\breplace_all\b[^.]*\./, ' Include more of the surrounding text, or use --all.'],
@@ -84,27 +84,27 @@ function hintFor(problem: ProblemReply, route: Route, seconds: number | undefine
     case 'invalid_credentials':
     case 'wrong_credential_type':
       if (route.credential !== 'key') return 'Check the email address and the password.'
-      return '`sandlot config show` shows which key was sent; `sandlot login` creates and saves a new one.'
+      return '`sandlot config show` shows which key was sent. `sandlot login` creates and saves a new key.'
     case 'scope_not_allowed':
       return '`sandlot keys create --scope full` creates a key with this permission.'
     case 'api_key_limit_reached':
-      return '`sandlot keys ls` shows when each key was last used; `sandlot keys rm` revokes one.'
+      return '`sandlot keys ls` shows when each key was last used. `sandlot keys rm` revokes a key.'
     case 'not_found':
       if (route.path.startsWith('/v1/sandboxes/')) return '`sandlot session ls` lists the active sessions.'
-      if (route.path.startsWith('/v1/api-keys/')) return '`sandlot keys ls` lists the keys.'
+      if (route.path.startsWith('/v1/api-keys/')) return '`sandlot keys ls` lists the API keys.'
       return undefined
     case 'exec_not_found':
       return execIdHint
     case 'sandbox_destroyed':
-      return '`sandlot session create` creates a new one.'
+      return '`sandlot session create` creates a new session.'
     case 'sandbox_exhausted':
-      return '`sandlot session reset` ends all its processes and keeps its files; `sandlot session rm` destroys it.'
+      return '`sandlot session reset` ends all processes and keeps the files. `sandlot session rm` destroys the session.'
     case 'sandbox_starting':
-      return 'Try again in a moment; `sandlot session get` shows whether it is ready.'
+      return 'Try again in a moment. `sandlot session get` shows whether the session is ready.'
     case 'file_exists':
-      return 'Omit --no-overwrite to replace it.'
+      return 'To replace the file, omit --no-overwrite.'
     case 'concurrent_sandbox_limit_reached':
-      return `Active: ${namesOf(problem.sandboxes)}. \`sandlot session rm\` destroys one.`
+      return `Active sessions: ${namesOf(problem.sandboxes)}. \`sandlot session rm\` destroys a session.`
     case 'monthly_usage_limit_reached':
       return `\`sandlot whoami\` shows the usage. ${later}`
     case 'unavailable':
@@ -120,5 +120,5 @@ function namesOf(sandboxes: unknown[] | undefined): string {
   const ids = (sandboxes ?? []).map((item) =>
     typeof item === 'object' && item !== null && 'id' in item ? String(item.id) : String(item),
   )
-  return ids.join(', ') || 'your active sessions'
+  return ids.join(', ') || 'unknown'
 }

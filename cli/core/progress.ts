@@ -1,16 +1,16 @@
-/** A progress line on stderr, which is removed when the work is done. */
+/** Shows a progress line on stderr, and removes the line when the work is done. */
 import { oneLine } from './printable.ts'
 import { cut } from './table.ts'
 
 export interface Progress extends Disposable {
   show(text: string): void
-  /** Removes the line before other output; the next frame redraws it. */
+  /** Removes the line so that other output can be printed. The next frame draws the line again. */
   clear(): void
 }
 
 export const noProgress: Progress = { show() {}, clear() {}, [Symbol.dispose]() {} }
 
-/** Shorter work shows no progress. */
+/** Delay, in milliseconds, before the progress line appears. Shorter work shows no line. */
 const delayMs = 300
 const frameMs = 100
 const frames = ['|', '/', '-', '\\']
@@ -24,7 +24,7 @@ export function showProgress(first: string): Progress {
     isShown = false
   }
   const draw = () => {
-    // A wrapped line could not be erased.
+    // The line must fit the terminal, because a wrapped line could not be erased.
     const line = cut(
       `${frames[frame++ % frames.length]} ${oneLine(text)}`,
       (process.stderr.columns || 80) - 1,
@@ -66,7 +66,9 @@ export function startTransfer(progress: Progress, name: string, whole?: number) 
   return transfer
 }
 
-/** Returns `[######----]  60%  6.0/10.0 MB  3.1 MB/s`, or only size and rate if `whole` is unknown. */
+/**
+ * Formats a transfer as `[######----]  60%  6.0/10.0 MB  3.1 MB/s`. If `whole` is unknown, shows only size and rate.
+ */
 export function showTransfer(done: number, whole: number | undefined, seconds: number): string {
   const rate = seconds > 0 ? `  ${megabytes(done / seconds)} MB/s` : ''
   if (whole === undefined || whole === 0) return `${megabytes(done)} MB${rate}`

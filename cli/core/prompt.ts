@@ -1,21 +1,23 @@
-/** Prompts on stderr. Without a terminal, a prompt fails with an error that names the option to use instead. */
+/**
+ * Prompts the user on stderr. Without a terminal, a prompt fails with an error that names the option to use instead.
+ */
 import { CliError } from './errors.ts'
 import { oneLine } from './printable.ts'
 
 export type Ask = ReturnType<typeof createAsk>
-/** Returns true, or the message to show before asking again. */
+/** Validates an answer. Returns true, or the message to show before the prompt is repeated. */
 type Check = (answer: string) => true | string
 
 /**
- * The parameter `instead` of each prompt is the option that replaces it.
- * @param options whether to prompt at all, and whether to answer yes-or-no questions with yes
+ * Creates the prompts. The parameter `instead` of a prompt names the option that makes the prompt unnecessary.
+ * @param options `input`: whether prompts are allowed; `yes`: whether to answer yes to every yes-or-no question
  */
 export function createAsk({ input = true, yes = false }: { input?: boolean; yes?: boolean }) {
   const isPossible = () => input && process.stdin.isTTY === true && process.stderr.isTTY === true
   async function prompts(instead: string) {
     if (isPossible()) return import('./prompts.ts')
     const reason = input ? 'Prompts need a terminal' : '--no-input disables prompts'
-    throw new CliError('usage', `${reason}: pass ${instead}.`)
+    throw new CliError('usage', `${reason}. Pass ${instead}.`)
   }
   return {
     isPossible,
@@ -25,13 +27,14 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
         input({ message: oneLine(message), required: true, validate: isRight }, context),
       )
     },
-    /** Prompts without echo, and without a key that enables echo. */
+    /** Prompts without echo. No key makes the typed text visible. */
     async hidden(message: string, instead: string, isRight: Check = () => true): Promise<string> {
       const { password } = await prompts(instead)
       const question = { message: oneLine(message), mask: false, toggleMask: false, validate: isRight }
       return untilAnswered((context) => password(question, context))
     },
     /**
+     * Asks a yes-or-no question. The default answer is no.
      * @param otherwise the error message if the answer is no
      * @throws {CliError} unless the answer is yes
      */

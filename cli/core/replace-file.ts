@@ -12,12 +12,12 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** The limit of Linux. */
+/** Maximum number of symbolic links to follow, as on Linux. A longer chain is an error. */
 const maxLinks = 40
 
 /**
- * Resolves symbolic links. The resulting file need not exist.
- * @throws the file system's error, for example if the folder of a target does not exist
+ * Resolves the symbolic links of a path. The resulting file does not have to exist.
+ * @throws the file system's error, for example if the folder of a link's target does not exist
  */
 export function followLinks(file: string): string {
   let path = file
@@ -39,7 +39,10 @@ function targetOf(path: string): string | undefined {
   }
 }
 
-/** @param mode of the new file, regardless of the old file's mode and the umask */
+/**
+ * Replaces a file by renaming a complete temporary file.
+ * @param mode the permissions of the new file, regardless of the old file's permissions and the umask
+ */
 export function replaceFile(file: string, text: string, mode: number): void {
   // The final mode is set by fchmod, because open() applies the umask.
   const temporary = `${file}.${crypto.randomUUID()}`

@@ -1,44 +1,44 @@
 /**
- * A saved key is sent only to the scheme, host and port that it was saved for, even if `--url`, SANDLOT_URL or a
- * project's .env names another address.
+ * Finds saved API keys. A saved key is sent only to the scheme, host and port that it was saved for, even if `--url`,
+ * SANDLOT_URL or a project's .env names another address.
  */
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import { readAddress } from './address.ts'
 import { CliError } from './errors.ts'
 
-/** The top level of the settings file, or a profile. */
+/** Values at the top level of the settings file, or in a profile. */
 export type SavedTable = Record<string, unknown>
 
 export interface SavedKey {
-  /** Undefined for the top level. */
+  /** Name of the profile; undefined for the top level of the settings file. */
   profile: string | undefined
   key: string
-  /** Undefined if no valid address is saved with it. */
+  /** Address that the key was saved for; undefined if no valid address is saved with the key. */
   address: string | undefined
 }
 
-/** `api_key_url` is saved when `base_url` changes, and keeps the address of the key. */
+/** Returns the key in a table. `api_key_url` preserves the key's address after `base_url` has changed. */
 export function keyIn(table: SavedTable, profile?: string): SavedKey | undefined {
   const { api_key, api_key_url, base_url } = table
   if (typeof api_key !== 'string') return undefined
   return { profile, key: api_key, address: readSaved(api_key_url ?? base_url) }
 }
 
-/** Compares origins. Two names of one host are different services. */
+/** Reports whether two addresses have the same origin. Two names of one host are different services. */
 export const isSameService = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && new URL(one).origin === new URL(other).origin
 
-/** Whether both tables, read at different times, belong to the same account. */
+/** Reports whether two states of a table, read at different times, belong to the same account. */
 export const isSameAccount = (one: SavedTable, other: SavedTable): boolean =>
   (['base_url', 'api_key', 'api_key_url'] as const).every((name) => one[name] === other[name])
 
-/** Returns the keys for an address; without an address, the keys without one. */
+/** Returns the keys that were saved for an address or, without `address`, the keys that have no address. */
 export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey[] =>
   keys.filter((key) =>
     address === undefined ? key.address === undefined : isSameService(key.address, address),
   )
 
-/** Returns `…abcd`, or only `…` for text that is too short for a key. */
+/** Masks a key as `…abcd`, or as `…` if the text is too short to be a key. */
 export const maskKey = (key: string): string => `…${key.length >= 20 ? key.slice(-4) : ''}`
 
 export const placeOfKey = ({ profile }: Pick<SavedKey, 'profile'>, file: string): string =>
@@ -60,7 +60,7 @@ export const describeProfile = (profile: string | undefined) =>
 
 interface Missing {
   address: string
-  /** Whether `address` is the one saved in `profile`. */
+  /** Whether `address` is the address that the profile contains. */
   isSavedAddress: boolean
   keys: SavedKey[]
   profile: string | undefined
@@ -76,7 +76,10 @@ export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missi
   const fitting = keysFor(keys, address)
   if (profile === undefined && fitting.length > 1) {
     const names = fitting.map((key) => key.profile).join(', ')
-    return fail(`Several profiles have an API key for ${address}: ${names}.`, 'Select one with --profile.')
+    return fail(
+      `Several profiles have an API key for ${address}: ${names}.`,
+      'Select a profile with --profile.',
+    )
   }
   const suggest = (options: string, last = 'set SANDLOT_API_KEY') =>
     `Run \`sandlot login${options}\`, \`sandlot signup${options}\` or \`sandlot config set-key${options}\`, or ${last}.`
@@ -86,7 +89,7 @@ export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missi
   if (own.address === undefined) {
     return fail(
       `The API key in ${place} was saved without an address, so it is not sent.`,
-      `If it belongs to ${address}, run \`sandlot config set-url ${url}${flag}\`. Otherwise set SANDLOT_API_KEY.`,
+      `If the key belongs to ${address}, run \`sandlot config set-url ${url}${flag}\`. Otherwise set SANDLOT_API_KEY.`,
     )
   }
   return fail(
@@ -95,7 +98,7 @@ export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missi
   )
 }
 
-/** @returns undefined for an invalid address */
+/** Parses a saved address. Returns undefined if the address is invalid. */
 export function readSaved(address: unknown): string | undefined {
   try {
     return typeof address === 'string' ? readAddress(address, 'the settings file') : undefined

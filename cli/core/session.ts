@@ -1,4 +1,4 @@
-/** Resolves the session of a command. */
+/** Selects the session that a command uses. */
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { type Api, allPages } from './api.ts'
 import { CliError } from './errors.ts'
@@ -6,8 +6,9 @@ import { isSameAccount } from './saved-keys.ts'
 import type { FoundSetting, Settings } from './settings.ts'
 
 /**
- * Precedence: argument, --session, SANDLOT_SESSION, the current session, the only active session.
- * @throws {CliError} `no_session`, `several_sessions`, or as {@link idsOf}
+ * Returns the id of the session to use. Precedence: argument, --session, SANDLOT_SESSION, the current session, the only
+ * active session.
+ * @throws {CliError} `no_session` or `several_sessions`, or under the same conditions as {@link idsOf}
  */
 export async function selectSession(settings: Settings, api: Api, typed?: string): Promise<string> {
   const given = typed ?? (await settings.find('session'))?.value
@@ -18,32 +19,32 @@ export async function selectSession(settings: Settings, api: Api, typed?: string
   const [only] = data
   if (only === undefined) {
     throw new CliError('no_session', 'There is no active session.', {
-      hint: '`sandlot session create` creates one.',
+      hint: '`sandlot session create` creates a session.',
     })
   }
   if (data.length === 1) return only.id
   throw several(
     'Several sessions are active',
     data,
-    'Select one with --session, by name or id. `sandlot session use` sets the current session.',
+    'Select a session by name or id with --session. `sandlot session use` sets the current session.',
     next_cursor !== null,
   )
 }
 
-/** Returns the setting that selects the session, if there is one. */
+/** Returns the setting that selects the session, or undefined if no setting does. */
 export const chosenSession = async (settings: Settings): Promise<FoundSetting | undefined> =>
   (await settings.find('session')) ?? (await settings.currentSession())
 
 /**
- * Saves the current session, unless another account was saved during the request.
- * @param load requests the session
- * @throws {CliError} `sandbox_destroyed`
+ * Saves a session as the current session, unless a different account was saved during the request.
+ * @param load requests the session from the service
+ * @throws {CliError} `sandbox_destroyed` if the session has ended
  */
 export async function useSession(settings: Settings, load: () => Promise<Sandbox>): Promise<Sandbox> {
   const before = await settings.saved()
   const sandbox = await load()
   if (sandbox.state !== 'active') {
-    throw new CliError('sandbox_destroyed', `${describeSession(sandbox)} has ended.`, {
+    throw new CliError('sandbox_destroyed', `The session ${describeSession(sandbox)} has ended.`, {
       hint: '`sandlot session ls` lists the active sessions.',
     })
   }
@@ -51,15 +52,15 @@ export async function useSession(settings: Settings, load: () => Promise<Sandbox
   return sandbox
 }
 
-/** Whether `chosen`, an id or a name, identifies this active session. */
+/** Reports whether this session is active and `chosen` is its id or name. */
 export const isChosen = ({ id, name, state }: Sandbox, chosen: string | undefined): boolean =>
   state === 'active' && chosen !== undefined && (chosen === id || chosen === name)
 
-/** Returns `build (sbx_…)`, or only the id. */
+/** Returns `build (sbx_…)`, or only the id if the session has no name. */
 export const describeSession = ({ id, name }: Pick<Sandbox, 'id' | 'name'>): string =>
   name === null || name === id ? id : `${name} (${id})`
 
-/** Also returns false for a session of another account. */
+/** Reports whether a session is active. Returns false for another account's session. */
 async function isActive(id: string, api: Api): Promise<boolean> {
   try {
     return (await api.call('getSandbox', { params: { id } })).state === 'active'
@@ -70,8 +71,8 @@ async function isActive(id: string, api: Api): Promise<boolean> {
 }
 
 /**
- * Resolves names to ids. Text that starts with `sbx_` is an id and is not looked up.
- * @throws {CliError} `not_found` for an unknown name, `several_sessions` for an ambiguous one
+ * Returns the ids of sessions that were given by id or name. An argument that starts with `sbx_` is an id.
+ * @throws {CliError} `not_found` for an unknown name, `several_sessions` for an ambiguous name
  */
 export async function idsOf(typed: string[], api: Api): Promise<string[]> {
   if (typed.every(isId)) return typed
@@ -100,7 +101,7 @@ function findByName(typed: string, active: Sandbox[]): string {
   throw several(
     `Several active sessions have the name ${JSON.stringify(typed)}`,
     [found, ...more],
-    'Use the id of one of them.',
+    'Use the id of one of these sessions.',
   )
 }
 

@@ -1,6 +1,6 @@
 /**
- * Precedence of settings: flag, profile of --profile, environment, file (the profile of SANDLOT_PROFILE, or the top
- * level). Only this module and drawing.ts read the environment. The file is read on demand.
+ * Resolves settings. Precedence: flag, the profile of --profile, environment variable, settings file (the profile of
+ * SANDLOT_PROFILE, or the top level). Only this module and drawing.ts read the environment.
  */
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -27,7 +27,9 @@ export interface Flags {
   profile?: string
 }
 
-/** `source` is a flag, a variable, or the path of the file with the name of the profile. */
+/**
+ * A setting and its source: a flag, an environment variable, or the path of the settings file with the profile's name.
+ */
 export interface FoundSetting {
   value: string
   source: string
@@ -43,7 +45,7 @@ type SavedName = 'base_url' | 'api_key' | 'api_key_url' | 'token' | 'token_expir
 
 type Changes = Partial<Record<SavedName, string | undefined>>
 
-/** Removes everything else that belongs to the previous account. */
+/** Settings to clear when the account changes: everything except the address and the key. */
 export const noAccount = {
   api_key_url: undefined,
   token: undefined,
@@ -56,15 +58,15 @@ export const savedLogin = ({ token, expires_in }: Session, now = Date.now()) => 
   token_expires_at: new Date(now + expires_in * 1000).toISOString(),
 })
 
-/** The variables that `sandlot help settings` describes. */
+/** Environment variables that `sandlot help settings` describes. */
 export const variables: Record<string, string> = {
   SANDLOT_URL: 'the base address of the service',
   SANDLOT_API_KEY: 'the API key',
   SANDLOT_SESSION: 'the session of exec, files and similar commands, by id or name',
   SANDLOT_PROFILE: 'the profile of the settings file',
   XDG_CONFIG_HOME: 'the folder of sandlot/config.toml; by default ~/.config',
-  VISUAL: 'the editor of files edit; by default EDITOR, then vi',
-  PAGER: 'the pager of the picker; by default less',
+  VISUAL: 'the editor for files edit; by default EDITOR, then vi',
+  PAGER: 'the pager for the picker; by default less',
   FORCE_COLOR: 'use colors even without a terminal, 0 for none; overrides NO_COLOR',
   NO_COLOR: 'use no colors',
   NODE_USE_ENV_PROXY:
@@ -73,17 +75,17 @@ export const variables: Record<string, string> = {
 }
 
 interface SettingsOptions {
-  /** Whether the profile may be missing, because the command will create it. */
+  /** Whether the profile may be missing, because the command is about to create it. */
   mayBeNew?: boolean
-  /** Called once if the file contains a key or a login and other users can read it. */
+  /** Called once if other users can read the settings file and it contains a key or a login. */
   warn?: (text: string) => void
 }
 
 export class Settings {
   readonly file: string
-  /** The name of the profile in use; undefined for the top level of the file. */
+  /** Name of the profile in use; undefined for the top level of the settings file. */
   readonly profile: string | undefined
-  /** Where `save` writes, for messages. */
+  /** File and profile that `save` writes to, as shown in messages. */
   readonly location: string
   private readonly flags: Flags
   private readonly environment: NodeJS.ProcessEnv
@@ -108,7 +110,7 @@ export class Settings {
     return this.resolve(name, () => this.findInFile(names[name].key))
   }
 
-  /** Finds the key for an address. A saved key is found only for its own address. */
+  /** Finds the API key for an address. Finds a saved key only for the address that it was saved for. */
   findKey(address: string | undefined): Promise<FoundSetting | undefined> {
     return this.resolve('apiKey', () => this.findSavedKey(address))
   }
@@ -138,14 +140,17 @@ export class Settings {
     return profileNames(config)
   }
 
-  /** Prints no warning, because the caller reports the result. */
+  /**
+   * Reports whether other users can read a saved key or login. Prints no warning, because the caller reports the
+   * result.
+   */
   async isExposed(): Promise<boolean> {
     this.warn = undefined
     const { config, isExposed } = await this.read()
     return isExposed(this.file, config)
   }
 
-  /** @throws {CliError} if it is missing or invalid */
+  /** Returns the base address. @throws {CliError} if the address is missing or invalid */
   async baseUrl(): Promise<string> {
     const found = await this.find('url')
     if (found !== undefined) return readAddress(found.value, found.source)
@@ -155,7 +160,10 @@ export class Settings {
     })
   }
 
-  /** @throws {CliError} if there is no key for the address, or the key is not valid in a header */
+  /**
+   * Returns the API key for an address.
+   * @throws {CliError} if there is no key for the address, or if the key is not valid in an HTTP header
+   */
   async apiKey(address: string): Promise<string> {
     const found = await this.findKey(address)
     if (found !== undefined) return readKey(found.value, found.source)
@@ -165,8 +173,8 @@ export class Settings {
   }
 
   /**
-   * Returns the address to save with a new key. SANDLOT_URL is used only if no address is saved, because a project may
-   * have set it.
+   * Returns the address to save with a new key. Uses SANDLOT_URL only if no address is saved, because a project may
+   * have set this variable.
    */
   addressForKey({ base_url }: SavedTable): FoundSetting | undefined {
     if (this.flags.url !== undefined) return { value: this.flags.url, source: names.url.flag }
@@ -176,12 +184,12 @@ export class Settings {
     return set === undefined || set === '' ? undefined : { value: set, source: names.url.variable }
   }
 
-  /** Returns the table that `save` changes. @throws {CliError} `settings_broken` */
+  /** Returns the saved values of the profile or the top level. @throws {CliError} `settings_broken` */
   async saved(): Promise<SavedTable> {
     return (await this.readTable()).table ?? {}
   }
 
-  /** Returns the token of `sandlot login` if it is valid and belongs to the address in use. */
+  /** Returns the token of `sandlot login` if it has not expired and was saved for the address in use. */
   async token(): Promise<string | undefined> {
     const { base_url, token, token_expires_at } = await this.saved()
     if (typeof base_url !== 'string' || typeof token !== 'string') return undefined
@@ -191,8 +199,8 @@ export class Settings {
   }
 
   /**
-   * Returns the session of `session use`, which may have ended. A broken file is ignored, because flags and variables
-   * may provide all settings.
+   * Returns the session that `session use` saved, even if it has ended. Ignores a broken settings file, because flags
+   * and environment variables may provide all settings.
    */
   async currentSession(): Promise<FoundSetting | undefined> {
     if (!existsSync(this.file)) return undefined
@@ -208,8 +216,8 @@ export class Settings {
   }
 
   /**
-   * Saves values to the profile or the top level; undefined removes a value.
-   * @param changes values, or a function of the values that are saved when the file is locked
+   * Saves values to the profile or the top level of the settings file. Undefined removes a value.
+   * @param changes the new values, or a function that returns them for the values in the locked file
    * @returns the values before the change, or undefined if nothing was saved
    */
   async save(
@@ -219,7 +227,7 @@ export class Settings {
     return saveConfig(this.file, typeof changes === 'function' ? changes : () => changes, this.profile)
   }
 
-  /** Saves a key with its address, and removes everything saved for another address. */
+  /** Saves a key with its address, and removes everything that was saved for another address. */
   async saveKey(api_key: string, base_url: string): Promise<void> {
     await this.save((saved) =>
       isSameService(readSaved(saved.base_url), base_url)
@@ -236,7 +244,7 @@ export class Settings {
     return this.environment.PAGER || 'less'
   }
 
-  /** Returns the folders in which MCP clients keep their settings. */
+  /** Returns the platform, and the folders that MCP clients use for their settings. */
   folders() {
     return {
       home: homedir(),
@@ -252,7 +260,7 @@ export class Settings {
     return { ...this.environment, ...more }
   }
 
-  /** Returns PATH without the folders that npm adds. */
+  /** Returns the folders in PATH, except those that npm adds. */
   searchPath(): string[] {
     const folders = (this.environment.PATH ?? '').split(delimiter)
     return folders.filter((folder) => isAbsolute(folder) && !/[/\\]node_modules[/\\]\.bin$/.test(folder))
@@ -262,20 +270,20 @@ export class Settings {
     return this.searchPath().some((folder) => existsSync(join(folder, 'sandlot')))
   }
 
-  /** Returns how the user can call this client: by name, with npx, or as a script. */
+  /** Returns the command that starts this client: `sandlot`, `npx sandlot`, or `node` with the script's path. */
   ownCall(): string {
     if (this.isOnPath()) return 'sandlot'
     if (this.environment.npm_command === 'exec') return 'npx sandlot'
     return `node ${shellWord(process.argv[1] ?? 'sandlot')}`
   }
 
-  /** Returns the proxy that Node uses for https:// addresses. */
+  /** Returns the proxy that Node uses for https:// addresses, or undefined. */
   proxy(): string | undefined {
     const { NODE_USE_ENV_PROXY, https_proxy, HTTPS_PROXY } = this.environment
     return NODE_USE_ENV_PROXY === '1' ? https_proxy || HTTPS_PROXY || undefined : undefined
   }
 
-  /** Returns the variables that override saved settings. */
+  /** Returns the environment variables that override saved settings. */
   shadowing(): string[] {
     if (this.flags.profile !== undefined) return []
     return [names.url.variable, names.apiKey.variable].filter(
@@ -294,8 +302,8 @@ export class Settings {
   }
 
   /**
-   * Returns the key of the profile in use. Without a profile, falls back to the key of a profile if exactly one key is
-   * saved for the address.
+   * Returns the key of the profile in use. Without a profile, also accepts the key of any profile if it is the only one
+   * that was saved for the address.
    */
   private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
     await this.findInFile('api_key')
@@ -319,7 +327,7 @@ export class Settings {
     return { ...file, config }
   }
 
-  /** @returns the table in use, undefined for a missing profile, and the names of all profiles */
+  /** Returns the table in use, which is undefined if the profile does not exist, and the names of all profiles. */
   private async readTable() {
     const { config, readProfile, profileNames } = await this.read()
     const table = this.profile === undefined ? config.values : readProfile(config, this.profile, this.file)
@@ -332,11 +340,11 @@ function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | u
   if (name === undefined || /^[\w-]{1,64}$/.test(name)) return name
   throw new CliError(
     'usage',
-    `${JSON.stringify(name)} is not a valid profile name: use letters, digits, - and _.`,
+    `${JSON.stringify(name)} is not a valid profile name. Use letters, digits, - and _.`,
   )
 }
 
-/** @throws {CliError} `settings_broken` */
+/** @throws {CliError} `settings_broken` if the value is not a string */
 function requireText(value: unknown, key: string, source: string): string {
   if (typeof value === 'string') return value
   throw new CliError('settings_broken', `${key} in ${source} is not a string.`)
@@ -346,14 +354,17 @@ const isSameAddress = (saved: FoundSetting | undefined, address: string): boolea
   saved !== undefined && isSameService(readAddress(saved.value, saved.source), address)
 
 function noProfile(name: string, file: string, existing: string[]): CliError {
-  const others = existing.length === 0 ? 'It has no profiles.' : `It has the profiles ${existing.join(', ')}.`
+  const others =
+    existing.length === 0
+      ? 'The file has no profiles.'
+      : `The profiles in the file are ${existing.join(', ')}.`
   return new CliError('no_profile', `${file} has no profile ${name}. ${others}`, {
     hint: `\`sandlot signup --url URL --profile ${name}\` or \`sandlot config set-url URL --profile ${name}\` creates it.`,
     details: { profiles: existing },
   })
 }
 
-/** Checks that a key is valid in a header. @throws {CliError} without the key in its message */
+/** Checks that a key is valid in an HTTP header. @throws {CliError} `usage`; the message does not contain the key */
 export function readKey(text: string, source: string): string {
   if (/^[\x21-\x7e]+$/.test(text)) return text
   throw new CliError(
@@ -362,7 +373,7 @@ export function readKey(text: string, source: string): string {
   )
 }
 
-/** The XDG specification requires that relative paths are ignored. */
+/** Returns the user's configuration folder. The XDG specification requires programs to ignore relative paths. */
 function configHome(environment: NodeJS.ProcessEnv): string {
   const home = environment.XDG_CONFIG_HOME
   return home !== undefined && isAbsolute(home) ? home : join(homedir(), '.config')

@@ -1,13 +1,13 @@
-/** Exits early, after running the registered cleanups. */
+/** Exits the client early, after running the registered cleanups. */
 
 const cleanups = new Set<() => Promise<void>>()
 let isLeaving = false
-/** Time limit for all cleanups. */
+/** Maximum time, in milliseconds, that all cleanups may take. After that, the client exits anyway. */
 const maxMs = 15_000
 
 export const isShuttingDown = (): boolean => isLeaving
 
-/** Further calls do nothing. */
+/** Runs the cleanups and exits. Does nothing if the client is already exiting. */
 export async function leave(code: number): Promise<void> {
   if (isLeaving) return
   isLeaving = true
@@ -23,8 +23,8 @@ const onSignal = {
 }
 
 /**
- * Registers a cleanup to run before the client exits on a signal or an output error.
- * @returns a function that unregisters it
+ * Registers a cleanup that runs before the client exits because of a signal or an output error.
+ * @returns a function that unregisters the cleanup
  */
 export function onShutdown(cleanUp: () => Promise<void>): () => void {
   if (cleanups.size === 0) for (const [signal, handle] of Object.entries(onSignal)) process.on(signal, handle)

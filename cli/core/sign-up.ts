@@ -5,9 +5,9 @@ import { addStory, CliError, describeError } from './errors.ts'
 import { noAccount, type Settings } from './settings.ts'
 
 /**
- * Creates the account, or logs in if it exists. Then creates and saves a key.
- * @returns `made` is false if the account already existed
- * @throws {CliError} with the steps that succeeded; another call continues after them
+ * Creates an account, or logs in if the account exists. Then creates and saves an API key.
+ * @returns `made`: false if the account already existed
+ * @throws {CliError} that lists the completed steps; another call continues after them
  */
 export async function signUp(api: Api, settings: Settings, base_url: string, credentials: Credentials) {
   const made = await makeAccount(api, credentials)
@@ -18,7 +18,7 @@ export async function signUp(api: Api, settings: Settings, base_url: string, cre
   return { account, made, key }
 }
 
-/** Revokes the key if it cannot be saved. @throws {CliError} */
+/** Saves settings that contain a new API key. Revokes the key if saving fails. @throws {CliError} if saving fails */
 export async function saveWithKey(
   api: Api,
   settings: Settings,
@@ -40,10 +40,10 @@ export async function saveWithKey(
 export const createKey = (api: Api, token: string): Promise<Reply<'createApiKey'>> =>
   api.call('createApiKey', { body: { name: `sandlot on ${hostname()}`.slice(0, 100) }, token })
 
-const again = 'Try again with the same password to continue.'
+const again = 'To continue, try again with the same password.'
 const storyOf = (made: boolean) => (made ? 'The account was created' : 'The account exists')
 
-/** @returns false if the account already exists */
+/** Creates the account. Returns false if the account already exists. */
 async function makeAccount(api: Api, body: Credentials): Promise<boolean> {
   try {
     await api.call('signUp', { body })

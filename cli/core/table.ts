@@ -1,13 +1,16 @@
-/** Formats rows as columns for terminals, and as tab-separated fields for programs. */
+/** Formats rows as aligned columns for terminals, and as tab-separated fields for programs. */
 import { oneLine, unbroken } from './printable.ts'
 
-/** Minimum width of a column. */
+/** Minimum width of a column, in terminal cells. A narrow terminal does not shrink columns below this width. */
 const minCells = 4
-/** Spare columns are shown only if the other columns have this width. */
+/** Width that each other column must reach, in terminal cells, before spare columns are shown. */
 const readableCells = 16
 const gap = '  '
 
-/** @param spare titles of columns that a narrow terminal omits, in this order */
+/**
+ * Formats a table for stdout.
+ * @param spare titles of the columns that a narrow terminal omits, in this order
+ */
 export function table(
   head: string[],
   rows: string[][],
@@ -41,7 +44,7 @@ export function table(
 const lineCells = (widths: number[]): number =>
   widths.reduce((cells, width) => cells + width, gap.length * (widths.length - 1))
 
-/** Narrows the widest columns first. The first column identifies the row, so it is narrowed last. */
+/** Narrows the widest columns until a line fits. Narrows the first column last, because it identifies the row. */
 function fitWidths(widths: number[], maxCells: number): number[] {
   const fitted = [...widths]
   for (const first of [1, 0]) {
@@ -66,7 +69,10 @@ export function cut(text: string, cells: number): string {
 
 const pad = (text: string, cells: number): string => text + ' '.repeat(Math.max(0, cells - cellsOf(text)))
 
-/** Returns the display width. Does not use string-width, which takes longer to load than Node takes to start. */
+/**
+ * Returns the display width of text, in terminal cells. Does not use string-width, which takes longer to load than Node
+ * takes to start.
+ */
 function cellsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let cells = 0

@@ -1,4 +1,4 @@
-/** Formats times, and tracks the service's clock. */
+/** Formats times, and estimates the service's clock. */
 
 const steps = [
   [172_800, 86_400, 'days'],
@@ -6,27 +6,30 @@ const steps = [
   [120, 60, 'min'],
 ] as const
 
-/** Returns `90 s`, `5 min`, `3 h` or `12 days`, rounded up. */
+/** Formats a duration as `90 s`, `5 min`, `3 h` or `12 days`, rounded up. */
 export function showSeconds(seconds: number): string {
   const [, unit, name] = steps.find(([min]) => seconds >= min) ?? [0, 1, 's']
   return `${Math.ceil(seconds / unit)} ${name}`
 }
 
-/** Smaller changes are caused by network latency, and by the whole seconds of the `Date` header. */
+/**
+ * Minimum change, in milliseconds, that updates the clock offset. Smaller changes are caused by network latency and by
+ * the `Date` header, which contains whole seconds.
+ */
 const minSkewMs = 2_000
 let aheadMs = 0
 
-/** Sets the service's clock from the `Date` header of a reply. */
+/** Estimates the service's clock from a reply's `Date` header. */
 export function setServiceClock(date: string | undefined, now = Date.now()): void {
   // The header has whole seconds, so on average it is half a second behind.
   const ahead = Date.parse(date ?? '') + 500 - now
   if (Math.abs(ahead - aheadMs) >= minSkewMs) aheadMs = ahead
 }
 
-/** Returns the service's time, or this machine's time before the first reply. */
+/** Returns the service's time in milliseconds. Before the first reply, returns this machine's time. */
 export const serviceNow = (): number => Date.now() + aheadMs
 
-/** Returns `5 min ago` or `in 3 h` at a terminal, otherwise the unchanged RFC 3339 time. */
+/** Formats an RFC 3339 time as `5 min ago` or `in 3 h` at a terminal. Elsewhere, returns the time unchanged. */
 export function showTime(time: string, now = serviceNow()): string {
   if (!process.stdout.isTTY) return time
   const seconds = (Date.parse(time) - now) / 1000

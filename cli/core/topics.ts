@@ -1,4 +1,4 @@
-/** Texts of `sandlot help TOPIC`. */
+/** Contains the texts that `sandlot help TOPIC` prints. */
 import { variables } from './settings.ts'
 
 export const topics: Record<string, () => string> = {
@@ -58,10 +58,10 @@ The file is $XDG_CONFIG_HOME/sandlot/config.toml, by default ~/.config/sandlot/c
   base_url = "https://sandlot.work.example"
   api_key = "sandlot_live_…"
 
-config set-url keeps the address of a saved key in api_key_url.
+config set-url saves the address that an existing key belongs to as api_key_url.
 
 signup, login, logout, session use, config set-url and config set-key write the file; with --profile NAME they write
-that profile. login saves its token there for 15 minutes (token, token_expires_at).
+that profile. login also saves a token that is valid for 15 minutes (token, token_expires_at).
 A profile inherits nothing from the top level of the file. sandlot config show shows which settings are in use and where
 each comes from.
 

@@ -1,7 +1,7 @@
-/** Comparing large files could take minutes. */
+/** Maximum time of a comparison, in milliseconds. Without a limit, comparing large files could take minutes. */
 const timeoutMs = 5_000
 
-/** Loads the diff library on demand. @returns a unified diff, or an empty string after the timeout */
+/** Returns a unified diff, or an empty string after the timeout. Loads the diff library on demand. */
 export async function unifiedDiff(
   oldName: string,
   newName: string,

@@ -4,18 +4,18 @@ import { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
 
 interface WaitReporter {
-  /** Prints a line. */
+  /** Prints a note on a separate line. */
   note(text: string): void
-  /** Changes the progress line. */
+  /** Changes the text of the progress line. */
   show(text: string): void
 }
 
-/** The attempt is repeated at least once an hour. */
+/** Maximum pause between two attempts, in seconds, even if Retry-After is longer. */
 const maxSeconds = 3600
-/** Interval for checking whether a session has ended before its TTL. */
+/** How often to check whether a session has ended before its TTL, in milliseconds. */
 const pollMs = 1_000
 
-/** Repeats an attempt while a quota or a rate limit is exceeded. @throws {CliError} any other failure */
+/** Repeats an attempt while a quota or a rate limit is exceeded. @throws {CliError} after any other failure */
 export async function waitOut<T>(api: Api, attempt: () => Promise<T>, reporter: WaitReporter): Promise<T> {
   for (let before = ''; ; ) {
     try {
@@ -23,7 +23,7 @@ export async function waitOut<T>(api: Api, attempt: () => Promise<T>, reporter: 
     } catch (error) {
       if (!(error instanceof CliError) || !isWorthWaiting(error)) throw error
       const seconds = Math.max(1, Number(error.details.retry_after ?? 1))
-      // If another client took the free place, the note is not repeated.
+      // The note is not repeated if another client has used the freed quota.
       if (before !== error.code)
         reporter.note(`sandlot: ${error.message}\nWaiting up to ${showSeconds(seconds)}.`)
       before = error.code
@@ -46,7 +46,7 @@ async function waitFor(api: Api, code: string, seconds: number, { show }: WaitRe
   }
 }
 
-/** Returns false if the service is unavailable. */
+/** Reports whether the account may create another sandbox. Returns false if the service is unavailable. */
 async function hasRoom(api: Api): Promise<boolean> {
   try {
     const { active, limit } = (await api.call('getAccount', {})).concurrent

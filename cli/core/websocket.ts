@@ -4,14 +4,15 @@ import type { WebSocket } from 'ws'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
 
-/** The service sends much smaller messages. */
+/** Maximum size of a message, in bytes. The service sends much smaller messages. */
 const maxPayload = 16 * 1024 * 1024
 
 export type Address = Awaited<ReturnType<Api['addressOf']>>
 
 /**
+ * Opens a WebSocket.
  * @returns a paused WebSocket, because its first bytes may arrive before a listener is attached
- * @throws {CliError} `network`, or the service's error
+ * @throws {CliError} `network` if the connection fails, or the service's error
  */
 export async function openWebSocket({ url, headers, refuse, traced }: Address): Promise<WebSocket> {
   const { WebSocket } = await import('ws')
@@ -24,7 +25,7 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
     headers,
     agent,
     perMessageDeflate: false,
-    // One frame per event-loop turn, so that a flood of output does not delay keystrokes and signals.
+    // Delivers one frame per event-loop turn, so that a flood of output does not delay keystrokes and signals.
     allowSynchronousEvents: false,
     maxPayload,
     maxFragments: 64,
@@ -34,10 +35,13 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
   const { statusCode: status = 0 } = answer
   if (status === 101) return socket
   refuse({ status, headers: answer.headers, text: await text(answer) })
-  throw new CliError('unexpected_answer', `The service replied with ${status}.`)
+  throw new CliError(
+    'unexpected_answer',
+    `The service replied to the WebSocket handshake with HTTP status ${status}.`,
+  )
 }
 
-/** Resolves with the reply to the handshake: 101, or an error response. */
+/** Resolves with the response to the handshake: 101, or an error response. */
 const answerTo = (socket: WebSocket): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     let taken: IncomingMessage
@@ -49,5 +53,7 @@ const answerTo = (socket: WebSocket): Promise<IncomingMessage> =>
       resolve(taken)
     })
     socket.on('unexpected-response', (_, response) => resolve(response))
-    socket.on('error', (error) => reject(new CliError('network', `Connecting failed: ${error.message}.`)))
+    socket.on('error', (error) =>
+      reject(new CliError('network', `The WebSocket connection failed: ${error.message}.`)),
+    )
   })

@@ -5,11 +5,11 @@ import { Screen } from './screen.tsx'
 import { useUi, useUiState } from './ui.ts'
 import { useNow } from './use-now.ts'
 
-/** Connects Ink's input and output with the picker. */
+/** Connects Ink's input and output to the picker. */
 export const App = () => {
   const ui = useUi()
   const { columns, rows } = useWindowSize()
-  // Measured for this frame, because a frame taller than the screen would scroll it.
+  // Uses the size measured for this frame, because a frame taller than the screen would scroll it.
   const state = { ...useUiState(), size: { columns, rows } }
   const now = useNow(useIsScreenReaderEnabled())
   const { suspendTerminal } = useApp()

@@ -7,11 +7,12 @@ import { nameInFront, sessionInFront } from './state.ts'
 import { oneLine, shorten } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** Per session. */
+/** Maximum number of commands in a session's history. Older commands are dropped. */
 const maxRemembered = 100
 
 /**
- * Opens the prompt even if nothing can be run and shows the error there, so that typed text does not act on the page.
+ * Opens the prompt for a command. If no command can run, the prompt shows the error, so that typed text does not act on
+ * the page.
  */
 export function askCommand(ui: Ui): void {
   const state = ui.store.get()
@@ -35,7 +36,7 @@ export function askCommand(ui: Ui): void {
   openPrompt(ui, newForm('Run', [line], run, { enterWord: 'run', error, past }))
 }
 
-/** Moves a repeated line to the end. */
+/** Adds a command to the session's history. A repeated command moves to the end. */
 function remember({ store }: Ui, id: string, command: string): void {
   const before = (store.get().ran.get(id) ?? []).filter((other) => other !== command)
   store.set(({ ran }) => ({ ran: new Map(ran).set(id, [...before, command].slice(-maxRemembered)) }))

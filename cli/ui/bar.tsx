@@ -1,13 +1,13 @@
 import { Text } from 'ink'
 
 interface Props {
-  /** From 0 to 1. */
+  /** Filled share of the bar, from 0 to 1. */
   fraction: number
   width: number
   color: string
 }
 
-/** Hidden from screen readers; the caller shows the same as text. */
+/** Draws a horizontal bar. The bar is hidden from screen readers, because the caller shows the same value as text. */
 export const Bar = ({ fraction, width, color }: Props) => {
   const full = Math.round(Math.max(0, Math.min(1, fraction)) * width)
   return (

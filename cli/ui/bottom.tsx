@@ -8,7 +8,7 @@ import type { State } from './state.ts'
 import { oneLine } from './text.ts'
 import { TroubleLine } from './trouble-line.tsx'
 
-/** Below each page: notices, the prompt, and the keys that fit. */
+/** Shows notices, the prompt and key hints below each page. */
 export const Bottom = ({ state, now }: { state: State; now: number }) => {
   const { dialog, notice } = state
   const prompt = dialog?.kind === 'form' && dialog.isPrompt ? dialog.form : undefined
@@ -30,7 +30,7 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
   )
 }
 
-/** As many keys as fit, and always the last two, help and back. */
+/** Returns as many key hints as fit on one line. The last two, for help and back, are always included. */
 function hintsFor(state: State): string {
   if (state.dialog?.kind === 'form') return ''
   if (state.opening?.program === 'pager') return 'Loading… · Esc cancels'

@@ -1,4 +1,4 @@
-/** Command lines equivalent to keys; undefined if nothing is selected. */
+/** Returns the command lines that are equivalent to keys, or undefined if nothing is selected. */
 import { selectedRow } from './files.ts'
 import type { Row } from './folder.ts'
 import { isOpenTerminal, selectedCommand } from './outputs.ts'
@@ -24,7 +24,10 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
   return session && [...words, '-s', session.id, ...rest]
 }
 
-/** A running terminal is attached to; other commands are run again. */
+/**
+ * Returns the command line for the selected command: `attach` for a running terminal, otherwise `exec`, which runs it
+ * again.
+ */
 export function rerunArguments(state: State): string[] | undefined {
   const command = selectedCommand(pageOf(state) as SessionPage)
   if (command && isOpenTerminal(command)) return onSession(state, ['attach'], [command.id])
@@ -36,7 +39,7 @@ export function rowInFront(state: State): Row | undefined {
   return page.at === 'session' ? selectedRow(page) : undefined
 }
 
-/** Arguments are text, so a name that is not UTF-8 has no command line. */
+/** Reports whether a name can be an argument. Arguments are text, so a name that is not UTF-8 cannot. */
 const isArgument = ({ entry }: Row): boolean => entry.name_base64 === undefined
 
 export function viewArguments(state: State): string[] | undefined {
@@ -45,7 +48,7 @@ export function viewArguments(state: State): string[] | undefined {
   return onSession(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], [row.path])
 }
 
-/** What `v` shows. */
+/** Returns the command line that prints the same output as the key `v`. */
 export function logsArguments(state: State): string[] | undefined {
   const page = pageOf(state)
   return page.at === 'output' && page.execId !== undefined

@@ -26,8 +26,8 @@ export const CommandsTab = ({ state, page, now }: { state: State; page: SessionP
 
 const emptyText = (state: State) =>
   sessionInFront(state)?.state === 'active'
-    ? 'No commands yet. x runs one, s opens a shell.'
-    : 'No command ran in this session.'
+    ? 'No commands yet. Press x to run one, or s to open a shell.'
+    : 'No command was run in this session.'
 
 const CommandLine = (props: { command: ExecSummary; isSelected: boolean; now: number }) => {
   const { command, isSelected, now } = props

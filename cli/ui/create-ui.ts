@@ -1,4 +1,4 @@
-/** Assembles the picker without its views. */
+/** Creates the picker's state and services, without its views. */
 import { createApi } from '../core/api.ts'
 import { chosenSession } from '../core/session.ts'
 import type { Settings } from '../core/settings.ts'
@@ -11,13 +11,13 @@ import { createStore } from './store.ts'
 import type { Ui } from './ui.ts'
 
 export interface Terminal {
-  /** Suspends our signal handlers while another program has the terminal. */
+  /** Suspends the picker's signal handlers while another program uses the terminal. */
   leaveTo<T>(use: () => Promise<T>): Promise<T>
   write(sequence: string): void
   quit(code: number): void
 }
 
-/** Sends the first requests before anything is drawn. */
+/** Creates the picker, and sends its first requests before anything is drawn. */
 export async function createUi(settings: Settings, terminal: Terminal): Promise<Ui> {
   const store = createStore(firstState, keepSelection)
   let suspend = (use: () => Promise<void>) => use()
@@ -62,19 +62,19 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
 }
 
 /**
- * Resets colors, character set and scroll region that another program may have left, and moves the cursor to
- * column 1, where Ink expects it.
+ * Returns the sequence that resets the terminal after another program: colors, character set and scroll region. It also
+ * moves the cursor to column 1, where Ink expects it.
  */
 const resetSequence = (columns: number): string =>
   `\u001b[m\u001b(B\u000f\u001b7\u001b[r\u001b8${' '.repeat(Math.max(0, columns - 1))}\r`
 
-/** @throws {CliError} if the address is not accepted */
+/** Reads the address and the current session. @throws {CliError} if the address is not allowed */
 async function readSettings({ store, settings }: Ui): Promise<void> {
   store.set({ chosen: (await chosenSession(settings))?.value })
   if ((await settings.find('url')) !== undefined) store.set({ address: await settings.baseUrl() })
 }
 
-/** Explains why the saved keys do not apply to this address. */
+/** Returns the reason why the saved keys do not apply to this address. */
 async function explainMissingKey(
   settings: Settings,
   address: string | undefined,

@@ -1,4 +1,4 @@
-/** Texts for the service's terms. */
+/** Describes the statuses and reasons that the service reports. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { describeDestroyReason, destroyReasonOf } from '../core/destroy-reasons.ts'
@@ -12,7 +12,7 @@ export function describeDestroyed(session: Sandbox): string {
 
 type ExecOutcome = Pick<ExecSummary, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** A sign and a text, so that neither depends on color. */
+/** Returns a symbol and a description of a command's status, so that neither depends on color. */
 export function describeStatus({ status, exit_code, signal, reason }: ExecOutcome): {
   sign: string
   text: string

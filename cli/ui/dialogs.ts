@@ -3,18 +3,18 @@ import { errorText } from './notices.ts'
 import type { State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** A form over the page. */
+/** Opens a form that replaces the page. */
 export const openForm = ({ store }: Ui, form: Form): void =>
   store.set({ dialog: { kind: 'form', form, isPrompt: false }, notice: undefined })
 
-/** A prompt below the page. */
+/** Opens a prompt below the page. */
 export const openPrompt = ({ store }: Ui, form: Form): void =>
   store.set({ dialog: { kind: 'form', form, isPrompt: true }, notice: undefined })
 
 export const openConfirm = ({ store }: Ui, question: string, onYes: () => void): void =>
   store.set({ dialog: { kind: 'confirm', question, onYes }, notice: undefined })
 
-/** Shows text and ignores all keys until Enter. */
+/** Shows a message, and ignores all keys except Enter and Esc. */
 export const showAndWait = ({ store }: Ui, text: string): void =>
   store.set({ dialog: { kind: 'message', text }, notice: undefined })
 
@@ -28,7 +28,7 @@ export function changeForm({ store }: Ui, form: Form): void {
   if (dialog?.kind === 'form') store.set({ dialog: { ...dialog, form } })
 }
 
-/** Runs the action of a form. If it fails, the form stays open and shows the error. */
+/** Runs a form's action and closes the form. If the action fails, the form stays open and shows the error. */
 export async function whileBusy(ui: Ui, what: string, action: () => Promise<void>): Promise<void> {
   const asked = formOf(ui.store.get())
   if (!asked) return

@@ -1,13 +1,13 @@
-/** An edited line, with the keys of readline. */
+/** A line of text that is edited with the keys of readline. */
 export interface Line {
   text: string
-  /** Cursor position in code points. */
+  /** Position of the cursor, in code points. */
   at: number
 }
 
 export const lineOf = (text: string): Line => ({ text, at: [...text].length })
 
-/** @returns undefined for keys that do not edit */
+/** Applies an editing key to a line. Returns undefined for keys that do not edit. */
 export function editLine({ text, at }: Line, key: string): Line | undefined {
   const points = [...text]
   const keep = (from: number, to: number) => points.toSpliced(from, to - from).join('')
@@ -45,8 +45,8 @@ export function editLine({ text, at }: Line, key: string): Line | undefined {
 }
 
 /**
- * Inserts typed or pasted text.
- * @param keepsLines whether to keep newlines and tabs instead of replacing them by spaces
+ * Inserts typed or pasted text at the cursor.
+ * @param keepsLines whether to keep newlines and tabs instead of replacing them with spaces
  */
 export function insert({ text, at }: Line, added: string, keepsLines = false): Line {
   const lines = added.replace(/\r\n?/g, '\n')

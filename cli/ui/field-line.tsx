@@ -2,7 +2,7 @@ import { Box, Text } from 'ink'
 import type { Field } from './form.ts'
 import { oneLine, showLines } from './text.ts'
 
-/** An input line; a bar marks the cursor without color. */
+/** Draws an input line. A bar marks the cursor, so that it is visible without color. */
 export const FieldLine = (props: { field: Field; isTyped: boolean; labelWidth: number }) => {
   const { field, isTyped, labelWidth } = props
   const { label, line, isHidden, placeholder } = field

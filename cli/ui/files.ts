@@ -1,4 +1,4 @@
-/** The files tab. */
+/** Implements the actions of the files tab. */
 import { posix } from 'node:path'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { changeByHand } from '../core/editor.ts'
@@ -19,7 +19,7 @@ export function showFiles(ui: Ui): void {
   if (page && !page.folder.entries) openFolder(ui, page, page.folder)
 }
 
-/** Returns to the previous folder if this one cannot be read. */
+/** Loads and opens a folder. If it cannot be read, shows the previous folder again. */
 function openFolder(ui: Ui, page: SessionPage, folder: Folder): void {
   const change = (change: (open: Folder) => Folder) =>
     changePage(ui, page, ({ folder: open }) => (open.path === folder.path ? { folder: change(open) } : {}))
@@ -67,7 +67,7 @@ export function enter(ui: Ui) {
   })
 }
 
-/** A name that is not UTF-8 arrives with replacement characters, so its path refers to no file. */
+/** Rejects a file whose name is not UTF-8. The service replaces the invalid bytes, so the path refers to no file. */
 function assertUtf8(id: string, { entry, path }: Row): void {
   if (entry.name_base64 === undefined) return
   const copy = shellLine('sandlot', 'cp', `${id}:${posix.dirname(path)}`, '.')
@@ -76,7 +76,7 @@ function assertUtf8(id: string, { entry, path }: Row): void {
   })
 }
 
-/** Opens the parent and selects the folder that was left. */
+/** Opens the parent folder, and selects the folder that was open. */
 export function leave(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
   if (!page || page.folder.path === '/') return

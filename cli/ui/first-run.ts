@@ -1,4 +1,4 @@
-/** The first run, or a rejected key: asks for the address, then for credentials. */
+/** Asks for the address and then for credentials, on the first run or after a key was rejected. */
 import { readAddress } from '../core/address.ts'
 import { createApi } from '../core/api.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
@@ -10,7 +10,10 @@ import { changeOpen, findPage, newPageId } from './pages.ts'
 import type { FirstRunPage } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** @param why shown if there are settings */
+/**
+ * Opens the page that asks for the address and the credentials.
+ * @param why the reason to show, if settings already exist
+ */
 export function openFirstRun(ui: Ui, why?: string): void {
   const address = ui.store.get().address ?? ''
   const page: FirstRunPage = { at: 'first-run', pageId: newPageId(), step: 'address', address, method: 0 }
@@ -75,7 +78,10 @@ function askToSignUp(ui: Ui): void {
         password,
       })
       enter(ui, address, key.key)
-      showNotice(ui, `${made ? 'Signed up' : 'Logged in'} as ${account.email}; saved in ${ui.settings.file}.`)
+      showNotice(
+        ui,
+        `${made ? 'Signed up' : 'Logged in'} as ${account.email}. The API key is saved in ${ui.settings.file}.`,
+      )
     })
   ask(ui, newForm('Sign up, or log in to your account', fields, take))
 }
@@ -90,7 +96,7 @@ function askKey(ui: Ui): void {
       const account = await createApi(new Settings({ url: address, apiKey })).call('getAccount', {})
       await ui.settings.save({ ...noAccount, base_url: address, api_key: apiKey })
       enter(ui, address, apiKey)
-      showNotice(ui, `Welcome, ${account.email}. The key is saved in ${ui.settings.file}.`)
+      showNotice(ui, `Welcome, ${account.email}. The API key is saved in ${ui.settings.file}.`)
     })
   ask(ui, newForm('Paste an API key', [key], take))
 }
@@ -100,7 +106,7 @@ const ask = (ui: Ui, form: Form, escWord = 'back') =>
 
 const profileOf = ({ settings: { profile } }: Ui) => (profile === undefined ? {} : { profile })
 
-/** The typed values win over flags and variables. */
+/** Connects with the typed address and key. They override flags and environment variables. */
 function enter(ui: Ui, url: string, apiKey: string): void {
   if (formOf(ui.store.get())) closeDialog(ui)
   ui.connect(new Settings({ ...profileOf(ui), url, apiKey }))

@@ -3,15 +3,15 @@ import type { FileEntry } from '../../shared/contract/files.ts'
 
 export interface Folder {
   path: string
-  /** undefined until loaded */
+  /** Entries of the folder; undefined until they are loaded. */
   entries: FileEntry[] | undefined
   isCut: boolean
-  /** Key of the selected row; the first row if it is missing. */
+  /** Key of the selected row. If the row does not exist, the first row is selected. */
   selected: string | undefined
 }
 
 export interface Row {
-  /** Unique, also among names that are not UTF-8. */
+  /** Unique key of the row, even for names that are not UTF-8. */
   key: string
   path: string
   entry: FileEntry
@@ -24,7 +24,7 @@ export const newFolder = (path: string, selected?: string): Folder => ({
   selected,
 })
 
-/** Sorts folders first. */
+/** Returns the rows of a folder, with subfolders first. */
 export const rowsOf = ({ path, entries = [] }: Folder): Row[] =>
   entries
     .toSorted((a, b) => Number(b.type === 'directory') - Number(a.type === 'directory'))

@@ -1,4 +1,4 @@
-/** State and keys of forms. */
+/** Holds the state of forms, and handles their keys. */
 import { editLine, insert, type Line, lineOf } from './edit-line.ts'
 
 export interface Field {
@@ -7,7 +7,7 @@ export interface Field {
   line: Line
   isHidden: boolean
   placeholder: string
-  /** Whether pasted newlines are kept. */
+  /** Whether the field keeps pasted newlines. */
   keepsLines: boolean
 }
 
@@ -16,11 +16,11 @@ export interface Form {
   fields: Field[]
   at: number
   error: string | undefined
-  /** The action in progress; until it ends, keys are ignored. */
+  /** Label of the running action. Keys except Esc are ignored until the action has finished. */
   busy: string | undefined
   enterWord: string
   escWord: string
-  /** History for the arrow keys. */
+  /** Earlier values, which the up and down keys recall. */
   past?: History
   onChange?: (values: Record<string, string>) => void
   onSubmit: (values: Record<string, string>) => void
@@ -28,7 +28,7 @@ export interface Form {
 }
 
 export interface History {
-  /** Newest last. */
+  /** Earlier lines, newest last. */
   lines: string[]
   /** Index of the shown line; `lines.length` for the line being typed. */
   at: number
@@ -63,11 +63,11 @@ export const newForm = (
 export const valuesOf = ({ fields }: Form): Record<string, string> =>
   Object.fromEntries(fields.map(({ name, line }) => [name, line.text]))
 
-/** Hints for the keys of a form. */
+/** Returns the key hints of a form. */
 export const hintOf = ({ enterWord, escWord, past }: Form): string =>
   `Enter ${enterWord} · Esc ${escWord}${past?.lines.length ? ' · ↑ history' : ''}`
 
-/** @returns the changed form, or the requested action */
+/** Handles a key in a form. Returns the changed form, or the action that the key requests. */
 export function pressInForm(form: Form, key: string, text: string): Form | 'submit' | 'cancel' {
   if (key === 'escape') return 'cancel'
   if (form.busy !== undefined) return form

@@ -5,7 +5,7 @@ import { Line } from './line.tsx'
 import type { State } from './state.ts'
 import { oneLine } from './text.ts'
 
-/** The account with its limits. */
+/** Shows the account and its limits. */
 export const Header = ({ state }: { state: State }) => {
   const { account, address, size, trouble } = state
   const wide = isWide(state)
@@ -43,7 +43,10 @@ export const Header = ({ state }: { state: State }) => {
   )
 }
 
-/** @param label such as `2/5 sessions` */
+/**
+ * Shows a limit as text and as a bar.
+ * @param label the text, such as `2/5 sessions`
+ */
 const Meter = ({ label, fraction, width }: { label: string; fraction: number; width: number }) => (
   <Box gap={1} flexShrink={0}>
     <Line bold={fraction >= 1}>{label}</Line>

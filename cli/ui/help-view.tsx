@@ -30,8 +30,8 @@ export const HelpView = ({ state, top }: { state: State; top: number }) => {
 
 const titles: Record<Where, string> = {
   'first-run': 'Keys',
-  list: 'Keys of the list',
-  commands: "Keys of the session's commands",
-  files: "Keys of the session's files",
-  output: 'Keys of the output',
+  list: 'Keys for the list',
+  commands: "Keys for the session's commands",
+  files: "Keys for the session's files",
+  output: 'Keys for the output',
 }

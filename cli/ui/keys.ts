@@ -1,4 +1,4 @@
-/** The table of keys. Key handling, help, hints and the list of equivalent command lines are built from it. */
+/** Lists the keys. Key handling, help, hints and the equivalent command lines are built from this list. */
 
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { askCommand } from './ask-command.ts'
@@ -33,21 +33,21 @@ import { pageOf, type State, sessionInFront } from './state.ts'
 import { suspendPicker } from './suspend.ts'
 import type { Ui } from './ui.ts'
 
-/** A page; the session page counts as two. */
+/** A page of the picker. The session page counts as two pages, one for each tab. */
 export type Where = 'first-run' | 'list' | 'commands' | 'files' | 'output'
 
 export interface Key {
-  /** Names as in `press.ts`. */
+  /** Names of the keys, as `press.ts` defines them. */
   keys: string[]
   shown: string
   label: string
-  /** One word for the hint line, in the order of the table. */
+  /** Short label for the line of key hints. Keys without a short label are not listed there. */
   short?: string
   where: Where[]
   run(ui: Ui): void
-  /** Whether the key applies now; always by default. */
+  /** Reports whether the key applies in this state. Without this function, the key always applies. */
   applies?(state: State): boolean
-  /** Arguments of `sandlot` with the same effect. */
+  /** Returns the arguments of `sandlot` that have the same effect as the key. */
   commandLine?(state: State): string[] | undefined
 }
 
@@ -324,7 +324,7 @@ export function whereIs(state: State): Where {
 
 export const keysOf = (where: Where): Key[] => keys.filter((key) => key.where.includes(where))
 
-/** Keys that apply now. */
+/** Returns the keys that apply in this state. */
 export const applicableKeys = (state: State): Key[] =>
   keysOf(whereIs(state)).filter(({ applies }) => applies?.(state) ?? true)
 
@@ -335,7 +335,9 @@ export function commandLines(state: State): { key: Key; text: string }[] {
   })
 }
 
-/** Preselects the line for the current page, so that `c` twice copies it. */
+/**
+ * Opens the list of equivalent command lines. The page's own line is preselected, so that pressing `c` twice copies it.
+ */
 function askWhichLine({ store }: Ui): void {
   const at = commandLines(store.get()).findIndex(({ key }) => key.keys.includes('c'))
   store.set({ dialog: { kind: 'copy', at: Math.max(0, at) }, notice: undefined })

@@ -1,13 +1,13 @@
-/** Loads the last command of each visible session, one request at a time. */
+/** Loads the last command of each visible session, with one request at a time. */
 import { describeError } from '../core/errors.ts'
 import { commandsMs } from './load-sessions.ts'
 import { isOn } from './pages.ts'
 import type { State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** Delay after the list was scrolled. */
+/** Delay, in milliseconds, between scrolling the list and the next request. */
 const restMs = 150
-/** Interval for the selected session; the others are loaded once. */
+/** Reload interval of the selected session's last command, in milliseconds. For other sessions, it is loaded once. */
 const againMs = commandsMs
 
 export function watchLastCommands(ui: Ui) {
@@ -29,7 +29,7 @@ export function watchLastCommands(ui: Ui) {
     wait(pauseMs)
   }
 
-  /** Leaves three quarters of the account's rate limit to its commands. */
+  /** Reports whether a request is allowed. The picker uses at most a quarter of the account's rate limit. */
   function mayAsk(): boolean {
     recent = recent.filter((at) => Date.now() - at < 60_000)
     const { account } = ui.store.get()
@@ -51,7 +51,10 @@ export function watchLastCommands(ui: Ui) {
     timer = setTimeout(() => void askNext(), ms)
   }
   return {
-    /** @param ids of the visible sessions, the selected one first */
+    /**
+     * Sets the sessions to load.
+     * @param ids ids of the visible sessions, the selected session first
+     */
     setVisible(ids: string[]) {
       visible = ids
       if (!isAsking) wait(restMs)
@@ -60,7 +63,7 @@ export function watchLastCommands(ui: Ui) {
   }
 }
 
-/** @returns the delay before the next request */
+/** Loads one session's last command. Returns the delay before the next request, in milliseconds. */
 async function ask({ api, store }: Ui, id: string): Promise<number> {
   try {
     const { data } = await api.call('listExecs', { params: { id }, query: { limit: 1 } })

@@ -1,13 +1,13 @@
-/** Distributes the rows of the screen. A frame taller than the screen would erase the scrollback. */
+/** Divides the rows of the screen between the views. A frame taller than the screen would erase the scrollback. */
 import { pageOf, type State, sessionInFront } from './state.ts'
 import { oneLine, wrapWords } from './text.ts'
 
-/** Narrower screens stack parts and omit the least important. */
+/** Minimum width of a wide screen, in columns. Narrower screens stack some views and omit less important columns. */
 const wideColumns = 72
 
 export const isWide = ({ size }: State): boolean => size.columns >= wideColumns
 
-/** Account and limits on one row or two, and a rule. */
+/** Rows of the header: one or two for the account and its limits, and one for the horizontal line. */
 const headerRows = (state: State): number => (isWide(state) ? 1 : 2) + 1
 
 const maxNoticeRows = 3
@@ -19,9 +19,12 @@ export function noticeLines({ notice, size }: State): string[] {
 }
 
 const maxTroubleRows = 3
-/** The longest text before the reason. */
+/** Maximum length, in characters, of the message that precedes the reason for a failed refresh. */
 const troubleHead = '! Service unavailable since 00:00:00 (59m), retrying. '.length
-/** Splits the reason into the part next to the message and further rows. */
+/**
+ * Splits the reason for a failed refresh into rows. The first row follows the message, and is empty if the reason is
+ * too long.
+ */
 export function troubleRows({ trouble, size }: State): string[] {
   if (trouble === undefined) return []
   const reason = oneLine(trouble.message)
@@ -35,7 +38,7 @@ export function troubleRows({ trouble, size }: State): string[] {
   ]
 }
 
-/** Rows between the head of a page and the bottom. */
+/** Returns the number of rows between a page's head and the lines at the bottom. */
 export function bodyRows(state: State): number {
   const page = pageOf(state)
   const head = page.at === 'session' ? sessionHeadRows(state) : page.at === 'list' ? headerRows(state) : 2
@@ -49,7 +52,7 @@ export function bodyRows(state: State): number {
 const promptRows = ({ dialog }: State): number =>
   dialog?.kind === 'form' && (dialog.form.error !== undefined || dialog.form.busy !== undefined) ? 2 : 1
 
-/** Name with time left, facts, tabs. */
+/** Rows of the session's head: one for name and time left, the facts, and one for the tabs. */
 const sessionHeadRows = (state: State): number => 2 + factRows(state)
 
 export function factRows(state: State): number {
@@ -57,6 +60,6 @@ export function factRows(state: State): number {
   return (state.size.rows < 16 ? 1 : 3) + ended
 }
 
-/** Rows of the list without its head and the details line. */
+/** Returns the number of rows for sessions, without the column titles and the details line. */
 export const listRows = (state: State): number => Math.max(1, bodyRows(state) - 1 - detailRows(state))
 export const detailRows = (state: State): number => (!isWide(state) && sessionInFront(state) ? 1 : 0)

@@ -66,7 +66,7 @@ function headOf({ showsDestroyed, filter }: State, widths: Widths): string {
   ].join(' ')
 }
 
-/** Position in the list; a plus means that the service has more. */
+/** Returns the position in the list, such as `3 of 100+`. The plus means that the service has more sessions. */
 function placeOf({ showsDestroyed, destroyedFrom }: State, at: number, count: number): string {
   return count === 0 ? '' : `${at + 1} of ${count}${showsDestroyed && destroyedFrom ? '+' : ''}`
 }
@@ -75,5 +75,7 @@ function emptyText({ sessions, filter, trouble }: State): string {
   if (sessions === undefined && trouble)
     return `  The sessions are not loaded yet: the service ${trouble.isUnavailable ? 'does not answer' : 'refuses'}.`
   if (sessions === undefined) return '  loading…'
-  return filter === '' ? '  No sessions. n creates one.' : '  No session matches the filter.'
+  return filter === ''
+    ? '  There are no sessions. Press n to create one.'
+    : '  No session matches the filter.'
 }

@@ -1,4 +1,4 @@
-/** Loads sessions and keeps them in the store. */
+/** Loads sessions into the store. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { allPages } from '../core/api.ts'
@@ -9,14 +9,14 @@ import { changeOpen, changePage } from './pages.ts'
 import { nameOf, pageOf } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** Request timeout. */
+/** Timeout of the picker's requests, in milliseconds. */
 export const answerMs = 20_000
-/** Interval of listing a session's commands. */
+/** Interval, in milliseconds, at which the commands of a session are listed. */
 export const commandsMs = 10_000
-/** Limit of requests per refresh for sessions that ended. */
+/** Maximum number of requests per refresh for sessions that are no longer active. Further ones are looked up later. */
 const maxReloads = 5
 
-/** Whether the service is unreachable or broken. */
+/** Reports whether the error means that the service is unreachable or has failed. */
 export const isUnavailable = (error: CliError): boolean => error.exitCode === exitCodes.service
 
 export function listActive({ api }: Ui): Promise<Sandbox[]> {
@@ -25,7 +25,7 @@ export function listActive({ api }: Ui): Promise<Sandbox[]> {
   )
 }
 
-/** Stores the active sessions and looks up why missing ones ended. */
+/** Stores the active sessions. For sessions that are no longer active, requests the reason why they ended. */
 export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   const { store } = ui
   const before = store.get().sessions
@@ -36,11 +36,11 @@ export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   for (const { id } of missing.slice(0, maxReloads)) {
     const ended = await reloadSession(ui, id)
     if (ended?.state === 'destroyed' && ended.destroy_reason !== 'requested')
-      showNotice(ui, `${nameOf(ended)} has ended: ${describeDestroyed(ended)}.`)
+      showNotice(ui, `The session ${nameOf(ended)} has ended: ${describeDestroyed(ended)}.`)
   }
 }
 
-/** Merges a reply into the store. A destroyed session stays destroyed, because the reply may be older. */
+/** Merges sessions from a reply into the store. A destroyed session stays destroyed, because the reply may be older. */
 export function putSessions({ store }: Ui, fresh: Sandbox[]): void {
   const sessions = new Map(store.get().sessions)
   for (const session of fresh) {
@@ -78,8 +78,8 @@ export async function loadDestroyed(ui: Ui): Promise<void> {
 }
 
 /**
- * Refreshes the open session's commands. They count against the rate limit of execs, so they are listed less
- * often.
+ * Refreshes the open session's commands. Listing commands counts toward the rate limit of execs, so they are refreshed
+ * less often than sessions.
  * @param isAsked whether the user requested the refresh
  */
 export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {
@@ -93,7 +93,7 @@ export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {
   ui.store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(page.id, data[0] ?? null) }))
 }
 
-/** @returns undefined if rate limited; the next refresh tries again */
+/** Lists a session's commands. Returns undefined if the service refuses; the next refresh tries again. */
 async function listCommands({ api }: Ui, id: string): Promise<ExecSummary[] | undefined> {
   try {
     const query = { limit: 100 }

@@ -1,4 +1,4 @@
-/** Moves the selection, or scrolls. */
+/** Moves the selection, or scrolls the output. */
 import { selectedRow } from './files.ts'
 import { rowsOf } from './folder.ts'
 import { bodyRows, listRows } from './layout.ts'
@@ -48,7 +48,7 @@ function moveInSession(ui: Ui, state: State, page: SessionPage, step: Step): voi
   changePage(ui, page, { folder: { ...page.folder, selected: all[target(step, at, all.length, rows)]?.key } })
 }
 
-/** Scrolls by whole lines; at the end it follows the output. */
+/** Scrolls the output by whole lines. At the end, the page follows new output. */
 function scrollOutput(ui: Ui, state: State, page: OutputPage, step: Step): void {
   const size = [state.size.columns, bodyRows(state)] as const
   const { output } = page

@@ -1,4 +1,4 @@
-/** Notices on the bottom line. */
+/** Shows notices above the key hints. */
 import { describeError } from '../core/errors.ts'
 import type { Ui } from './ui.ts'
 
@@ -9,7 +9,7 @@ export function showError({ store }: Ui, error: unknown): void {
   store.set({ notice: { text: errorText(error), isError: true } })
 }
 
-/** Message, hint and request id. */
+/** Returns the message, hint and request id of an error as one line. */
 export function errorText(error: unknown): string {
   const { message, hint, details } = describeError(error)
   const request = typeof details.request_id === 'string' ? `(request ${details.request_id})` : undefined

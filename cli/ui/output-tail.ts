@@ -1,12 +1,12 @@
-/** The last lines of a command's output; the pager shows all of it. */
+/** Holds the last lines of a command's output. The pager shows all of the output. */
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { printedLine, wrap } from './text.ts'
 
 const maxLines = 2_000
-/** Longer lines are split. */
+/** Matches chunks of at most 8,192 characters, into which longer lines are split. */
 const pieces = /.{1,8192}/gsu
 
-/** Rows of the screen with the numbers of the first and last line. */
+/** Rows that fill the screen, with the numbers of the first and the last line shown. */
 interface Shown {
   first: number
   last: number
@@ -14,9 +14,9 @@ interface Shown {
 }
 
 export class OutputTail {
-  /** Printed lines; the last one may be incomplete. */
+  /** Lines that are still stored; the last one may be incomplete. */
   private lines = ['']
-  /** Number of dropped lines. */
+  /** Number of lines that were dropped, because only the last lines are stored. */
   private dropped = 0
   private readonly decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
 
@@ -35,12 +35,12 @@ export class OutputTail {
     return this.lines.join('\n')
   }
 
-  /** Number of lines, including dropped ones. */
+  /** Number of printed lines, including dropped ones. */
   get total(): number {
     return this.dropped + this.lines.length - (this.lines.at(-1) === '' ? 1 : 0)
   }
 
-  /** Fills the screen from a line on. */
+  /** Returns the rows that fill the screen, starting with a line. */
   show(top: number | 'end', width: number, height: number): Shown {
     const end = this.upTo(this.total, width, height)
     if (top === 'end' || top >= end.first) return end
@@ -51,7 +51,7 @@ export class OutputTail {
     return { first, last, rows: rows.slice(0, height) }
   }
 
-  /** Fills the screen up to a line. */
+  /** Returns the rows that fill the screen, ending with a line. */
   upTo(last: number, width: number, height: number): Shown {
     let first = last + 1
     let rows: string[] = []

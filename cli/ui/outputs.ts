@@ -1,4 +1,4 @@
-/** Starts commands, and follows their output. */
+/** Starts commands and shows their output. */
 import type { ExecOutcome, ExecSummary } from '../../shared/contract/exec.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
@@ -26,7 +26,7 @@ import { nameInFront, type OutputPage, pageOf, type SessionPage } from './state.
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** Output is drawn at most this often. */
+/** Minimum interval between two redraws of the output, in milliseconds. */
 const showMs = 40
 
 export async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
@@ -39,11 +39,11 @@ export async function runCommand(ui: Ui, id: string, command: string): Promise<v
     if (interruptedEarly.delete(pageId)) await remote.signal(started.id, 'INT')
     if (!findOutput(ui, pageId)) return
     changeOutput(ui, pageId, { execId: started.id, status: statusLine(started) })
-    // The command gets no stdin.
+    // The command receives no stdin.
     await remote.endStdin(started.id, 0).catch(() => {})
     await followOutput(ui, pageId)
   } catch (error) {
-    // With an id the command runs, and only following it failed.
+    // If there is an id, the command is running, and only following its output has failed.
     if (findOutput(ui, pageId)?.execId === undefined)
       changeOutput(ui, pageId, { status: 'not run', isRunning: false })
     throw error
@@ -74,17 +74,20 @@ export function interrupt(ui: Ui): void {
   if (!page?.isRunning) return
   const { id, execId } = page
   changePage(ui, page, { isInterrupted: true })
-  showNotice(ui, 'Interrupting the command. Ctrl-C now leaves this page.')
+  showNotice(ui, 'Interrupting the command. Press Ctrl-C again to leave this page.')
   if (execId === undefined) return void interruptedEarly.add(page.pageId)
   attempt(ui, async () => {
     await createRemote(ui.api, id).signal(execId, 'INT')
   })
 }
 
-/** Pages whose command is interrupted as soon as it has started. */
+/** Ids of pages whose command will be interrupted as soon as it has started. */
 const interruptedEarly = new Set<number>()
 
-/** Ctrl-C interrupts the shown command, and then leaves its page. On other pages it quits. */
+/**
+ * Handles Ctrl-C. While a command is running, the first press interrupts it and the second leaves its page. Outside
+ * output pages, Ctrl-C quits the picker.
+ */
 export function interruptOrQuit(ui: Ui) {
   const state = ui.store.get()
   const page = pageOf(state)
@@ -92,10 +95,10 @@ export function interruptOrQuit(ui: Ui) {
   if (state.dialog) return closeDialog(ui)
   if (page.isRunning && !page.isInterrupted) return interrupt(ui)
   goBack(ui)
-  if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} continues.`)
+  if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} keeps running.`)
 }
 
-/** Changes the list without a request; ignored until the list is loaded. */
+/** Changes the list of commands without a request. Does nothing until the list has been loaded. */
 const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => ExecSummary[]): void =>
   changeOpen(ui, 'session', (page) =>
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
@@ -131,13 +134,13 @@ function findOutput(ui: Ui, pageId: number): OutputPage | undefined {
   return page?.at === 'output' ? page : undefined
 }
 
-/** Ignored if the page was closed. */
+/** Changes an output page. Does nothing if the page was closed. */
 function changeOutput(ui: Ui, pageId: number, change: Partial<OutputPage>): void {
   const page = findOutput(ui, pageId)
   if (page) changePage(ui, page, change)
 }
 
-/** Follows until the command ends or the page is closed. Reconnects without a limit. */
+/** Follows the output until the command ends or the page is closed. Reconnects as often as necessary. */
 async function followOutput(ui: Ui, pageId: number): Promise<void> {
   const page = findOutput(ui, pageId)
   if (!page) return
@@ -177,7 +180,9 @@ async function followOutput(ui: Ui, pageId: number): Promise<void> {
   }
 }
 
-/** Shows the result of a command whose output ended with its session. */
+/**
+ * Shows the stored result of a command after following its output has failed, for example because its session ended.
+ */
 async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void> {
   const { pageId, id, execId, output } = page
   const ended = await createRemote(ui.api, id)
@@ -190,10 +195,10 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
   if (ended.stdout !== '' || ended.stderr !== '') output.add(ended.stdout + ended.stderr)
   changeOutput(ui, pageId, { status: statusLine(ended), isRunning: false })
   if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.total === 0)
-    showError(ui, new CliError('failed', 'The output was deleted with the session.'))
+    showError(ui, new CliError('failed', 'The output was deleted together with the session.'))
 }
 
-/** Draws at intervals, because a command may print faster than the screen can change. */
+/** Limits how often output is drawn, because a command may print faster than the screen can be redrawn. */
 function showSoon(ui: Ui, pageId: number) {
   let timer: NodeJS.Timeout | undefined
   const now = () => {

@@ -1,4 +1,4 @@
-/** Shows output and files in the user's pager. While they load, Esc cancels and other keys are ignored. */
+/** Shows output and files in the user's pager. While they are loading, Esc cancels and most other keys are ignored. */
 import { addAbortListener } from 'node:events'
 import { bytesOf, offsetOf } from '../../shared/contract/exec-events.ts'
 import { wantsColor } from '../core/drawing.ts'
@@ -16,13 +16,13 @@ import type { Ui } from './ui.ts'
 
 type ReadText = (signal: AbortSignal) => AsyncIterable<string>
 
-/** Shows everything that the command has printed and the service still keeps. */
+/** Shows all output of a command that the service still stores. */
 export function pageOutput(ui: Ui): void {
   const page = findPage(ui.store.get(), 'output')
   if (page?.execId !== undefined) attempt(ui, () => openPager(ui, (signal) => readOutput(ui, page, signal)))
 }
 
-/** @throws {CliError} also `is_directory`, for a link to a folder */
+/** Shows a file in the pager. @throws {CliError} for example `is_directory`, for a link to a folder */
 export const pageFile = (ui: Ui, id: string, path: string): Promise<void> =>
   openPager(ui, (signal) => readFile(ui, id, path, signal))
 
@@ -77,7 +77,7 @@ async function* readOutput(ui: Ui, { id, execId, output }: OutputPage, signal: A
 }
 
 export const gapLine = (missing: { stdout_bytes: number; stderr_bytes: number }): string =>
-  `\n… ${missing.stdout_bytes + missing.stderr_bytes} bytes are no longer kept …\n`
+  `\n… ${missing.stdout_bytes + missing.stderr_bytes} bytes are no longer stored …\n`
 
 function closing(opened: OpenExchange, signal: AbortSignal): OpenExchange {
   addAbortListener(signal, () => opened.response.destroy())

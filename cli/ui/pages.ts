@@ -1,7 +1,7 @@
 import { type Page, pageOf, type State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** The list has id 0. */
+/** Id of the page opened last. The list of sessions has id 0. */
 let lastPageId = 0
 export const newPageId = (): number => ++lastPageId
 
@@ -16,14 +16,14 @@ export function goBack({ store }: Ui) {
   if (pages.length > 1) store.set({ pages: pages.slice(0, -1), notice: undefined })
 }
 
-/** Ignored if the page was left. */
+/** Changes a page. Does nothing if the page was closed. */
 export function changePage<P extends Page>(
   { store }: Ui,
   { pageId }: P,
   change: Partial<P> | ((page: P) => Partial<P>),
 ): void {
   const state = store.get()
-  // A page keeps its kind.
+  // The kind of a page never changes.
   const page = pageWith(state, pageId) as P | undefined
   if (!page) return
   const changed = { ...page, ...(typeof change === 'function' ? change(page) : change) }
@@ -33,14 +33,14 @@ export function changePage<P extends Page>(
 export const pageWith = (state: State, pageId: number): Page | undefined =>
   state.pages.find((page) => page.pageId === pageId)
 
-/** Returns the open page of a kind. */
+/** Returns the topmost open page of a kind, or undefined. */
 export const findPage = <At extends Page['at']>(
   state: State,
   at: At,
 ): Extract<Page, { at: At }> | undefined =>
   state.pages.findLast((page): page is Extract<Page, { at: At }> => page.at === at)
 
-/** Changes the open page of a kind, if there is one. */
+/** Changes the topmost open page of a kind, if there is one. */
 export function changeOpen<At extends Page['at']>(
   ui: Ui,
   at: At,

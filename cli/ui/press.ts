@@ -1,4 +1,4 @@
-/** Dispatches keys. */
+/** Dispatches pressed keys to dialogs and pages. */
 import type { Key as InkKey } from 'ink'
 import { changeForm, closeDialog, formOf } from './dialogs.ts'
 import { type Form, pressInForm, valuesOf } from './form.ts'
@@ -26,19 +26,22 @@ const named = {
   delete: 'delete',
 } as const
 
-/** Handles one input event of Ink. */
+/** Handles one input event from Ink. */
 export function take(ui: Ui, input: string, key: InkKey): void {
   if (isPasted(ui, input)) paste(ui, input)
   else for (const pressed of pressesOf(input, key)) press(ui, pressed)
 }
 
-/** Several lines in one input were pasted, even on a terminal without bracketed paste. */
+/**
+ * Reports whether input was pasted. Only pasted input contains several lines, even on terminals without bracketed
+ * paste.
+ */
 function isPasted({ store }: Ui, input: string): boolean {
   const form = formOf(store.get())
   return form?.fields[form.at]?.keepsLines === true && /[\r\n][\s\S]/.test(input)
 }
 
-/** Ink may combine keys that were typed quickly. */
+/** Splits an input event into key presses. Ink may combine keys that were typed quickly into one event. */
 function pressesOf(input: string, key: InkKey): Press[] {
   if (key.tab) return [{ key: key.shift ? 'shift+tab' : 'tab', text: '' }]
   for (const [name, is] of Object.entries(named)) {
@@ -80,7 +83,7 @@ export function press(ui: Ui, pressed: Press) {
   }
 }
 
-/** Newlines in pasted text do not submit. */
+/** Inserts pasted text into the open form. Newlines in the text do not submit the form. */
 export function paste(ui: Ui, text: string): void {
   const { dialog, opening } = ui.store.get()
   if (opening) typeAhead(ui, opening, { key: '', text })
@@ -120,7 +123,9 @@ function scrollHelp(ui: Ui, dialog: Dialog & { kind: 'help' }, key: string) {
   ui.store.set({ dialog: { ...dialog, top: Math.max(0, Math.min(last, dialog.top + steps[key]!)) } })
 }
 
-/** A line is chosen by arrows and Enter, or by its key. */
+/**
+ * Handles keys in the list of command lines. Enter copies the selected line, and any listed key copies its own line.
+ */
 function chooseLine(ui: Ui, dialog: Dialog & { kind: 'copy' }, key: string) {
   const lines = commandLines(ui.store.get())
   const by = { up: -1, k: -1, down: 1, j: 1 }[key]

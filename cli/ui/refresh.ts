@@ -1,4 +1,4 @@
-/** Refreshes the store every few seconds, and reports when the service does not answer. */
+/** Refreshes the store every few seconds, and reports when the service does not reply. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Reply } from '../core/api.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
@@ -11,10 +11,13 @@ import type { Trouble } from './state.ts'
 import type { Ui } from './ui.ts'
 
 const everyMs = 3_000
-/** Slow refreshes, such as of a thousand sessions, take at most a quarter of the time. */
+/**
+ * Ratio of the pause after a refresh to the refresh's duration. A slow refresh, for example of a thousand sessions,
+ * therefore takes at most a quarter of the time.
+ */
 const restFactor = 3
 const maxMs = 15_000
-/** Delay before an unanswered request is reported. */
+/** How long a refresh may wait for a reply, in milliseconds, before the picker reports a problem. */
 const slowMs = 5_000
 
 export function startRefreshing(ui: Ui) {
@@ -54,7 +57,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   const api = ui.api
   const began = serviceNow()
   const slow = setTimeout(
-    () => setTrouble(ui, { since: began, isUnavailable: true, message: 'The service has not answered yet.' }),
+    () => setTrouble(ui, { since: began, isUnavailable: true, message: 'The service has not replied yet.' }),
     slowMs,
   )
   try {
@@ -66,7 +69,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
     if (ui.api !== api) return
     assertAccount(account)
     clearTimeout(slow)
-    if (store.get().trouble) showNotice(ui, 'The service is back.')
+    if (store.get().trouble) showNotice(ui, 'The service is available again.')
     store.set({ account, trouble: undefined })
     await takeActive(ui, active)
     await refreshPage(ui, isAsked)
@@ -77,10 +80,10 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   }
 }
 
-/** Another program at this address must not break the views. */
+/** Checks that the reply is an account, because a reply from another server would break the views. */
 function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
-  throw new CliError('unexpected_answer', 'The server at this address is not Sandlot.')
+  throw new CliError('unexpected_answer', 'The server at this address is not a Sandlot service.')
 }
 
 function handleTrouble(ui: Ui, thrown: unknown) {

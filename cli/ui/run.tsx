@@ -1,4 +1,4 @@
-/** Runs the picker, and restores the terminal. */
+/** Runs the picker, and restores the terminal afterwards. */
 import { render } from 'ink'
 import { isReadAloud } from '../core/drawing.ts'
 import type { Settings } from '../core/settings.ts'
@@ -10,8 +10,9 @@ import { TerminalInput } from './terminal-input.ts'
 import { UiContext } from './ui.ts'
 
 /**
+ * Runs the picker until the user quits.
  * @returns the exit code
- * @throws {Error} if the picker crashed; the terminal is restored
+ * @throws {Error} if the picker crashed; the terminal has then been restored
  */
 export async function runPicker(settings: Settings): Promise<number> {
   const { promise: left, resolve: leave } = Promise.withResolvers<number>()
@@ -27,7 +28,7 @@ export async function runPicker(settings: Settings): Promise<number> {
     </UiContext>,
     {
       stdin: stdin as unknown as NodeJS.ReadStream,
-      // Ink would turn this off if CI is set.
+      // By default, Ink is not interactive if CI is set.
       interactive: true,
       // Screen readers need plain text.
       alternateScreen: !isReadAloud(),

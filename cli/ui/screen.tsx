@@ -17,7 +17,7 @@ interface Props {
   onVisible?: ((ids: string[]) => void) | undefined
 }
 
-/** Draws the whole screen from the state. */
+/** Draws the screen for a state. */
 export const Screen = ({ state, now, onVisible }: Props) => {
   const { dialog, size } = state
   return (

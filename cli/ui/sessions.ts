@@ -1,4 +1,4 @@
-/** Actions on sessions. */
+/** Implements the actions on sessions. */
 import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { shellWord } from '../../shared/contract/shell-words.ts'
@@ -16,14 +16,17 @@ import { nameOf, type SessionPage, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** @throws {CliError} unless there is an active session */
+/** Returns the session that keys act on. @throws {CliError} if there is none, or if it has ended */
 export const activeInFront = ({ store }: Ui): Sandbox => requireActive(sessionInFront(store.get()))
 
-/** @throws {CliError} as {@link activeInFront} */
+/** Returns the session if it is active. @throws {CliError} if there is none, or if it has ended */
 export function requireActive(session: Sandbox | undefined): Sandbox {
-  if (!session) throw new CliError('no_session', 'There is no session. n creates one.')
+  if (!session) throw new CliError('no_session', 'There is no session. Press n to create one.')
   if (session.state === 'active') return session
-  throw new CliError('sandbox_destroyed', `${nameOf(session)} has ended: ${describeDestroyed(session)}.`)
+  throw new CliError(
+    'sandbox_destroyed',
+    `The session ${nameOf(session)} has ended: ${describeDestroyed(session)}.`,
+  )
 }
 
 export function openSession(ui: Ui, tab: SessionPage['tab'] = 'commands'): SessionPage | undefined {
@@ -55,7 +58,7 @@ export function askNewSession(ui: Ui): void {
       const session = await createSession(ui, values)
       putSessions(ui, [session])
       ui.store.set({ selected: session.id, filter: '' })
-      showNotice(ui, `${nameOf(session)} is ${session.ready_at === null ? 'starting' : 'ready'}.`)
+      showNotice(ui, `The session ${nameOf(session)} is ${session.ready_at === null ? 'starting' : 'ready'}.`)
       ui.refresh()
     })
   openForm(ui, newForm('New session', fields, create, { enterWord: 'create' }))
@@ -79,13 +82,13 @@ export function askToDestroy(ui: Ui): void {
       showNotice(ui, `Destroying ${nameOf(session)}…`)
       const ended = await ui.api.call('destroySandbox', { params: { id: session.id } })
       putSessions(ui, [ended])
-      showNotice(ui, `${nameOf(session)} is destroyed.`)
+      showNotice(ui, `The session ${nameOf(session)} was destroyed.`)
       ui.refresh()
     }),
   )
 }
 
-/** Same as `session use`. */
+/** Makes a session the current one, like `sandlot session use`. */
 export function useSession(ui: Ui): void {
   const session = activeInFront(ui)
   attempt(ui, async () => {
@@ -93,8 +96,8 @@ export function useSession(ui: Ui): void {
     const chosen = await chosenSession(ui.settings)
     ui.store.set({ chosen: chosen?.value })
     const isSaved = chosen === undefined || chosen.value === session.id
-    const wins = isSaved ? '' : ` ${chosen.source} is set and overrides it.`
-    showNotice(ui, `${nameOf(session)} is the current session.${wins}`)
+    const override = isSaved ? '' : ` ${chosen.source} is set and overrides it.`
+    showNotice(ui, `${nameOf(session)} is the current session.${override}`)
   })
 }
 
@@ -117,7 +120,7 @@ export function copyId(ui: Ui): void {
   if (session) copy(ui, shellWord(session.id))
 }
 
-/** OSC 52 sets the clipboard of the terminal's machine, also over SSH. */
+/** Copies text with OSC 52, which sets the clipboard of the user's machine, even over SSH. */
 export function copy(ui: Ui, text: string): void {
   ui.signal(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`)
   showNotice(ui, `Copied: ${text}`)

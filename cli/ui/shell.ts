@@ -1,4 +1,4 @@
-/** Opens a shell in a session on this terminal. */
+/** Opens a session's shell in this terminal. */
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { destroyReasonOf } from '../core/destroy-reasons.ts'
 import { describeError } from '../core/errors.ts'
@@ -25,14 +25,17 @@ export async function openShell(ui: Ui): Promise<void> {
     if (isOpening(ui, opening)) await attachHere(ui, remote, execId, opening)
     else await remote.signal(execId, 'KILL')
   } catch (error) {
-    // Further keys were meant for the shell.
+    // Waits for Enter, because further keys are meant for the shell.
     if (isOpening(ui, opening)) showAndWait(ui, errorText(error))
   } finally {
     finishOpening(ui, opening)
   }
 }
 
-/** @param opening of a new shell, which first receives the keys typed so far */
+/**
+ * Attaches this terminal to a command.
+ * @param opening set for a new shell, which first receives the keys that were typed while it was opening
+ */
 export async function attachHere(ui: Ui, remote: Remote, execId: string, opening?: Opening): Promise<void> {
   const { attachTerminal, attachHint } = await import('../exec/terminal.ts')
   const isNew = opening !== undefined
@@ -40,20 +43,20 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
   const name = oneLine(session ? nameOf(session) : remote.sessionId)
   const attach = async () => {
     writeNote(`sandlot: ${isNew ? 'a shell' : 'a terminal'} in ${name}; Ctrl-P Ctrl-Q detaches.`)
-    // Raw mode, so that keys are not echoed while connecting.
+    // Enables raw mode first, so that keys are not echoed while connecting.
     if (process.stdin.isTTY) process.stdin.setRawMode(true)
     if (opening?.typed) process.stdin.unshift(Buffer.from(opening.typed))
     const ended = await attachTerminal(remote, execId, { note: writeNote, isNew })
     if (ended === 'detached')
       return showNotice(
         ui,
-        `Detached from ${name}; the program continues. Enter on it in the list of commands, or ${attachHint(remote, execId)}.`,
+        `Detached from ${name}. The program keeps running. Press Enter on it in the list of commands to attach again. Outside the picker, ${attachHint(remote, execId)}.`,
       )
     const ofSession = destroyReasonOf(ended)
     const how =
       ofSession === undefined ? `: ${describeStatus(ended).text}` : ` with its session: ${ofSession}`
     const notice = `${isNew ? 'The shell' : 'The terminal'} in ${name} has ended${how}.`
-    // The shell ended without its user, so further keys were meant for it.
+    // If the shell ended unexpectedly, waits for Enter, because further keys were meant for it.
     if (ended.status === 'exited') showNotice(ui, notice)
     else showAndWait(ui, notice)
   }
@@ -63,7 +66,7 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
 
 const writeNote = (text: string): void => void process.stderr.write(`${printable(text)}\n`)
 
-/** Starts bash if the image has it and the allowlist permits it, else sh. */
+/** Starts bash if the image contains it and the allowlist permits it, otherwise sh. */
 async function startShell(ui: Ui, remote: Remote, { id, name }: Sandbox): Promise<string> {
   const { launchTerminal } = await import('../exec/launch-terminal.ts')
   const start = (shell: string) => launchTerminal(remote, { command: [shell] }, async () => name)
@@ -76,7 +79,10 @@ async function startShell(ui: Ui, remote: Remote, { id, name }: Sandbox): Promis
   }
 }
 
-/** Checks the file, because a command would appear in the list of commands. */
+/**
+ * Reports whether /bin/bash exists. Looks up the file instead of running a command, which would appear in the list of
+ * commands.
+ */
 async function hasBash({ api }: Ui, id: string): Promise<boolean> {
   try {
     await api.call('listFiles', { params: { id }, query: { path: '/bin/bash' } })

@@ -1,13 +1,13 @@
-/** Signals end the picker after restoring the terminal. */
+/** Restores the terminal before a signal ends the picker. */
 import { constants } from 'node:os'
 
 const ending = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 interface Screen {
   restore(): void
-  /** Suspends the process. */
+  /** Suspends the picker, like Ctrl-Z. */
   stop(): void
-  /** Redraws, because another program may have written on the screen. */
+  /** Redraws the screen, because another program may have written to it. */
   drawAgain(): void
 }
 
@@ -29,7 +29,7 @@ export function takeSignals({ restore, stop, drawAgain }: Screen) {
   }
   take()
   return {
-    /** Ctrl-C belongs to the program that has the terminal. */
+    /** Removes the signal handlers while another program uses the terminal. That program handles Ctrl-C. */
     async leaveTo<T>(use: () => Promise<T>): Promise<T> {
       process.on('SIGINT', ignore)
       release()

@@ -1,4 +1,4 @@
-/** The state of the picker. */
+/** Defines the state of the picker. */
 import type { Account } from '../../shared/contract/account.ts'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
@@ -8,35 +8,35 @@ import type { OutputTail } from './output-tail.ts'
 
 export interface State {
   size: { rows: number; columns: number }
-  /** The last page is shown; Esc removes it. */
+  /** Open pages. The last one is shown, and Esc closes it. */
   pages: Page[]
   dialog: Dialog | undefined
   notice: Notice | undefined
   address: string | undefined
-  /** Id or name of the session that commands use without --session. */
+  /** Id or name of the session that commands use by default. */
   chosen: string | undefined
 
   account: Account | undefined
-  /** By id, including sessions that ended since; undefined until loaded. */
+  /** Sessions by id, including those that have ended since they were loaded; undefined until the first reply. */
   sessions: ReadonlyMap<string, Sandbox> | undefined
-  /** Cursor of the next page of destroyed sessions; null after the last. */
+  /** Cursor of the next page of destroyed sessions; null after the last page, undefined before the first. */
   destroyedFrom: string | null | undefined
   isLoadingMore: boolean
-  /** Newest command of each session; null for none. */
+  /** Newest command of each session; null if the session has none. */
   lastCommands: ReadonlyMap<string, ExecSummary | null>
   trouble: Trouble | undefined
 
   showsDestroyed: boolean
   filter: string
-  /** Command history of each session, newest last. */
+  /** Commands that the user ran in each session, newest last. */
   ran: ReadonlyMap<string, string[]>
   opening: Opening | undefined
   selected: string | undefined
 }
 
-/** Why the store is not up to date. */
+/** Describes why the latest refresh failed. */
 export interface Trouble {
-  /** Unreachable or broken; otherwise it refused the request. */
+  /** True if the service is unreachable or has failed; false if it refused the request. */
   isUnavailable: boolean
   since: number
   message: string
@@ -44,7 +44,7 @@ export interface Trouble {
 
 export interface Opening {
   program: 'shell' | 'pager'
-  /** Keys typed so far, encoded as a terminal sends them. */
+  /** Keys that were typed so far, encoded as a terminal sends them. */
   typed: string
 }
 
@@ -55,14 +55,14 @@ export interface Notice {
 
 export type Page = FirstRunPage | ListPage | SessionPage | OutputPage
 interface AnyPage {
-  /** Identifies the page while everything else in it changes. */
+  /** Id of the page. It stays the same when the rest of the page changes. */
   pageId: number
 }
 export interface FirstRunPage extends AnyPage {
   at: 'first-run'
   step: 'address' | 'method' | 'sign-up' | 'key'
   address: string
-  /** Index of the selected way. */
+  /** Index of the selected login method. */
   method: number
 }
 export interface ListPage extends AnyPage {
@@ -72,7 +72,7 @@ export interface SessionPage extends AnyPage {
   at: 'session'
   id: string
   tab: 'commands' | 'files'
-  /** Newest first; undefined until loaded. */
+  /** Commands of the session, newest first; undefined until they are loaded. */
   commands: ExecSummary[] | undefined
   askedAt: number
   selectedCommand: string | undefined
@@ -87,14 +87,14 @@ export interface OutputPage extends AnyPage {
   status: string
   isRunning: boolean
   isInterrupted: boolean
-  /** Number of the first line, or `end` to follow the output. */
+  /** Number of the first line shown, or `end` to follow the output. */
   top: number | 'end'
 }
 
 export type Dialog =
   | { kind: 'form'; form: Form; isPrompt: boolean }
   | { kind: 'confirm'; question: string; onYes: () => void }
-  /** Waits for Enter, because typed keys were meant for something else. */
+  /** A message that stays until Enter or Esc, because other typed keys were meant for another program. */
   | { kind: 'message'; text: string }
   | { kind: 'help'; top: number }
   | { kind: 'copy'; at: number }
@@ -122,10 +122,10 @@ export const firstState: State = {
 export const pageOf = (state: State): Page => state.pages.at(-1)!
 
 type Sessions = NonNullable<State['sessions']>
-/** Several views need the same list for each frame. */
+/** Cache of filtered and sorted lists, because several views need the same list for each frame. */
 const listed = new WeakMap<Sessions, { key: string; sessions: Sandbox[] }>()
 
-/** Returns the sessions that pass the filter, newest first. */
+/** Returns the sessions that match the filter, newest first. */
 export function listedSessions({ sessions, showsDestroyed, filter }: State): Sandbox[] {
   if (sessions === undefined) return []
   const key = `${showsDestroyed} ${filter}`
@@ -149,7 +149,7 @@ function list(sessions: Sessions, showsDestroyed: boolean, filter: string): Sand
 
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/** Keeps the selected session when rows move. If it leaves the list, selects the session that takes its row. */
+/** Keeps the same session selected when rows move. If that session leaves the list, selects the session in its row. */
 export function keepSelection(state: State, before: State): State {
   const isSame = (['sessions', 'showsDestroyed', 'filter', 'selected'] as const).every(
     (key) => state[key] === before[key],
@@ -161,11 +161,11 @@ export function keepSelection(state: State, before: State): State {
   return { ...state, selected: listed[Math.min(row, listed.length - 1)]!.id }
 }
 
-/** A new filter starts at the first row. */
+/** Returns the row of the previously selected session, or the first row if the filter has changed. */
 const rowBefore = ({ filter, selected }: State, before: State): number =>
   filter === before.filter ? listedSessions(before).findIndex(({ id }) => id === selected) : 0
 
-/** The session that keys act on. */
+/** Returns the session that keys act on. */
 export function sessionInFront(state: State): Sandbox | undefined {
   const page = pageOf(state)
   if (page.at === 'first-run') return undefined

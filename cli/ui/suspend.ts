@@ -2,18 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { attempt } from './notices.ts'
 import type { Ui } from './ui.ts'
 
-/** Time for the signal to take effect; the rest passes after `fg`. */
+/** How long to wait for SIGTSTP to suspend the process, in milliseconds. */
 const stoppingMs = 50
 
 export function suspendPicker(ui: Ui): void {
   attempt(ui, () =>
     ui.handOver(async () => {
-      // Stops the whole job, as a terminal does.
+      // Suspends the whole job, as a terminal does.
       process.kill(0, 'SIGTSTP')
       await sleep(stoppingMs)
     }),
   )
 }
 
-/** Another process stopped us, and the shell has written on the screen. */
+/** Redraws the screen after `fg`. Another process suspended the picker, and the shell has written to the screen. */
 export const drawAgain = (ui: Ui): void => attempt(ui, () => ui.handOver(async () => {}))

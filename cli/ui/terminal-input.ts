@@ -1,6 +1,6 @@
 /**
- * Sits between stdin and Ink, which would otherwise decode stdin permanently and keep reading it. Shells and
- * editors get stdin unchanged.
+ * Passes stdin to Ink only while the picker uses the terminal. Ink itself would keep reading and decoding stdin, but
+ * shells and editors need the unchanged bytes.
  */
 import { Readable } from 'node:stream'
 import type { ReadStream } from 'node:tty'
@@ -10,7 +10,7 @@ export class TerminalInput extends Readable {
   private readonly terminal: ReadStream
   private readonly receive = (chunk: Buffer) => void this.push(chunk)
 
-  /** @param onGone called when the terminal is closed */
+  /** @param onGone called when the terminal is closed or fails */
   constructor(terminal: ReadStream, onGone: () => void) {
     super()
     this.terminal = terminal
@@ -22,13 +22,13 @@ export class TerminalInput extends Readable {
     return this
   }
 
-  /** Called by Ink to start reading. */
+  /** Starts reading. Ink calls it before it uses the terminal. */
   ref(): this {
     this.terminal.off('data', this.receive).on('data', this.receive).resume()
     return this
   }
 
-  /** Called by Ink to hand over the terminal, and at the end. */
+  /** Stops reading. Ink calls it before another program uses the terminal, and when it exits. */
   unref(): this {
     this.terminal.off('data', this.receive).pause()
     return this

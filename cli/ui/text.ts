@@ -1,4 +1,4 @@
-/** Fits untrusted text into cells of the screen. */
+/** Fits untrusted text into the screen's cells. */
 import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
 import wrapAnsi from 'wrap-ansi'
@@ -6,10 +6,13 @@ import { controlCharacters, oneLine as plainLine, styledPieces, withStyle } from
 
 const tabWidth = 8
 
-/** Makes names and messages safe and keeps them on one line. */
+/** Converts untrusted text to one line without control characters and escape sequences. */
 export const oneLine = (text: string): string => plainLine(stripVTControlCharacters(text))
 
-/** Keeps colors of a printed line; removes other sequences and overwritten text, and expands tabs. */
+/**
+ * Prepares a line of output for the screen. Keeps colors, expands tabs, and removes other escape sequences and
+ * overwritten text.
+ */
 export function printedLine(line: string): string {
   const whole = line.replace(/\r+$/, '')
   const visible = whole.slice(whole.lastIndexOf('\r') + 1)
@@ -37,10 +40,10 @@ function expandTabs(line: string, column = 0): string {
   return text
 }
 
-/** Shows line breaks as ↵, for text that is displayed on one line. */
+/** Replaces line breaks with ↵, to display text on one line. */
 export const showLines = (text: string): string => text.replaceAll('\n', '↵')
 
-/** Removes the middle of text that is too wide. */
+/** Shortens text that is too wide, by replacing its middle with an ellipsis. */
 export function shorten(text: string, width: number): string {
   if (stringWidth(text) <= width) return text
   const letters = [...text]
@@ -51,7 +54,7 @@ export function shorten(text: string, width: number): string {
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 /**
- * Breaks a line at the edge of the screen. wrap-ansi would normalize letters (NFC).
+ * Splits a line into rows of the screen's width. Does not use wrap-ansi, which would normalize characters (NFC).
  * @returns at least one row
  */
 export function wrap(line: string, width: number): string[] {
@@ -92,7 +95,8 @@ export function wrap(line: string, width: number): string[] {
 const isAscii = (text: string): boolean => /^[\x20-\x7e]*$/.test(text)
 
 /**
- * Splits into graphemes, but plain ASCII into letters. The last ASCII letter may belong to a combining mark.
+ * Splits text into graphemes. The last ASCII letter before other text may be combined with a mark, so it is segmented
+ * with that text.
  */
 function* segmentsOf(text: string): Generator<string> {
   for (const [run] of text.matchAll(/[\x20-\x7e]+(?=[\x20-\x7e]|$)|[\x20-\x7e]?[^\x20-\x7e]+/g)) {
@@ -101,6 +105,6 @@ function* segmentsOf(text: string): Generator<string> {
   }
 }
 
-/** Breaks sentences between words where possible. */
+/** Wraps text, between words where possible. */
 export const wrapWords = (text: string, width: number): string[] =>
   wrapAnsi(text, width, { hard: true }).split('\n')

@@ -1,4 +1,7 @@
-/** Keys typed while a shell or a pager opens must not act on the picker. A shell receives them as input. */
+/**
+ * Collects keys that are typed while a shell or a pager opens, so that they do not act on the picker. A new shell
+ * receives them as input.
+ */
 
 import { showNotice } from './notices.ts'
 import type { Opening, State } from './state.ts'
@@ -6,7 +9,7 @@ import type { Ui } from './ui.ts'
 
 export interface Press {
   key: string
-  /** Empty for keys without text. */
+  /** Typed text; empty for keys without text. */
   text: string
 }
 
@@ -22,17 +25,17 @@ export function finishOpening(ui: Ui, opening: Opening): void {
   if (isOpening(ui, opening)) ui.store.set({ opening: undefined })
 }
 
-/** Esc and Ctrl-C cancel, and discard the typed keys. */
+/** Handles a key while a program opens. Esc and Ctrl-C cancel opening the program, and discard the typed keys. */
 export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void {
   if (key !== 'escape' && key !== 'ctrl+c') {
     opening.typed += text === '' ? bytesOf(key) : text
     return
   }
   finishOpening(ui, opening)
-  showNotice(ui, `Cancelled opening the ${opening.program}.`)
+  showNotice(ui, `The ${opening.program} was not opened.`)
 }
 
-/** Resolves when sessions were loaded, loading failed, or the user cancelled. */
+/** Waits until the sessions have been loaded, loading has failed, or the user has cancelled. */
 export function untilSessionsLoaded({ store }: Ui, opening: Opening): Promise<void> {
   const isSettled = ({ sessions, trouble, opening: now }: State) =>
     sessions !== undefined || trouble !== undefined || now !== opening

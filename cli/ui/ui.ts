@@ -1,4 +1,4 @@
-/** Passed to every part of the picker. */
+/** Defines the object that all views and actions of the picker receive. */
 import { createContext, useContext, useSyncExternalStore } from 'react'
 import type { Api } from '../core/api.ts'
 import type { Settings } from '../core/settings.ts'
@@ -7,20 +7,23 @@ import type { Store } from './store.ts'
 
 export interface Ui {
   store: Store<State>
-  /** Replaced by `connect`. */
+  /** API client for the current settings. `connect` replaces it. */
   api: Api
   settings: Settings
   refresh(): void
-  /** Uses other settings from now on. */
+  /** Connects to the service with other settings. */
   connect(settings: Settings): void
-  /** Receives the visible sessions, the selected one first. */
+  /** Reports which sessions are visible, the selected session first. */
   onVisible(ids: string[]): void
-  /** Registers Ink's function that hands over the terminal. */
+  /** Registers Ink's function that gives the terminal to another program. */
   onTerminal(suspend: (use: () => Promise<void>) => Promise<void>): void
   handOver(use: () => Promise<void>): Promise<void>
-  /** Writes control sequences that neither print nor move the cursor. */
+  /** Writes escape sequences that neither print text nor move the cursor. */
   signal(sequence: string): void
-  /** @param code exit code, 0 by default */
+  /**
+   * Ends the picker.
+   * @param code the exit code, 0 by default
+   */
   quit(code?: number): void
 }
 

@@ -1,7 +1,10 @@
 import { useEffect, useState } from 'react'
 import { serviceNow } from '../core/times.ts'
 
-/** The service's time, updated every second; every 30 s for screen readers, which read each change aloud. */
+/**
+ * Returns the service's time. Updates it every second, or every 30 s with a screen reader, which reads each change
+ * aloud.
+ */
 export function useNow(isReadAloud: boolean): number {
   const [now, setNow] = useState(serviceNow)
   useEffect(() => {

@@ -102,7 +102,7 @@ const refusals: [string[], string, string, RegExp][] = [
     ['files', 'put', '/dev/null', 'a.txt', '--no-overwrite'],
     'file_exists',
     'The file already exists. Send overwrite: true to replace it.',
-    /^sandlot: a\.txt: The file already exists\.\nOmit --no-overwrite to replace it\.\n/,
+    /^sandlot: a\.txt: The file already exists\.\nTo replace the file, omit --no-overwrite\.\n/,
   ],
   [
     ['files', 'edit', 'a.txt', '--old', 'x', '--new', 'y'],

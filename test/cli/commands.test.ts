@@ -67,7 +67,7 @@ const walk: Shown[] = [
   {
     line: 'files create made.txt --content x --overwrite',
     piped: /^\/workspace\/made\.txt\n$/,
-    terminal: /^\/workspace\/made\.txt\n1 bytes written\.\n$/,
+    terminal: /^\/workspace\/made\.txt\nBytes written: 1\.\n$/,
     json: ['path', 'size', 'sha256'],
   },
   { line: 'files ls', piped: /(^|\n)notes\.txt\n/, json: ['entries', 'truncated'] },
@@ -82,13 +82,13 @@ const walk: Shown[] = [
   {
     line: 'files put HOME/local.txt put.txt',
     piped: /^\/workspace\/put\.txt\n$/,
-    terminal: /put\.txt\n6 bytes written\.\n$/,
+    terminal: /put\.txt\nBytes written: 6\.\n$/,
     json: ['path', 'size', 'sha256'],
   },
   {
     line: 'allowlist get',
     piped: /^$/,
-    note: /^There is no allowlist: every command may run\.\n$/,
+    note: /^There is no allowlist, so every command may run\.\n$/,
     json: ['commands', 'warnings', 'refusals'],
   },
   {

@@ -82,7 +82,7 @@ test('warns when it sends stdin of the surrounding shell, and -n leaves stdin to
     ...{ code: 0, stdout: 'a\n' },
     stderr:
       'sandlot: the command was sent stdin of the shell that runs this client (4 bytes). Use -n to leave stdin to ' +
-      'the shell, as in a `while read` loop, or -i to send it without this note.\n',
+      'the shell, as in a `while read` loop. Use -i to send stdin without this note.\n',
   })
   expect(await loop('-n')).toMatchObject({ code: 0, stdout: 'a\nb\nc\n', stderr: '' })
   expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })

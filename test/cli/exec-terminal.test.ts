@@ -70,7 +70,7 @@ test('reports on a new line that the session of a shell has ended', async () => 
 // Concurrently, because each mostly waits for its terminal.
 test.concurrent('a shell without -it exits, and the client suggests -it', async () => {
   const shell = openClient(['sh'])
-  await shell.shows('`sandlot exec -it -- sh` runs it in this terminal')
+  await shell.shows('use `sandlot exec -it -- sh`.')
   await expectExit(shell, 0)
   const script = openClient(['sh', '-c', 'echo is-$((1+1))'])
   await script.shows('is-2')

@@ -77,7 +77,7 @@ test('ls on a terminal shows sizes and ages, and hidden names only with -a', asy
     expect(await terminal.ended).toBe(0)
     return terminal.screen().replaceAll('\r', '')
   }
-  expect(await shown()).toBe('big\n1 hidden. Use -a to include names that start with a dot.\n')
+  expect(await shown()).toBe('big\nHidden entries: 1. Use -a to include names that start with a dot.\n')
   expect(await shown('-la')).toMatch(/^-rw\S+ +0 B +\d+ s ago \.hidden\n-rw\S+ 1\.54 kB +\d+ s ago big\n$/)
   expect((await files(['ls', 'dots'])).stdout).toBe('.hidden\nbig\n')
   expect((await files(['ls', '-la', 'dots'])).stdout).toMatch(/^\S+ +0 \S+Z \.hidden\n\S+ 1536 \S+Z big\n$/)

@@ -59,7 +59,7 @@ test('rejects an unknown field before any request, and lists the known fields', 
   expect(code).toBe(2)
   expect(json().error).toMatchObject({ code: 'usage', exit_code: 2 })
   expect(json().error.fields).toContain('email')
-  expect(stderr).toContain('mail.\nThis command has the fields id, email,')
+  expect(stderr).toContain("mail.\nThe fields of this command's result are id, email,")
   expect(await home.run(['whoami', '--json='], { env: env(peer.url) })).toMatchObject({ code: 2 })
   expect(peer.asked).toEqual([])
 })

@@ -101,7 +101,7 @@ test('sends a key from a flag, the environment, or a profile with that address',
   at.home.writeConfig(`${before}${profile('work')}${profile('play')}`)
   const several = await at.sent(['whoami'], env)
   expect(several).toMatchObject({ code: 4, own: [], other: [] })
-  expect(several.stderr).toContain('work, play.\nSelect one with --profile.')
+  expect(several.stderr).toContain('work, play.\nSelect a profile with --profile.')
 })
 
 test('set-url keeps the key for the old address, and set-key replaces it', async () => {
@@ -151,7 +151,8 @@ test('a key saved without an address by an earlier version is not sent until set
   const { code, stderr, other } = await at.sent(['whoami'], { SANDLOT_URL: at.other.url })
   expect({ code, other }).toEqual({ code: 4, other: [] })
   expect(stderr).toContain(`\`sandlot config set-url ${at.other.url}\``)
-  expect((await at.sent(['config', 'set-url', at.own.url])).stderr).toContain('is now sent to this one')
+  const setUrl = await at.sent(['config', 'set-url', at.own.url])
+  expect(setUrl.stderr).toContain(`It is now sent to ${at.own.url}.`)
   expect(await at.sent(['whoami'])).toMatchObject({ own: ['bare'] })
 })
 

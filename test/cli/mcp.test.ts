@@ -202,7 +202,7 @@ describe('doctor in an untrusted folder', () => {
     await user.run(['mcp', 'init', 'claude-code', '--scope', 'project'], { cwd: folder })
     expect(await doctor('--scope', 'project')).toMatchObject({
       code: 1,
-      stdout: expect.stringContaining('Prompts need a terminal: pass --yes'),
+      stdout: expect.stringContaining('Prompts need a terminal. Pass --yes'),
     })
     expect(await doctor('--scope', 'project', '--yes')).toMatchObject({
       code: 0,

@@ -30,7 +30,7 @@ async function sandboxOf(email: string, { seconds = 0, ended = false } = {}): Pr
 describe('allowlist', () => {
   test('get, set, check and clear', async () => {
     using user = await users.newUser()
-    const none = 'There is no allowlist: every command may run.\n'
+    const none = 'There is no allowlist, so every command may run.\n'
     expect(await user.run(['allowlist', 'get'])).toMatchObject({ code: 0, stdout: '', stderr: none })
     const check = (...command: string[]) => user.run(['allowlist', 'check', '--', ...command])
     expect(await check('rm', '-rf')).toMatchObject({ code: 0, stdout: '' })

@@ -69,7 +69,7 @@ test('signup asks again for an invalid email, a short password, and two differen
   terminal.type('@example.com\r')
   await terminal.shows('Password')
   terminal.type('short\r')
-  await terminal.shows('It must have at least 10 characters.')
+  await terminal.shows('The password must have at least 10 characters.')
   terminal.type(` ${password}\r`)
   await terminal.shows('Password, again')
   terminal.type(`${password}!\r`)
@@ -167,7 +167,7 @@ test('keys ls marks the current key, and keys rm asks before it revokes that key
   expect(list.screen()).toContain('  key_b')
   await list.ended
   const asked = await run('rm', 'key_a')
-  await asked.shows('It is the key that this client uses.')
+  await asked.shows('This client uses this key.')
   asked.type('\r')
   await asked.shows('Nothing was revoked.')
   expect(await asked.ended).toBe(1)

@@ -80,7 +80,7 @@ test('ps lists the commands of a session page by page, newest first', async () =
   expect(stripVTControlCharacters(terminal.screen())).toMatch(
     /^ID +STATUS +EXIT +STARTED +SECONDS +COMMAND\r\n/,
   )
-  expect(terminal.screen()).toContain(`session ${body.id}; \`sandlot ls\` lists the sessions`)
+  expect(terminal.screen()).toContain(`session ${body.id}. \`sandlot ls\` lists the sessions`)
   await alice.call('destroySandbox', { params: { id: body.id } })
 })
 

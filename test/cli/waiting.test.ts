@@ -98,7 +98,7 @@ describe.concurrent('sessions', () => {
     )
 
     const { code, stdout, stderr } = await user.run(['session', 'rm', '--all', '--yes'])
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '2 of 2 destroyed.\n' })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: 'Destroyed 2 of 2 sessions.\n' })
     expect(stdout.trim().split('\n').sort()).toEqual(ids)
   })
 
@@ -110,6 +110,6 @@ describe.concurrent('sessions', () => {
       failed: ['sbx_none'],
       destroyed: [{ id: user.id, state: 'destroyed' }],
     })
-    expect(json().error.message).toContain('1 of 2 destroyed.')
+    expect(json().error.message).toContain('Destroyed 1 of 2 sessions.')
   })
 })

@@ -35,7 +35,9 @@ undone. This client also forgets the account's key.`,
     })
     if (isOwn) await settings.save({ ...noAccount, api_key: undefined })
     output.result(deleted, `${deleted.email}\n`)
-    output.aside('The account is deleted. Its email address can sign up again after a few minutes.')
+    output.aside(
+      'The account was deleted. Its email address can be used to sign up again after a few minutes.',
+    )
   },
 })
 
@@ -47,7 +49,7 @@ async function confirmIntent({ options, ask }: Invocation<Options>, email: strin
   if (typed.trim().toLowerCase() !== email) throw new CliError('failed', otherwise)
 }
 
-/** Returns the account of the saved key, or undefined if another key or none is in use. */
+/** Returns the id of the account that owns the saved key, or undefined if the saved key is not in use. */
 async function accountOfKey({ settings, api }: Invocation<Options>): Promise<string | undefined> {
   const key = await settings.findKey(await settings.baseUrl())
   if (key === undefined || key.value !== (await settings.saved()).api_key) return undefined

@@ -17,6 +17,6 @@ export const define = defineCommand<CredentialOptions>({
     await api.call('endSessions', { token })
     await settings.forgetLogin(saved)
     output.result({ ended: true }, '')
-    output.aside('All session tokens are revoked. API keys remain valid.')
+    output.aside('All session tokens were revoked. API keys remain valid.')
   },
 })

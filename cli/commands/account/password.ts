@@ -33,6 +33,6 @@ export const define = defineCommand<CredentialOptions>({
     const { account } = changed
     output.result({ email: account.email, changed: true }, `${account.email}\n`)
     const revoked = kept === undefined ? 'all session tokens' : 'all other session tokens'
-    output.aside(`The password is changed, and ${revoked} are revoked. API keys remain valid.`)
+    output.aside(`The password was changed, and ${revoked} were revoked. API keys remain valid.`)
   },
 })

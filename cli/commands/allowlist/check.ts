@@ -14,12 +14,12 @@ export const define = defineCommand<{ shell?: string }>({
   fields: decisionFields,
   handle: async ({ args, options, api, output, exitWith }) => {
     if ((options.shell === undefined) === (args.length === 0)) {
-      throw new CliError('usage', 'Give either a command, or a script with -c.')
+      throw new CliError('usage', 'Pass either a command, or a script with -c.')
     }
     const decision = await api.call('checkAllowlist', { body: { command: options.shell ?? args } })
     output.result(decision, decision.entry === null ? '' : `${decision.entry}\n`)
     if (decision.reason !== null) output.note(decision.reason)
-    else if (decision.entry === null) output.aside('There is no allowlist: every command may run.')
+    else if (decision.entry === null) output.aside('There is no allowlist, so every command may run.')
     if (!decision.allowed) exitWith(exitCodes.failed)
   },
 })

@@ -8,6 +8,6 @@ export const define = defineCommand({
     await ask.confirm('Remove the allowlist, so that every command may run?', 'Nothing was changed.')
     await api.call('clearAllowlist', {})
     output.result({ commands: null }, '')
-    output.aside('There is no allowlist now: every command may run.')
+    output.aside('The allowlist was removed, so every command may run.')
   },
 })

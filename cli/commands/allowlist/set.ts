@@ -25,8 +25,8 @@ argument. The list applies to every sandbox of the account as soon as this comma
   fields: allowlistFields,
   handle: async ({ args, options, settings, api, output }) => {
     if ((options.file === undefined) === (args.length === 0)) {
-      throw new CliError('usage', 'Give the entries as arguments, or as a file with --file.', {
-        hint: '`sandlot allowlist clear` allows every command.',
+      throw new CliError('usage', 'Pass the entries either as arguments or in a file with --file.', {
+        hint: 'To allow every command, run `sandlot allowlist clear`.',
       })
     }
     await settings.apiKey(await settings.baseUrl())

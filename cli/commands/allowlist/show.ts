@@ -1,13 +1,13 @@
 import type { Allowlist } from '../../../shared/contract/allowlist.ts'
 import type { Output } from '../../core/output.ts'
 
-/** Prints only the entries on stdout, so that the output is valid input for `allowlist set --file -`. */
+/** Prints an allowlist. stdout receives only the entries, so it is valid input for `allowlist set --file -`. */
 export function showAllowlist(allowlist: Allowlist, output: Output): void {
   const { commands, warnings, refusals } = allowlist
   output.result(allowlist, (commands ?? []).map((entry) => `${entry}\n`).join(''))
-  if (commands === null && !output.json) output.note('There is no allowlist: every command may run.')
-  else if (commands?.length === 0) output.note('The allowlist is empty: no command may run.')
+  if (commands === null && !output.json) output.note('There is no allowlist, so every command may run.')
+  else if (commands?.length === 0) output.note('The allowlist is empty, so no command may run.')
   for (const { entry, message } of warnings) output.note(`Warning: ${entry}: ${message}`)
   const refused = refusals.reduce((sum, { count }) => sum + count, 0)
-  if (refused > 0) output.aside(`Commands refused in the last month: ${refused}.`)
+  if (refused > 0) output.aside(`Number of commands refused in the last month: ${refused}.`)
 }

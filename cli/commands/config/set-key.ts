@@ -49,9 +49,7 @@ used only if no address is saved.`,
     if (found?.source === 'SANDLOT_URL')
       output.note(`The key is saved for ${base_url}, the address in SANDLOT_URL.`)
     if (base_url === undefined) {
-      output.note(
-        'No address is saved with the key. `sandlot config set-url URL` sets the address that it is sent to.',
-      )
+      output.note('No address is saved with the key. Save one with `sandlot config set-url URL`.')
     } else if (!isSameService(base_url, readSaved((await settings.find('url'))?.value)))
       output.note(`This key is sent only to ${base_url}, not to the address in SANDLOT_URL.`)
     if (settings.shadowing().includes('SANDLOT_API_KEY')) {
@@ -60,12 +58,12 @@ used only if no address is saved.`,
   },
 })
 
-/** The error omits the argument, which may be another secret. @throws {CliError} `usage` */
+/** Checks the format of an API key. @throws {CliError} `usage`, without the argument, which may be another secret */
 function requireKeyFormat(text: string): void {
   if (text.startsWith(prefix) && /^[0-9A-Za-z]{49}$/.test(text.slice(prefix.length))) return
   throw new CliError(
     'usage',
-    `This is not an API key: a key is ${prefix} followed by 49 letters and digits.`,
+    `This is not an API key. A key is ${prefix} followed by 49 letters and digits.`,
     {
       hint: 'Nothing was changed. `sandlot keys create` creates a new key.',
     },

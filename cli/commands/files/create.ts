@@ -40,18 +40,18 @@ export const define = defineCommand<Options>({
         : sendFile({ api, id, path, output }, source.local, { mode, overwrite, keepsMode: false })
     const created = await sending.catch(offerToOverwrite)
     output.result(created, `${created.path}\n`)
-    output.aside(`${created.size} bytes written.`)
+    output.aside(`Bytes written: ${created.size}.`)
   },
 })
 
-/** @returns the text, or the path of a local file; - is stdin */
+/** Returns the text to write, or the path of the local file to copy; `-` means stdin. */
 function readSource({ content, fromFile, from: local = fromFile }: Options) {
   if (content !== undefined && local !== undefined) {
     throw new CliError('usage', '--content and --from are mutually exclusive.')
   }
   if (content !== undefined) return { content }
   if (local === undefined && !hasPipedInput()) {
-    throw new CliError('usage', 'There is nothing to write: pass --content or --from, or pipe data to stdin.')
+    throw new CliError('usage', 'There is nothing to write. Pass --content or --from, or pipe data to stdin.')
   }
   return { local: local ?? '-' }
 }

@@ -18,9 +18,9 @@ export const define = defineCommand<Options>({
     addSessionOption(command)
       .argument('<path>', 'relative to /workspace, or absolute')
       .option('--old <text>', 'the text to replace; it must occur exactly once')
-      .option('--old-file <file>', 'the same, from a local file')
+      .option('--old-file <file>', 'a local file that contains the text to replace')
       .option('--new <text>', 'the replacement')
-      .option('--new-file <file>', 'the same, from a local file')
+      .option('--new-file <file>', 'a local file that contains the replacement')
       .option('--all', 'replace every occurrence')
       .option('--replace-all', 'same as --all')
       .option('--if-match <sha256>', 'fail unless the file has this SHA-256'),
@@ -37,7 +37,7 @@ export const define = defineCommand<Options>({
       if (!ask.isPossible()) {
         throw new CliError(
           'usage',
-          'No editor can open without a terminal or with --no-input: pass --old and --new.',
+          'An editor needs a terminal and cannot open with --no-input. Pass --old and --new instead.',
         )
       }
       const { editByHand } = await import('../../core/editor.ts')
@@ -65,7 +65,7 @@ async function readTexts(options: Options): Promise<{ old?: string; new?: string
   if (old !== undefined && other !== undefined) return { old, new: other }
   const rest = [old, other, options.all, options.replaceAll, options.ifMatch]
   if (rest.every((given) => given === undefined)) return {}
-  throw new CliError('usage', 'Give both --old and --new, or neither to open an editor.')
+  throw new CliError('usage', 'Pass both --old and --new, or omit both to open an editor.')
 }
 
 async function readText(text: string | undefined, file: string | undefined, option: string) {

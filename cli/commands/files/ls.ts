@@ -30,7 +30,7 @@ name is printed, with sizes in bytes and RFC 3339 times.`,
     const show = options.long ? await longLine(shown) : shortLine
     output.result(listed, Buffer.concat(shown.map(show)))
     const hidden = entries.length - shown.length
-    if (hidden > 0) output.aside(`${hidden} hidden. Use -a to include names that start with a dot.`)
+    if (hidden > 0) output.aside(`Hidden entries: ${hidden}. Use -a to include names that start with a dot.`)
     if (listed.truncated) exitWith(reportMore(output, `${listed.entries.length} entries`))
   },
 })
@@ -64,7 +64,7 @@ async function longLine(entries: FileEntry[]) {
   }
 }
 
-/** `644` as `rw-r--r--`, with setuid, setgid and sticky bits. */
+/** Formats a mode such as `644` as `rw-r--r--`, including the setuid, setgid and sticky bits. */
 function permissions(mode: string): string {
   const bits = Number.parseInt(mode, 8)
   const special = ['s', 's', 't'].map((letter, index) => ((bits >> (11 - index)) & 1 ? letter : undefined))

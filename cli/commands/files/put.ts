@@ -26,6 +26,6 @@ export const define = defineCommand<{ mode?: string; overwrite: boolean; ifMatch
     const id = await session()
     const created = await sendFile({ api, id, path, output }, local, options)
     output.result(created, `${created.path}\n`)
-    output.aside(`${created.size} bytes written.`)
+    output.aside(`Bytes written: ${created.size}.`)
   },
 })

@@ -52,6 +52,6 @@ export const define = defineCommand<Options>({
     const key = await api.call('createApiKey', { body, token })
     if (save) await settings.saveKey(key.key, base_url)
     output.result(key, `${key.key}\n`)
-    output.aside(`${key.id}. ${save ? `Saved to ${settings.location}` : 'It cannot be shown again.'}`)
+    output.aside(`Created ${key.id}. ${save ? `Saved to ${settings.location}` : 'It cannot be shown again.'}`)
   },
 })

@@ -19,14 +19,14 @@ SCOPE, in this order. --json prints all fields.`,
     const query = readPage(options)
     const token = await logIn(invocation)
     const page = await api.call('listApiKeys', { query, token })
-    // Programs read the first column as an id, so it has no marks for them.
+    // Programs read the first column as an id, so marks are shown only at a terminal.
     const own = process.stdout.isTTY && !output.quiet ? await findCurrentKeyId(settings, api) : undefined
     const mark = (text: string, isMarked = false) =>
       own === undefined ? text : `${isMarked ? '*' : ' '} ${text}`
     const rows = page.data.map((key) => [
       mark(key.id, key.id === own),
       key.name ?? '',
-      // Older services do not send it.
+      // Older services do not send the scope.
       key.scope ?? 'full',
       `…${key.last_four}`,
       showTime(key.created_at),

@@ -17,11 +17,11 @@ export const define = defineCommand<CredentialOptions>({
     const key_id = await findKeyId(args[0]!, api, token)
     const isOwn = key_id === (await findCurrentKeyId(settings, api))
     if (isOwn) {
-      const question = `Revoke ${key_id}? It is the key that this client uses.`
+      const question = `Revoke ${key_id}? This client uses this key.`
       await ask.confirm(question, 'Nothing was revoked.')
     }
     await api.call('revokeApiKey', { params: { key_id }, token })
     output.result({ id: key_id, revoked: true }, `${key_id}\n`)
-    output.aside(isOwn ? 'Revoked. `sandlot login` saves a new one.' : 'Revoked.')
+    output.aside(isOwn ? 'The key was revoked. `sandlot login` saves a new key.' : 'The key was revoked.')
   },
 })

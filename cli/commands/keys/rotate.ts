@@ -34,6 +34,6 @@ export const define = defineCommand<CredentialOptions & { overlap: string; save?
     output.result(key, `${key.key}\n`)
     const former = overlap_seconds === 0 ? 'is revoked' : `stays valid for ${showSeconds(overlap_seconds)}`
     const kept = options.save ? `Saved to ${settings.location}` : 'It cannot be shown again'
-    output.aside(`${key.id}. ${kept}. The old key ${former}.`)
+    output.aside(`Created ${key.id}. ${kept}. The old key ${former}.`)
   },
 })

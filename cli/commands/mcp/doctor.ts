@@ -46,7 +46,7 @@ started only with --yes.`,
   },
 })
 
-/** @throws {CliError} if there is no entry */
+/** Returns the entries to test. @throws {CliError} if there is none */
 async function chooseSpots({ args, options, settings, output }: Invocation<Options>) {
   const { scope, name } = options
   const [target] = args
@@ -63,7 +63,7 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
   if (existing.length > 0) return existing
   const option = scope === 'user' ? '' : ' --scope project'
   if (client === undefined) {
-    const subject = scope === 'user' ? 'No MCP client here' : 'No MCP client in this folder'
+    const subject = scope === 'user' ? 'No MCP client on this machine' : 'No MCP client in this folder'
     throw new CliError('failed', `${subject} has the server in its settings.`, {
       hint: `\`sandlot mcp init TARGET${option}\` adds it; \`sandlot mcp init\` lists the clients.`,
     })
@@ -73,11 +73,12 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
   })
 }
 
-/** Reports entries of this folder, which are not tested. */
+/** Prints a note for each entry of a project in this folder, because these entries are not tested. */
 async function nameProjects(spots: Spot[], { note }: Output): Promise<void> {
   for (const spot of spots.filter(({ scope }) => scope === 'project')) {
     const entry = await read(spot).catch(() => undefined)
-    if (entry !== undefined) note(`${spot.file} also has the server ${spot.name}; --scope project tests it.`)
+    if (entry !== undefined)
+      note(`${spot.file} also contains the server ${spot.name}. Use --scope project to test it.`)
   }
 }
 
@@ -111,7 +112,10 @@ async function open(invocation: Invocation<Options>, spot: Spot, entry: unknown)
   return startPeer(launch.program, launch.args, settings.environmentWith(launch.env))
 }
 
-/** A project's settings are untrusted, and its server can read the API key. @throws {CliError} if refused */
+/**
+ * Asks the user before starting a project's server, which is untrusted and can read the API key.
+ * @throws {CliError} if the user refuses
+ */
 async function requirePermission(
   { options, output, ask }: Invocation<Options>,
   { target }: Spot,

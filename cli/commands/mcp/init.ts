@@ -50,7 +50,7 @@ export const define = defineCommand<Options>({
       )
       .option('--name <name>', 'the name of the server in the settings', 'sandlot')
       .option('--portable', 'write `sandlot` without its path, for a shared file')
-      .option('--http', 'use /v1/mcp of the service instead of the local server')
+      .option('--http', 'use the service at /v1/mcp instead of a local server')
       .option('--dry-run', 'print the change as a diff, without writing it')
       .option('--check', 'only check whether the entry exists and is current; exit with 0 or 1')
       .option('--remove', 'remove the entry')
@@ -87,7 +87,7 @@ async function print(output: Output, { target, file, name }: Spot, entry: Server
   output.result(shown, `${text.trimEnd()}\n`)
 }
 
-/** @returns the exit code: 0 if the entry is current or, with --remove, missing */
+/** Implements --check. Returns exit code 0 if the entry is current or, with --remove, if there is no entry. */
 async function check(output: Output, spot: Spot, entry: ServerEntry | undefined): Promise<number> {
   const state = await stateOf(spot, entry)
   output.result({ ...spot, state }, `${spot.file}: ${state}\n`)
@@ -111,15 +111,15 @@ async function write(
   const backup = writeSettings(file, after, scope)
   const done = entry === undefined ? 'removed from' : 'written to'
   output.result({ ...spot, changed, backup: backup ?? null }, `${name} ${done} ${file}\n`)
-  if (backup !== undefined) output.note(`The previous file is ${backup}.`)
+  if (backup !== undefined) output.note(`The previous version of the file is saved as ${backup}.`)
   if (entry !== undefined)
     await noteMissingSettings({ options, settings, output }, targets[spot.target]!.title)
 }
 
-/** Accepts names that every client supports. */
+/** Checks the value of --name. Accepts only names that every MCP client supports. */
 function readName(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) return text
-  throw new CliError('usage', `--name ${JSON.stringify(text)} is not valid: use letters, digits, - and _.`)
+  throw new CliError('usage', `--name ${JSON.stringify(text)} is not valid. Use letters, digits, - and _.`)
 }
 
 async function chooseServer(settings: Settings, { http, portable }: Options): Promise<Server> {
@@ -127,14 +127,17 @@ async function chooseServer(settings: Settings, { http, portable }: Options): Pr
   return { url: `${await settings.baseUrl()}${routes.callMcp.path}` }
 }
 
-/** The MCP client starts the server with the environment of the client, not of this shell. */
+/**
+ * Prints a note if a setting is not saved. The MCP client starts the server with its own environment, not with that of
+ * this shell.
+ */
 async function noteMissingSettings(
   { options, settings, output }: Pick<Invocation<Options>, 'options' | 'settings' | 'output'>,
   title: string,
 ): Promise<void> {
   if (options.http) {
     const address = await settings.baseUrl()
-    return output.note(`Start ${title} with an API key for ${address} in SANDLOT_API_KEY.`)
+    return output.note(`Before you start ${title}, set SANDLOT_API_KEY to an API key for ${address}.`)
   }
   if (options.portable && !settings.isOnPath()) {
     output.note(

@@ -1,4 +1,4 @@
-/** The value is never an argument, because other users can see the arguments of a process. */
+/** Sets a secret. The value is never an argument, because other users can see a process's arguments. */
 import { limits } from '../../../shared/contract/limits.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
@@ -18,7 +18,7 @@ export const define = defineCommand<Options>({
   declare: (command) => {
     addSessionOption(
       command,
-      "set it only for this session, overriding the account's secret of the same name",
+      "set the secret only for this session, overriding the account's secret of the same name",
     )
       .argument('<name>', 'the name of the environment variable')
       .option('--from-file <file>', 'a local file that contains the exact value; - is stdin')
@@ -46,11 +46,14 @@ it needs confirmation at a terminal, and --short elsewhere.`,
     const body = { name: args[0]!, value, sandbox_id }
     const secret = await api.call('createSecret', { body })
     output.result(secret, `${secret.name}\n`)
-    output.aside('Commands that start from now on receive it.')
+    output.aside('Commands that start from now on receive the secret.')
   },
 })
 
-/** The error omits excess arguments, which may be the value. @throws {CliError} `usage` */
+/**
+ * Checks that the only argument is a name.
+ * @throws {CliError} `usage`, without the excess arguments, which may contain the value
+ */
 function requireNameOnly(args: string[]): void {
   const [name = '', value] = args[0]!.split(/=(.*)/s)
   if (value !== undefined) {
@@ -58,7 +61,7 @@ function requireNameOnly(args: string[]): void {
       hint: `\`sandlot secrets create ${shellWord(name)}\` prompts for the value, or reads it from a pipe or from --from-file.`,
     })
   }
-  // Checked here too, so that a user does not type the value in vain.
+  // Checked before the prompt, so that the user does not type a value for an invalid name.
   if (!isSecretName(name)) {
     throw new CliError('usage', `<name> ${shellWord(name)} must be a letter or _, then letters, digits or _`)
   }
@@ -68,17 +71,20 @@ function requireNameOnly(args: string[]): void {
   })
 }
 
-/** Same rule as the service. */
+/** Reports whether the service accepts the name. */
 const isSecretName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
-/** @throws {CliError} for a value that output would not redact, unless confirmed */
+/**
+ * Asks for confirmation if a value is too short to be redacted from output.
+ * @throws {CliError} if the value is not confirmed
+ */
 async function confirmIntent(value: string, { options, ask }: Invocation<Options>): Promise<void> {
   const bytes = Buffer.byteLength(value)
   // The service rejects an empty value.
   if (options.short || bytes === 0 || bytes >= limits.blankedBytes) return
   const fact = `A value of fewer than ${limits.blankedBytes} bytes is not redacted from output.`
   if (!options.yes && !ask.isPossible())
-    throw new CliError('usage', `${fact} Nothing was set.`, { hint: 'Use --short to set it anyway.' })
+    throw new CliError('usage', `${fact} Nothing was set.`, { hint: 'Use --short to set the secret anyway.' })
   await ask.confirm(`${fact} Set it anyway?`, 'Nothing was set.')
 }
 
@@ -87,6 +93,6 @@ async function readValue({ options: { fromFile }, ask, output }: Invocation<Opti
     return ask.hidden('Value', '--from-file, or pipe the value to stdin')
   const isFile = fromFile !== undefined && fromFile !== '-'
   const text = decodeUtf8(isFile ? await readLocalFile(fromFile) : await readInput(output.note))
-  if (text === undefined) throw new CliError('usage', 'The value is not UTF-8 text.')
+  if (text === undefined) throw new CliError('usage', "The secret's value is not UTF-8 text.")
   return fromFile === undefined ? text.replace(/\r?\n$/, '') : text
 }

@@ -18,6 +18,6 @@ export const define = defineCommand<{ session?: string }>({
     const sandbox_id = await idOfGiven(options.session, api)
     await api.call('deleteSecret', { params: { name }, query: { sandbox_id } })
     output.result({ name, sandbox_id: sandbox_id ?? null, deleted: true }, `${name}\n`)
-    output.aside('Running commands keep it.')
+    output.aside('Running commands keep the secret.')
   },
 })

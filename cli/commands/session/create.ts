@@ -28,14 +28,18 @@ export const define = defineCommand<Options>({
       .usage('[options]\n       sandlot session create --rm [options] -- COMMAND [ARG…]')
       .argument('[command...]')
       .passThroughOptions()
-      .option('--image <image>', 'the image; by default that of the service')
+      .option('--image <image>', "the image; by default the service's default image")
       .option('--name <name>', 'a name for the session')
       .option('--ttl <duration>', 'the maximum lifetime, such as 10m; a bare number is seconds')
       .option('--metadata <name=value>', 'a label; may be repeated', collect)
-      .option('--env <name=value>', 'an environment variable for its commands; may be repeated', collect)
-      .option('--async', 'do not wait until it is ready')
+      .option(
+        '--env <name=value>',
+        "an environment variable for the session's commands; may be repeated",
+        collect,
+      )
+      .option('--async', 'do not wait until the session is ready')
       .option('--wait', 'wait while a quota or a rate limit is exceeded')
-      .option('--rm', 'run a command in it and always destroy it afterwards')
+      .option('--rm', 'run a command in the session, then always destroy the session')
       .option(
         '--idempotency-key <key>',
         'within a day, repeating the key and the options returns the same session',
@@ -63,7 +67,7 @@ command, or 125 if it never ran; 124, 126, 127, 128+n and 130 have the same mean
   },
 })
 
-/** In other tools, the argument is a name. */
+/** Explains an unexpected argument, because other tools accept the session's name as an argument. */
 function unexpectedArguments(args: string[]): CliError {
   const words = shellLine(...args)
   const isOne = args.length === 1
@@ -78,7 +82,7 @@ async function create(invocation: Invocation<Options>): Promise<void> {
   const sandbox = await prepareCreate(invocation).create()
   output.result(sandbox, `${sandbox.id}\n`)
   if (sandbox.ready_at === null)
-    output.aside('The session is still starting; its first command waits for it.')
+    output.aside('The session is still starting. Its first command waits until the session is ready.')
   const option = sandbox.name === null ? '' : ` -s ${shellWord(sandbox.name)}`
   output.aside(
     `It ends ${showTime(sandbox.expires_at)}. Next: ${settings.ownCall()} exec${option} -- uname -a`,
@@ -89,7 +93,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   const body = readBody(options)
   // With the key, a request whose reply was lost can be repeated safely.
   const key = options.idempotencyKey ?? randomUUID()
-  /** `unknown` while a session may exist whose id has not been received. */
+  /** The created session. `unknown` means that a session may exist, but its id has not been received. */
   let session: Reply<'createSandbox'> | 'unknown' | undefined
   async function request(async: boolean): Promise<Reply<'createSandbox'>> {
     const created = await api.call('createSandbox', {
@@ -120,7 +124,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   }
 }
 
-/** Whether the error means that no session was created. */
+/** Reports whether the error proves that no session was created. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof ConnectionError) return !error.reached
   if (!(error instanceof CliError)) return false

@@ -25,7 +25,7 @@ export const define = defineCommand<PageOptions & { all?: boolean; state: Listed
     const query = { state: options.all ? ('all' as const) : options.state, ...readPage(options) }
     const page = await api.call('listSandboxes', { query })
     const chosen = await chosenSession(settings)
-    // Programs read the first column as an id, so it has no marks for them.
+    // Programs read the first column as an id, so marks are shown only at a terminal.
     const marks =
       process.stdout.isTTY && !output.quiet && page.data.some((one) => isChosen(one, chosen?.value))
     const mark = (text: string, isMarked = false) => (marks ? `${isMarked ? '*' : ' '} ${text}` : text)
@@ -38,6 +38,6 @@ export const define = defineCommand<PageOptions & { all?: boolean; state: Listed
       showTime(session.destroyed_at ?? session.expires_at),
     ])
     output.list(page, [mark('ID'), 'STATE', 'NAME', 'IMAGE', 'CREATED', 'ENDS'], rows)
-    if (rows.length === 0) output.aside('No sessions. `sandlot session create` creates one.')
+    if (rows.length === 0) output.aside('No sessions were found. `sandlot session create` creates one.')
   },
 })

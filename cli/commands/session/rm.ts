@@ -50,7 +50,7 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
   }
   const { destroyed, failures } = await destroyAll(invocation, ids)
   const text = destroyed.map(({ id }) => `${id}\n`).join('')
-  const sum = `${destroyed.length} of ${ids.length} destroyed.`
+  const sum = `Destroyed ${destroyed.length} of ${ids.length} sessions.`
   if (failures.length === 0) {
     output.result({ data: destroyed }, text)
     if (options.all) output.note(ids.length === 0 ? 'No session is active.' : sum)
@@ -61,19 +61,19 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
   throw combine(failures, destroyed, isOne ? '' : `\n${sum}`)
 }
 
-/** Returns the sessions, with the names that the user typed or the service returned. */
+/** Returns the sessions to destroy, with the names that the user typed or the service returned. */
 async function choose({ args, options, session, api }: Invocation<Options>): Promise<Named[]> {
   if (!options.all) {
     const ids = args.length > 0 ? await idsOf(args, api) : [await session()]
     return ids.map((id, index) => ({ id, name: args[index] ?? null }))
   }
   if (args.length > 0 || options.session !== undefined) {
-    throw new CliError('usage', 'Give sessions or --all, not both.')
+    throw new CliError('usage', 'Pass either sessions or --all, not both.')
   }
   return await listActive(api)
 }
 
-/** Continues after failures, and waits while a rate limit is exceeded. */
+/** Destroys the sessions one by one. Continues after a failure, and waits while a rate limit is exceeded. */
 async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): Promise<Outcome> {
   const outcome: Outcome = { destroyed: [], failures: [] }
   using progress = output.progress('destroying')
@@ -89,7 +89,7 @@ async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): 
   return outcome
 }
 
-/** Returns one error with all messages and the code of the first. */
+/** Combines several errors into one error with all messages and the code of the first error. */
 function combine(failures: Outcome['failures'], destroyed: unknown[], sum: string): CliError {
   const { error } = failures[0]!
   const lines = failures.map(({ id, error: { message } }) =>

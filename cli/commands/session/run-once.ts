@@ -1,4 +1,6 @@
-/** `sandlot session create --rm`: runs one command in a new session, which is destroyed on every exit. */
+/**
+ * Implements `sandlot session create --rm`, which runs one command in a new session and always destroys the session.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { shellLine } from '../../../shared/contract/shell-words.ts'
 import type { Api, Reply } from '../../core/api.ts'
@@ -16,14 +18,15 @@ import { noteSharedStdin } from '../../exec/shared-stdin.ts'
 import { runStreaming } from '../../exec/stream.ts'
 
 export interface Creation {
-  /** Creates the session; with --wait, waits for quota. @throws {CliError} */
+  /** Creates the session. With --wait, waits while a quota or a rate limit is exceeded. */
   create(): Promise<Reply<'createSandbox'>>
-  /** Returns the session, or undefined if none was created. Repeats the request if its reply was lost. */
+  /** Returns the session, or undefined if none was created. Repeats the create request if its reply was lost. */
   find(): Promise<Reply<'createSandbox'> | undefined>
 }
 
 /**
- * @returns the exit code
+ * Runs a command in a new session, and destroys the session afterwards.
+ * @returns the exit code of the command
  * @throws {CliError} if the command did not run
  */
 export async function runOnce(
@@ -74,7 +77,7 @@ async function untilReady(api: Api, id: string, output: Output): Promise<void> {
   }
 }
 
-/** Reports a failure without changing the exit code. */
+/** Destroys the session. If that fails, prints a note instead of changing the exit code. */
 async function destroy(creation: Creation, api: Api, output: Output): Promise<void> {
   let id: string | undefined
   try {

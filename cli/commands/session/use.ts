@@ -17,7 +17,7 @@ file, or in the profile, and applies to every terminal. \`sandlot session ls\` m
   handle: async ({ args, options, settings, session, api, output }) => {
     const [typed] = args
     if ((typed === undefined) !== (options.none === true)) {
-      throw new CliError('usage', 'Give either a session or --none.', {
+      throw new CliError('usage', 'Pass either a session or --none.', {
         hint: '`sandlot session get` shows the session that commands use.',
       })
     }

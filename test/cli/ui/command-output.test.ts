@@ -31,7 +31,11 @@ test('shows at its place how much output is no longer kept', async () => {
     openCommand(ui)
     const page = () => findPage(ui.store.get(), 'output')!
     await eventually(async () => !page().isRunning, 10_000)
-    expect(page().output.show('end', 80, 9).rows).toEqual(['', '… 42 bytes are no longer kept …', 'the rest'])
+    expect(page().output.show('end', 80, 9).rows).toEqual([
+      '',
+      '… 42 bytes are no longer stored …',
+      'the rest',
+    ])
   } finally {
     ui.quit()
   }
@@ -102,7 +106,7 @@ test('opens the prompt even if nothing can be run, so that typed text triggers n
     const gone = ended()
     ui.store.set({ sessions: new Map([[gone.id, gone]]), pages: [sessionPage(gone.id)] })
     for (const key of ['x', 'd', 'q', 'return']) press(ui, { key, text: key.length === 1 ? key : '' })
-    expect(formOf(ui.store.get())).toMatchObject({ error: 'web has ended: its TTL has expired.' })
+    expect(formOf(ui.store.get())).toMatchObject({ error: 'The session web has ended: its TTL has expired.' })
     expect(valuesOf(formOf(ui.store.get())!)).toEqual({ command: 'dq' })
     press(ui, { key: 'escape', text: '' })
     expect(ui.store.get()).toMatchObject({ dialog: undefined, pages: [{ at: 'session' }] })
@@ -143,7 +147,7 @@ test('keys typed while a shell opens go to the shell, and Esc cancels', async ()
     press(ui, { key: 'escape', text: '' })
     expect(ui.store.get()).toMatchObject({
       opening: undefined,
-      notice: { text: 'Cancelled opening the shell.' },
+      notice: { text: 'The shell was not opened.' },
     })
     expect(quits).toEqual([])
   } finally {
@@ -160,7 +164,10 @@ test('ignores typed keys until Enter after a shell could not be opened', async (
     press(ui, { key: 's', text: 's' })
     await eventually(async () => ui.store.get().dialog !== undefined, 10_000)
     for (const key of ['e', 'q']) press(ui, { key, text: key })
-    expect(ui.store.get().dialog).toEqual({ kind: 'message', text: 'web has ended: its TTL has expired.' })
+    expect(ui.store.get().dialog).toEqual({
+      kind: 'message',
+      text: 'The session web has ended: its TTL has expired.',
+    })
     press(ui, { key: 'return', text: '' })
     expect(ui.store.get()).toMatchObject({ dialog: undefined, pages: [{ at: 'session' }] })
     expect(quits).toEqual([])
@@ -195,7 +202,7 @@ test('Ctrl-C interrupts the shown command, the second one leaves its page, and t
   press(ui, { key: 'ctrl+c', text: '' })
   expect(ui.store.get()).toMatchObject({
     pages: [{ at: 'list' }],
-    notice: { text: 'The command in sbx_1 continues.' },
+    notice: { text: 'The command in sbx_1 keeps running.' },
   })
   expect(quits).toEqual([])
   press(ui, { key: 'ctrl+c', text: '' })
