@@ -1,6 +1,6 @@
 #!/usr/bin/node
 /**
- * The entry point of the image: `sandlot-server api`, `worker`, `migrate` or `admin …`. Its bundles are in the same
+ * The image's entry point: `sandlot-server api`, `worker`, `migrate` or `admin …`. Each command is a bundle in the same
  * folder.
  */
 const commands = ['api', 'worker', 'migrate', 'admin']

@@ -1,8 +1,8 @@
 /**
- * Reads `name: command` lines.
- * @returns `release`, which runs before everything else, and the shell command of each kind of process, in the file's
- *   order
- * @throws for any other line
+ * Parses a Procfile, whose lines have the form `name: command`.
+ * @returns the `release` command, which runs before everything else, and the shell command of each kind of process in
+ *   the order of the file
+ * @throws if a line has another form
  */
 export function parseProcfile(text: string) {
   const lines = text.split('\n').map((line) => line.trim())

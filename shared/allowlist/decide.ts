@@ -58,7 +58,8 @@ export function refuseVariables(
   const variable = Object.keys(env).find(affectsPrograms)
   if (variable === undefined) return undefined
   const { subject, remedy } = sources[source](variable)
-  const why = "could make an allowed command run another program, which the account's command allowlist forbids."
+  const why =
+    "could make an allowed command run another program, which the account's command allowlist forbids."
   return { allowed: false, reason: `${subject} ${why} ${remedy}`, variable }
 }
 
@@ -144,7 +145,8 @@ export function warningOf(entry: string): string | undefined {
   const name = baseName(path)
   const plain = name.replace(/-?\d+(\.\d+)*$/, '')
   const isOf = (names: Set<string>) => names.has(name) || names.has(plain)
-  if (isOf(shells)) return `${quoted(name)} is a shell. It can run any command, so the allowlist has no effect.`
+  if (isOf(shells))
+    return `${quoted(name)} is a shell. It can run any command, so the allowlist has no effect.`
   if (isOf(interpreters)) return `${quoted(name)} is an interpreter, which can run any program.`
   if (isOf(runners) || /^ld-linux|^ld-musl/.test(name)) {
     return `${quoted(name)} starts other commands that are named in its arguments or files.`

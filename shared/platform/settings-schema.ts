@@ -143,8 +143,7 @@ const sandboxes = {
     .describe('The default image. Any image with a POSIX shell works.'),
   SANDBOX_IMAGES: list.optional().meta({
     unset: 'only the default image',
-    description:
-      'The images that clients may choose, comma-separated. The default image is always allowed.',
+    description: 'The images that clients may choose, comma-separated. The default image is always allowed.',
   }),
   SANDBOX_CPU: quantity.default('1').describe('The CPU limit of a sandbox.'),
   SANDBOX_MEMORY: quantity.default('512Mi').describe('The memory limit of a sandbox.'),
@@ -183,11 +182,7 @@ const sandboxes = {
 }
 
 const pools = {
-  WARM_POOL_SIZE: whole
-    .min(0)
-    .max(1_000)
-    .default(0)
-    .describe('The number of warm pods for `SANDBOX_IMAGE`.'),
+  WARM_POOL_SIZE: whole.min(0).max(1_000).default(0).describe('The number of warm pods for `SANDBOX_IMAGE`.'),
   WARM_POOLS: list
     .pipe(z.array(poolEntry))
     .default([])
@@ -244,7 +239,9 @@ const processes = {
   NODE_ENV: z
     .string()
     .default('development')
-    .describe('With `production`, `npm start` prints logs as JSON instead of formatting them for a terminal.'),
+    .describe(
+      'With `production`, `npm start` prints logs as JSON instead of formatting them for a terminal.',
+    ),
   PASSWORD_SCRYPT_LOG_N: whole
     .min(10)
     .max(20)
