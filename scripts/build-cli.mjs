@@ -111,7 +111,7 @@ async function write(path, text) {
   await writeFile(path, text)
 }
 
-/** Fills a new folder and renames it, because a client that starts during the build would fail in a partial folder. */
+/** Fills a new folder and then renames it, so that a client that starts during the build never loads a partial build. */
 async function replaceFolder(path, fill) {
   const [fresh, old] = [`${path}.${process.pid}.new`, `${path}.${process.pid}.old`]
   try {

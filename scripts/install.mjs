@@ -50,7 +50,9 @@ async function installOnce(report) {
           'node_modules. Stop it with Ctrl-C and run this command again.',
       )
     }
-    report('Installing the dependencies from package-lock.json (once, one or two minutes) ...')
+    report(
+      'Installing the dependencies from package-lock.json. This takes one or two minutes the first time ...',
+    )
     await runNpm()
   } finally {
     lock.release()

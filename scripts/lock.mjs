@@ -8,7 +8,7 @@ import { isAlive, readStat } from '../shared/platform/process-stat.mjs'
 /**
  * Acquires a lock, unless a live process holds it.
  * @param {string} path the lock file; its folder must exist
- * @param {number} [pid] the process that shall hold the lock; by default, this process
+ * @param {number} [pid] PID of the process that will hold the lock; by default, this process
  * @returns {{release: () => void, holder?: undefined} | {holder: number, release?: undefined}}
  *   a function that releases the lock, or the PID of the process that already holds it
  */
@@ -41,7 +41,7 @@ export function lockHolder(path) {
 
 /**
  * Removes the lock file of a dead holder, but never the file of its successor. A second lock, named after the dead
- * holder, protects the check and the removal. No process can replace the first file as long as it exists.
+ * holder, protects the check and the removal. No process can replace the lock file while the second lock exists.
  */
 function removeStale(path, expected, pid) {
   const holderName = expected.trim().replaceAll(/\W+/g, '-').slice(0, 60)

@@ -87,9 +87,9 @@ async function runGate(names, options, seed) {
     const after = second.files.find(({ file }) => file === before.file)
     if (after === undefined || hasFailed(after)) return after ?? before
     for (const failure of before.failures)
-      console.log(`flaky: ${before.file} > ${failure}, passed in its own process`)
+      console.log(`flaky: ${before.file} > ${failure} (passed in its own process)`)
     if (!changed.includes(before.file)) return after
-    console.log(`This commit changes ${before.file}, so its flaky tests fail.`)
+    console.log(`${before.file} differs from GATE_BASE, so its flaky tests count as failed.`)
     return before
   })
   const others = first.files.filter((result) => !hasFailed(result))

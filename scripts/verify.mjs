@@ -22,7 +22,7 @@ await runScript(async () => {
   }
   // Runs both concurrently, because neither keeps two cores busy all the time.
   await Promise.all(checks.map(check))
-  if (failed.length > 0) console.log(`Failed before the tests: ${failed.join(', ')}.`)
+  if (failed.length > 0) console.log(`These checks failed before the tests: ${failed.join(', ')}.`)
   const passed = await test(process.argv.slice(2))
   process.exitCode = passed && failed.length === 0 ? 0 : 1
 })

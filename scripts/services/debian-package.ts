@@ -35,7 +35,7 @@ export async function findDebianProgram(wanted: WantedPackage): Promise<DebianPr
     if (!existsSync(folder)) await fetchInto(folder, cache, wanted)
     return locate(folder, wanted)
   } catch (error) {
-    wanted.report(`Could not fetch Debian's package ${wanted.package}: ${(error as Error).message}`)
+    wanted.report(`Could not download the Debian package ${wanted.package}: ${(error as Error).message}`)
     return undefined
   }
 }
@@ -68,7 +68,7 @@ async function release(): Promise<string> {
 }
 
 async function fetchInto(folder: string, cache: string, wanted: WantedPackage) {
-  wanted.report(`Fetching Debian's package ${wanted.package} into ${cache} (once) ...`)
+  wanted.report(`Downloading the Debian package ${wanted.package} to ${cache}. This happens only once ...`)
   mkdirSync(cache, { recursive: true, mode: 0o700 })
   const work = mkdtempSync(join(cache, `${wanted.package}.`))
   try {

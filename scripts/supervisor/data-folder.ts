@@ -1,4 +1,4 @@
-/** Manages `.data/`, which contains all data of a clone. Only its owner can access it, and only one stack at a time. */
+/** Manages `.data/`, which contains all data of a clone. It is private to its owner, and only one stack can use it. */
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'

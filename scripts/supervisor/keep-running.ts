@@ -21,7 +21,7 @@ export type Stoppable = Pick<KeptProcess, 'stop'>
 const initialDelay = 500
 /** Maximum delay before a restart, in milliseconds. */
 const maxDelay = 30_000
-/** How an API or worker with invalid settings exits. A restart would fail again. */
+/** Exit description of an API or worker with invalid settings, which a restart would not fix. */
 const wrongSettingsExit = 'exit code 2'
 /** How long a process must run to count as healthy, in milliseconds. The backoff then starts again. */
 const healthyAfter = 30_000

@@ -67,7 +67,7 @@ async function choosePorts({ setting, host, first, isSet, count }: PortNeed, rep
     if (wanted !== 0 && port !== wanted) {
       const problem = `Port ${wanted} on ${host} is not free`
       if (isSet) throw new Error(`${problem}. Choose another one:\n  ${setting}=${port} npm start`)
-      report(`${problem}, so ${setting} is ${port}.`)
+      report(`${problem}. Using ${port} for ${setting} instead.`)
     }
     ports.push(port)
     if (wanted !== 0) wanted = port + 1

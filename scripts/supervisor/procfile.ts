@@ -10,7 +10,8 @@ export function parseProcfile(text: string) {
     .filter((line) => line !== '' && !line.startsWith('#'))
     .map((line) => {
       const [, name, command] = /^([\w-]+):\s*(.+)$/.exec(line) ?? []
-      if (name === undefined || command === undefined) throw new Error(`Procfile: cannot read "${line}".`)
+      if (name === undefined || command === undefined)
+        throw new Error(`The Procfile contains an invalid line: "${line}".`)
       return [name, command] as const
     })
   const processes = new Map(entries)

@@ -44,7 +44,7 @@ export interface DatabaseTimeouts {
   statement: number
   /** Maximum time that a statement waits for a lock. */
   lock: number
-  /** Maximum time between two statements of a transaction. */
+  /** Maximum time between two statements of a transaction. After that, PostgreSQL closes the connection. */
   idle: number
 }
 

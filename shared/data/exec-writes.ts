@@ -68,7 +68,7 @@ const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>
    where id = ${it.id} and status = 'running' ${condition}
   returning id`
 
-/** Does nothing in a destroyed sandbox, where a command counts as killed. */
+/** Stores an exit status, except in a destroyed sandbox, where every command counts as killed. */
 const end = statement<Ended>()('command ends', (_, it) =>
   endBy(it, sql`and not exists (select from sandbox where id = sandbox_id and destroyed_at is not null)`),
 )

@@ -5,10 +5,10 @@ import { first, hasRow, statement } from './statement.ts'
 
 const only = statement()('installation', (db) => db.selectFrom('installation').select('id'))
 
-/** Returns the installation ID, with which pods are labeled. Returns undefined if migrations have not run yet. */
+/** Returns the installation ID, which every pod has as a label, or undefined if migrations have not run yet. */
 export const readInstallation = async (db: Queries) => (await first(db.run(only)))?.id
 
-/** The real time instead of `sandlot_now()`: tests move that clock, which must not affect the reconciler's interval. */
+/** SQL for the real time. Tests move the clock of `sandlot_now()`, which must not affect the reconciler's interval. */
 const realNow = sql<Date>`clock_timestamp()`
 
 const take = statement<{ seconds: number }>()('claim reconciler pass', (db, { seconds }) =>

@@ -1,6 +1,6 @@
 /**
- * Usage of accounts. It is the sum of the billed time of their sandboxes, and of the table `usage_day`, which contains
- * daily totals of sandboxes whose rows have been deleted. Only this file writes to `usage_day`.
+ * An account's usage is the billed time of its sandboxes. The table `usage_day` contains daily totals of sandboxes
+ * whose rows have been deleted. Only this file writes to `usage_day`.
  */
 import { sql } from 'kysely'
 import type { OverrideColumn } from './accounts.ts'

@@ -1,7 +1,7 @@
 /**
  * Jobs that the API adds and workers run. Rows in PostgreSQL are authoritative and jobs only reduce latency, so a job
- * may run twice, late or never. BullMQ generates the job IDs: with IDs of ours, it would ignore a new job that has the
- * same ID as a retained one.
+ * may run twice, late or never. BullMQ generates the job IDs. If the API chose them, BullMQ would ignore a new job with
+ * the ID of a retained one.
  */
 import { type JobsOptions, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'

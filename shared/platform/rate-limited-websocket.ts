@@ -17,8 +17,8 @@ export class RateLimitedWebSocket extends WebSocket {
 
   /**
    * Responds to pings, but only to the latest one in each 10 ms, as RFC 6455 permits. Each pong is a separate TLS
-   * record, and a client that receives thousands would process them in one event-loop iteration. Requires `autoPong:
-   * false`.
+   * record, and a client that receives thousands would process them in one event-loop iteration.
+   * Requires `autoPong: false`.
    */
   answerPings(): void {
     let latest: Buffer | undefined

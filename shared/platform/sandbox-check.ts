@@ -26,7 +26,7 @@ export function assertRunning(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at
 
 export function refuseDestroyed({ id, destroy_reason, destroy_detail }: EndedSandbox): never {
   const why = [destroy_reason, destroy_detail].filter(Boolean).join(', ')
-  throw new Problem('sandbox_destroyed', `The sandbox is destroyed (${why}). Create a new one.`, {
+  throw new Problem('sandbox_destroyed', `The sandbox has been destroyed (${why}). Create a new one.`, {
     members: { sandbox_id: id, destroy_reason, destroy_detail },
   })
 }

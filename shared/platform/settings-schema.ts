@@ -106,7 +106,9 @@ const drivers = {
   SANDBOX_DRIVER: z
     .enum(['kubernetes', 'local'])
     .default('kubernetes')
-    .describe('Where sandboxes run. With `npm start`, the default is `local`.'),
+    .describe(
+      'Where sandboxes run: on Kubernetes or on this machine. With `npm start`, the default is `local`.',
+    ),
   KUBECONFIG: z.string().optional().meta({
     unset: 'the service account of the pod',
     description: "The path of the file with the cluster's address and credentials. Set it only for workers.",
@@ -120,7 +122,7 @@ const drivers = {
     .enum(['yes', 'no'])
     .default('yes')
     .describe(
-      'Whether pods share the user namespace of their node. `no` runs each pod in a separate one (`hostUsers: false`), which the nodes must support.',
+      'Whether pods share the user namespace of their node. With `no`, each pod runs in a separate user namespace (`hostUsers: false`), which the nodes must support.',
     ),
   SANDBOX_NETWORK_POLICIES: list.optional().meta({
     unset: 'none',
@@ -133,7 +135,7 @@ const drivers = {
     .describe('The folder that contains the files of local sandboxes.'),
   SANDBOX_LOCAL_BWRAP: z.string().optional().meta({
     unset: 'found by `npm start`',
-    description: 'The path of bubblewrap for local sandboxes.',
+    description: 'The path of the bubblewrap executable, which local sandboxes need.',
   }),
 }
 
@@ -158,7 +160,7 @@ const sandboxes = {
     .min(1000)
     .default(65_536)
     .describe(
-      'The maximum number of files and folders in a local sandbox. A sandbox that exceeds it fails with `Evicted`. On Kubernetes, [the nodes](hosting.md#settings-of-the-nodes) set this limit.',
+      'The maximum number of files and folders in a local sandbox. A sandbox that exceeds this number fails with `Evicted`. On Kubernetes, [the nodes](hosting.md#settings-of-the-nodes) set this limit.',
     ),
   SANDBOX_CPU_REQUEST: quantity.default('50m').describe('The CPU request of a sandbox.'),
   SANDBOX_MEMORY_REQUEST: quantity.default('64Mi').describe('The memory request of a sandbox.'),
