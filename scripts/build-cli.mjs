@@ -111,7 +111,7 @@ async function write(path, text) {
   await writeFile(path, text)
 }
 
-/** Fills a new folder and then renames it, so that a client that starts during the build never loads a partial build. */
+/** Fills a new folder and then renames it, so that a client that starts meanwhile never loads a partial build. */
 async function replaceFolder(path, fill) {
   const [fresh, old] = [`${path}.${process.pid}.new`, `${path}.${process.pid}.old`]
   try {

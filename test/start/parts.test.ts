@@ -76,7 +76,7 @@ test('a Procfile has a release and processes, and any other line is an error', (
   const { release, processes } = parseProcfile('# ours\nrelease: a b\n\nweb-1: c: d\n')
   expect(release).toBe('a b')
   expect([...processes]).toEqual([['web-1', 'c: d']])
-  expect(() => parseProcfile('nonsense')).toThrow('cannot read "nonsense"')
+  expect(() => parseProcfile('nonsense')).toThrow('invalid line: "nonsense"')
 })
 
 test('every npm script starts in JavaScript that old versions of Node can run', () => {
