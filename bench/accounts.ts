@@ -1,6 +1,7 @@
 /**
- * 1,000 accounts with traffic at their limits for a minute, through two API processes. Half of them send as many
- * requests as allowed, half three times as many. Every response is then checked against the rule of the token bucket.
+ * Sends traffic at the rate limit of 1,000 accounts for a minute, through two API processes. Half of the accounts send
+ * as many requests as allowed, and half send three times as many. Every response is checked against the token bucket
+ * rule.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeApiKey } from '../api/auth/api-keys.ts'
@@ -14,10 +15,10 @@ import { addressOf, type Stack, startStack } from './stack.ts'
 const accounts = 1_000
 const limit = 20
 const ms = Number(process.env.BENCH_ACCOUNTS_MS ?? 60_000)
-/** The interval of the token bucket and 2 % more, so that network delays cannot add up to a token. */
+/** Refill interval of the token bucket plus 2 %, in milliseconds, so that network delays cannot add up to a token. */
 const politeMs = (60_000 / limit) * 1.02
 const greedyMs = 60_000 / limit / 3
-/** Tokens of the full bucket that are used immediately. The others allow for network delays. */
+/** Number of tokens of the full bucket that are used immediately. The remaining ones allow for network delays. */
 const atFirst = limit - 4
 const connectionsEach = 48
 
@@ -65,7 +66,7 @@ export const limits: Part = {
 
 const sum = (values: number[]) => values.reduce((a, b) => a + b, 0)
 
-/** @returns an API key of each */
+/** Inserts accounts directly into the database. Returns one API key for each account. */
 export async function makeAccounts(stack: Stack, count: number): Promise<string[]> {
   const db = openDatabase(stack.services.databaseUrl, { connections: 2 })
   const made = Array.from({ length: count }, (_, at) => ({ id: `acc_${at}`, ...makeApiKey() }))
@@ -84,7 +85,7 @@ export async function makeAccounts(stack: Stack, count: number): Promise<string[
 
 type Send = ((api: number, request: Buffer) => Promise<number>) & { close(): void }
 
-/** Connections to every API process; a request waits for a free one. */
+/** Opens connections to every API process. A request waits until a connection is free. */
 async function openPool(stack: Stack): Promise<Send> {
   const pools = await Promise.all(
     stack.apis.map(async (api) => {
@@ -123,7 +124,7 @@ async function useAccount(key: string, at: number, send: Send, end: number): Pro
     if (status !== 404 && status !== 429) throw new Error(`the API answered ${status}`)
     history.push({ from, to: performance.now(), allowed: status === 404 })
   }
-  // Accounts start one after the other.
+  // Staggers the start of the accounts.
   await sleep((at / accounts) * Math.min(10_000, ms / 4))
   if (isPolite) for (let first = 0; first < atFirst; first++) await one()
   for (let next = performance.now(); next < end; next += everyMs) {

@@ -1,4 +1,4 @@
-/** The alternative without Sandlot: Koa with one response of the size of a sandbox in JSON. */
+/** Baseline for comparison: a Koa server that always returns a response as large as a sandbox in JSON. */
 import Koa from 'koa'
 
 const sandbox = { id: `sbx_${'0'.repeat(26)}`, state: 'active', metadata: {}, filler: 'x'.repeat(400) }

@@ -1,13 +1,13 @@
-/** Checks a token bucket from outside. It took each token at an unknown time between a request and its response. */
+/** Checks a token bucket from outside. The bucket took each token at an unknown time between request and response. */
 
 export interface BucketAnswer {
-  /** Milliseconds of one clock. */
+  /** Times of the request and its response by one clock, in milliseconds. */
   from: number
   to: number
   allowed: boolean
 }
 
-/** @param limit tokens per minute, and the tokens of a full bucket */
+/** @param limit number of tokens per minute, which is also the number of tokens in a full bucket */
 export function mistakesOf(history: BucketAnswer[], limit: number): { refused: number; letThrough: number } {
   const perMs = limit / 60_000
   const allowed = history.filter((each) => each.allowed).sort((a, b) => a.from - b.from)
@@ -18,7 +18,7 @@ export function mistakesOf(history: BucketAnswer[], limit: number): { refused: n
   }
 }
 
-/** Whether the bucket had a token, even if each earlier one was taken as late as possible. */
+/** Reports whether the bucket had a token even if every earlier token was taken as late as possible. */
 function surelyHadToken(asked: BucketAnswer, allowed: BucketAnswer[], limit: number, perMs: number): boolean {
   let missing = 0
   let at = Number.NEGATIVE_INFINITY
@@ -32,7 +32,7 @@ function surelyHadToken(asked: BucketAnswer, allowed: BucketAnswer[], limit: num
   return missing + 1 <= limit
 }
 
-/** Whether more tokens were taken in some period than a full bucket and the refill of its longest possible duration. */
+/** Reports whether more tokens were taken in some period than a full bucket and its longest possible refill allow. */
 function isTooMany(allowed: BucketAnswer[], last: number, limit: number, perMs: number): boolean {
   const end = allowed[last]!.to
   return allowed

@@ -1,4 +1,4 @@
-/** 30 concurrent creates, with and without a pool, compared with 30 concurrent `kubectl run`. */
+/** Compares 30 concurrent sandbox creations, with and without a warm pool, to 30 concurrent `kubectl run` commands. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CreateResult, createOne } from './create-one.ts'
 import { makeNamespace } from './namespace.ts'
@@ -9,7 +9,7 @@ import { type Stack, startStack } from './stack.ts'
 const atOnce = Number(process.env.BENCH_BURST ?? 30)
 const poolSize = Math.ceil(atOnce / 3)
 const rounds = Number(process.env.BENCH_BURST_ROUNDS ?? 2)
-/** For the pods of a round to end, and the pool to fill. */
+/** Pause after each round, in which its pods end and the pool refills. */
 const pauseMs = 20_000
 
 export const burst: Part = {
@@ -17,7 +17,7 @@ export const burst: Part = {
   needsCluster: true,
   async measure() {
     const image = process.env.SANDBOX_IMAGE ?? 'debian:bookworm-slim'
-    // All of them must fit on the node of the test.
+    // All pods must fit on the test node.
     const small = { SANDBOX_CPU_REQUEST: '5m', SANDBOX_MEMORY_REQUEST: '16Mi' }
     await using warmNamespace = await makeNamespace(kubeconfig())
     await using coldNamespace = await makeNamespace(kubeconfig())

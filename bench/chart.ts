@@ -1,4 +1,4 @@
-/** A bar chart as SVG: a bar for the median, and a line that marks the 90th and ends at the 99th percentile. */
+/** Draws an SVG bar chart. Each bar ends at the median. A line marks the 90th percentile and ends at the 99th. */
 
 export interface Bar {
   label: string
@@ -18,7 +18,7 @@ const width = { label: 330, bars: 420, figures: 200 }
 const height = { title: 30, bar: 20, gap: 18 }
 const colours = { ours: '#2563eb', theirs: '#9ca3af' }
 
-/** One panel below the other, each with its own scale from zero. */
+/** Draws the panels below each other. Each panel has a separate scale that starts at zero. */
 export function drawChart(panels: Panel[]): string {
   let top = 10
   const parts = panels.map((panel) => {

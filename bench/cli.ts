@@ -1,7 +1,7 @@
 /**
- * `node bench/cli.ts`: the startup time of the client, in multiples of the time of `node -e 0` in the same run. Exits
- * with 1 if a command exceeds its budget. The service is a stub that responds immediately, so only the client is
- * measured.
+ * `node bench/cli.ts`: measures the client's startup time as a multiple of the time that `node -e 0` takes in the same
+ * run. Exits with 1 if a command exceeds its budget. The service is a stub that responds immediately, so only the
+ * client is measured.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createServer } from 'node:http'
@@ -15,14 +15,14 @@ import { openTerminal } from '../test/cli/terminal.ts'
 import { median, percentile, table } from './figures.ts'
 
 const rounds = Number(process.argv[2] ?? 21)
-/** Not counted: the disk's cache fills, and V8's. */
+/** Number of warm-up rounds, which fill the caches of the disk and of V8 and are not counted. */
 const warmUp = 2
 
 interface Measure {
   name: string
-  /** How many times bare Node it may take. */
+  /** Maximum time, as a multiple of the time that bare Node takes. */
   budget?: number
-  /** @returns milliseconds */
+  /** Runs the command and returns its duration, in milliseconds. */
   run: () => Promise<number>
 }
 
@@ -99,7 +99,7 @@ async function untilFrame(): Promise<number> {
   const started = performance.now()
   const terminal = openTerminal([process.execPath, clientPath], env, (chunk) => {
     shown += chunk
-    // Earlier output sets up the terminal.
+    // Ignores earlier output, which only sets up the terminal.
     if (/\S/.test(stripVTControlCharacters(shown))) resolve(performance.now() - started)
   })
   const ms = await promise

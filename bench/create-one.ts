@@ -1,12 +1,12 @@
-/** One create over HTTP, timed. */
+/** Creates one sandbox over HTTP and measures the time. */
 import { timed } from './part.ts'
 import type { Stack } from './stack.ts'
 
 export interface CreateResult {
   id: string
-  /** Until a command can run. */
+  /** Time until a command can run, in milliseconds. */
   ms: number
-  /** Whether it found a warm pod. */
+  /** Whether the sandbox claimed a warm pod. */
   isClaimed: boolean
 }
 

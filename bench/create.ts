@@ -1,4 +1,4 @@
-/** Creates, one at a time: alternately from the warm pool, cold, and with the alternative to Sandlot. */
+/** Measures single creations, alternating between the warm pool, a cold start, and `kubectl run` as the baseline. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CreateResult, createOne } from './create-one.ts'
 import { percentile } from './figures.ts'
@@ -8,12 +8,12 @@ import { openPlainPods } from './plain-pods.ts'
 import { type Stack, startStack } from './stack.ts'
 
 const rounds = Number(process.env.BENCH_CREATES ?? 30)
-/** Not counted: caches fill and code is compiled. */
+/** Number of warm-up rounds, in which caches fill and code is compiled. They are not counted. */
 const warmUp = 2
 const poolSize = 3
 /**
- * Lets the pods of a round end, and the pool start one. The length is random because the kubelet checks its containers
- * once a second, and rounds of equal length would meet it at the same point of that second.
+ * Waits until the pods of a round have ended and the pool has started a new one. The duration is random, because the
+ * kubelet checks its containers once a second, and rounds of equal length would always start at the same phase.
  */
 const pauseMs = () => 3_000 + Math.random() * 1_000
 const limits = { warmMs: 15, warm90Ms: 40, ofKubectl: 0.4 }

@@ -1,15 +1,15 @@
 /**
- * Hundreds and thousands of live sandboxes: the real API server, our API and workers, and pods that kwok simulates
- * (kwok.ts). For each number of sandboxes it measures the duration of a reconciler pass, the workers' requests to the
- * API server, the time to detect a dead node, the time to recover from an outage of all workers, and the rate of
- * creates.
+ * Measures Sandlot with hundreds and thousands of live sandboxes. The Kubernetes API server, Sandlot's API and the
+ * workers are real, and kwok simulates the pods (kwok.ts). For each number of sandboxes, the benchmark measures the
+ * duration of a reconciler pass, the workers' requests to the API server, the time to detect a dead node, the time to
+ * recover from an outage of all workers, and the creation rate.
  *
  *   go install sigs.k8s.io/kwok/cmd/kwok@v0.7.0
  *   KUBECONFIG=… FLEET_CERT=… FLEET_KEY=… [KWOK=…] [FLEET_SIZES=100,1000] npm run bench -- fleet
  *
- * KWOK names kwok, if it is not on the PATH. FLEET_CERT and FLEET_KEY are a certificate for localhost, and its key,
- * that the API server takes for a kubelet's and for a webhook's: signed by the authority of the kubeconfig's cluster.
- * So the API server must run on this machine.
+ * KWOK is the path of kwok, if kwok is not on the PATH. FLEET_CERT and FLEET_KEY are a certificate for localhost and
+ * its key. The API server must accept the certificate for a kubelet and for a webhook, so the certificate authority of
+ * the kubeconfig's cluster must have signed it. The API server must therefore run on this machine.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -38,13 +38,13 @@ import { addressOf, type Stack, startStack } from './stack.ts'
 
 const sizes = (process.env.FLEET_SIZES ?? '100,1000,5000').split(',').map(Number)
 const workerCount = 2
-/** Concurrent creates while the fleet grows; then a number of creates, at a rate per second. */
+/** How sandboxes are created: concurrently while the fleet grows, and then a number of them at a rate per second. */
 const creates = { atOnce: 32, offered: 200, aSecond: 200 }
 const sandboxesOfAccount = 100
 const reconcileIntervalSeconds = 10
-/** Milliseconds until unused slots are closed and a change has settled; and of the observation that follows. */
+/** Times in milliseconds: to wait until unused slots are closed and a change has settled, and to observe after that. */
 const ms = { settle: 62_000, steady: 31_000 }
-/** A node with this many pods dies where there are at least twice as many. */
+/** Number of pods on the node that dies. Only fleets of at least twice this size are tested with a dead node. */
 const deaths = podsOfNode
 
 export const fleet: Part = {
@@ -95,7 +95,7 @@ export const fleet: Part = {
       try {
         found.push(await measureSize(world, size))
       } catch (error) {
-        // Reports the smaller sizes: larger fleets may exceed the capacity of the machine.
+        // Still reports the smaller sizes, because larger fleets may exceed the machine's capacity.
         if (found.length === 0) throw error
         const what = `${size.toLocaleString('en')} sandboxes can be measured: ${(error as Error).message}`
         const { verdicts = [], ...rest } = present(found)
@@ -112,9 +112,9 @@ interface World {
   keys: string[]
   nodes: Fleet
   server: Awaited<ReturnType<typeof openServer>>
-  /** Where processes write the counts of their requests to the API server. */
+  /** Folder in which processes write the counts of their requests to the API server. */
   folder: string
-  /** How many nodes have died. */
+  /** Number of nodes that have died. */
   killed: number
 }
 
@@ -130,7 +130,7 @@ async function measureSize(world: World, size: number) {
   return { size, made, steady, start, death }
 }
 
-/** Creates sandboxes up to this number: the first ones with limited concurrency, and the last ones at a fixed rate. */
+/** Creates sandboxes up to a total number: the first with limited concurrency, and the last at a fixed rate. */
 async function grow({ stack, db, keys }: World, size: number) {
   const before = await countReady(db)
   const offeredCount = Math.min(creates.offered, size - before)
@@ -173,7 +173,7 @@ async function grow({ stack, db, keys }: World, size: number) {
   const refused = refusals
   refusals = {}
   await untilNoneStarts(db)
-  // Failed creates are replaced, so that the following figures are of exactly this number.
+  // Replaces failed sandboxes, so that the following figures describe exactly this number.
   for (let missing = 1; missing > 0; ) {
     missing = size - (await countReady(db))
     await Promise.all(Array.from({ length: Math.min(creates.atOnce, missing) }, createOne))
@@ -241,7 +241,7 @@ async function lookOn({ stack, server, folder, db }: World) {
   }
 }
 
-/** Ends all workers, waits until a reconciler pass is due, and starts them again. */
+/** Stops all workers, waits until a reconciler pass is due, and starts them again. */
 async function startCold({ stack }: World) {
   for (const { pid } of stack.workers) process.kill(pid, 'SIGTERM')
   for (const { pid } of stack.workers) while (unlessGone(() => process.kill(pid, 0))) await sleep(50)
@@ -255,7 +255,7 @@ async function startCold({ stack }: World) {
   return { workingSeconds, sweptSeconds: (performance.now() - began) / 1000 }
 }
 
-/** A node dies with its pods. */
+/** Simulates that a node dies with its pods. */
 async function die(world: World) {
   const { db, nodes, folder, stack } = world
   const [before] = await db.query<{ failed: number }>(countFailed)
@@ -266,7 +266,7 @@ async function die(world: World) {
   const deletedSeconds = seconds()
   while ((await db.query<{ failed: number }>(countFailed))[0]!.failed < expected) await sleep(20)
   const noticedSeconds = seconds()
-  // Includes the requests by which the workers check that each pod is gone.
+  // Includes the requests with which the workers check that each pod is gone.
   await sleep(2 * reconcileIntervalSeconds * 1000)
   const counts = readCounts(folder, stack.workers)
   const requests = Object.fromEntries(
@@ -279,8 +279,8 @@ async function die(world: World) {
 const countFailed = `select count(*)::int as failed from sandbox where destroy_reason = 'pod_failed'`
 
 /**
- * Requests that events and intervals explain: for each worker, one ping a second, and four requests and a watch or two
- * per reconciler pass; for all workers together, one list, page by page.
+ * Returns the number of requests that events and intervals explain. Each worker sends one ping per second, and four
+ * requests and one or two watches per reconciler pass. All workers together send one paged list.
  */
 const explainedASecond = (size: number) =>
   workerCount * (1 + 4 / reconcileIntervalSeconds + 4 / 25) +

@@ -1,6 +1,6 @@
 /**
- * Jobs compared with a bare BullMQ whose jobs do nothing: the same number, added in the same way, in alternating
- * rounds.
+ * Compares Sandlot's jobs to a plain BullMQ worker whose jobs do nothing. Both get the same number of jobs, added in
+ * the same way, in alternating rounds.
  */
 import { Queue } from 'bullmq'
 import { pino } from 'pino'
@@ -23,7 +23,7 @@ export const jobs: Part = {
     await new Promise((resolve) => redis.once('ready', resolve))
     const ours = openQueue(redis)
     const bare = new Queue('bare', { connection: redis, defaultJobOptions: { removeOnComplete: true } })
-    // The sandbox does not exist: the job reads its row and has nothing to do.
+    // The sandbox does not exist, so the job only looks up its row.
     const addOurs = () => ours.add('deletePod', { sandboxId: newSandboxId(), requestId: '' })
     const addBare = () => bare.add('nothing', { sandboxId: newSandboxId(), requestId: '' })
     const leftOurs = async () => {
@@ -36,7 +36,7 @@ export const jobs: Part = {
     for (let round = 0; round <= rounds; round++) {
       const oursMs = await timed(() => runAll(addOurs, leftOurs))
       const bareMs = await timed(() => runAll(addBare, leftBare))
-      // The first one warms both up.
+      // The first round is a warm-up.
       if (round === 0) continue
       rates.ours.push((jobsEach / oursMs) * 1000)
       rates.bare.push((jobsEach / bareMs) * 1000)

@@ -1,11 +1,11 @@
 /**
- * The latency of a key that is typed into a terminal, through the whole API, one key at a time: on the local driver, or
- * on the cluster of KUBECONFIG.
+ * Measures the latency of typing into a terminal through the API, one key at a time. Uses the local driver, or the
+ * cluster in KUBECONFIG.
  *
  *   [KUBECONFIG=… SANDBOX_IMAGE=…] node bench/keys.ts [KEYS]
  *
- * Exits with 1 if the median exceeds its budget. A key takes a few milliseconds on an idle machine; code that buffers
- * or polls for keys would take hundreds.
+ * Exits with 1 if the median exceeds its budget. A key takes a few milliseconds on an idle machine. If the code
+ * buffered or polled, it would take hundreds.
  */
 import { WebSocket } from 'ws'
 import { machine, median, percentile, table } from './figures.ts'

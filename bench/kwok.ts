@@ -1,7 +1,7 @@
 /**
- * Nodes and pods without kubelets: kwok, a process on this machine, simulates the kubelets of nodes that exist only in
- * the API server. Commands of their pods run as kwok's children, in a separate PID namespace and on a read-only file
- * system, because Sandlot signals processes by their PIDs.
+ * Simulates nodes and pods without kubelets. kwok, a process on this machine, simulates the kubelets of nodes that
+ * exist only in the API server. Commands in their pods run as kwok's child processes, in a separate PID namespace and
+ * on a read-only file system, because Sandlot signals processes by their PIDs.
  */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -23,17 +23,17 @@ import type { Watchdog } from '../scripts/supervisor/watchdog.ts'
 import { unlessGone } from '../test/support/unless-gone.ts'
 import { undoneAnyway } from './signals.ts'
 
-/** Pods of one node. */
+/** Number of pods on each node. */
 export const podsOfNode = 500
 
 export interface Fleet extends AsyncDisposable {
   /** The nodes, in the order in which they fill with pods. */
   nodes: string[]
-  /** Deletes all pods of a node by force, as when the node is lost. @returns how many */
+  /** Force-deletes all pods of a node, as when the node is lost. Returns the number of deleted pods. */
   kill(node: string): Promise<number>
 }
 
-/** @throws {Error} if a setting is missing */
+/** Reads the environment variables. Throws if a required one is missing. */
 function readEnvironment() {
   const { KWOK: kwok = 'kwok', FLEET_CERT: cert, FLEET_KEY: key } = process.env
   if (!cert || !key) throw new Error('FLEET_CERT and FLEET_KEY must name a certificate and its key')
@@ -42,7 +42,7 @@ function readEnvironment() {
 
 /**
  * Creates the nodes, assigns each new pod of the namespace to one of them, and runs kwok.
- * @param options.folder a writable folder that is deleted after the run
+ * @param options.folder writable folder that is deleted after the run
  */
 export async function openFleet(options: {
   kubeconfig: string
@@ -87,7 +87,7 @@ export async function openFleet(options: {
 
 const fleetLabel = 'sandlot.dev/fleet'
 
-/** Deletes without a grace period, because there is no kubelet. In batches, because of the request timeout. */
+/** Deletes pods in batches, because of the request timeout, and without a grace period, because there is no kubelet. */
 async function removePods(core: CoreV1Api, namespace: string): Promise<void> {
   const forced = { namespace, gracePeriodSeconds: 0, limit: podsOfNode }
   while ((await core.listNamespacedPod({ namespace, limit: 1 })).items.length > 0) {
@@ -95,7 +95,7 @@ async function removePods(core: CoreV1Api, namespace: string): Promise<void> {
   }
 }
 
-/** A taint prevents the scheduler from assigning other pods to such a node. */
+/** Returns the manifest of a node. Its taint prevents the scheduler from assigning other pods to the node. */
 const nodeOf = (name: string, id: string, port: number): V1Node => ({
   metadata: { name, labels: { [fleetLabel]: id, 'kubernetes.io/hostname': name } },
   spec: { taints: [{ key: fleetLabel, value: id, effect: 'NoSchedule' }] },
@@ -119,7 +119,7 @@ interface KwokOptions {
   key: string
 }
 
-/** @returns a function that stops it */
+/** Starts kwok. Returns a function that stops kwok. */
 async function startKwok(options: KwokOptions): Promise<() => Promise<void>> {
   const { kubeconfig, folder, watchdog, id, port, kwok, cert, key } = options
   const config = join(folder, 'kwok.yaml')
@@ -173,13 +173,13 @@ async function startKwok(options: KwokOptions): Promise<() => Promise<void>> {
   }
 }
 
-/** Workers close connections after a minute without use. */
+/** Workers close connections that are unused for a minute. */
 const forgottenMs = 65_000
 const lookEveryMs = 5_000
 
 /**
- * kwok does not end the shell of a closed connection, and keeps four open files for it, so 5,000 sandboxes would exceed
- * the limit of a process.
+ * Kills the shells of closed connections. kwok keeps such a shell running with four open files, so 5,000 sandboxes
+ * would exceed the process's limit.
  */
 function endForgottenShells(bwrapPid: number): () => void {
   let seen = new Map<number, number>()
@@ -217,8 +217,8 @@ async function untilServing(port: number, hasEnded: () => boolean): Promise<void
 }
 
 /**
- * The start of a pod is reported by an event, and by its status 300 ms later, as kubelets do. It gets no address, so
- * that nothing in the cluster creates rules for it.
+ * Reports a pod's start by an event, and by the pod's status 300 ms later, as kubelets do. The pod has no IP address,
+ * so that nothing in the cluster creates network rules for it.
  */
 function stagesOf(namespace: string) {
   const stage = (name: string, matchExpressions: object[], rest: object) => ({
@@ -276,9 +276,9 @@ const placeOn = (node: string) => [
 ]
 
 /**
- * Assigns each new pod of the namespace to a node instead of the scheduler, whose rate of binding (50 a second by
- * default) would limit the figures. Pods of others must not be scheduled to these nodes.
- * @returns a function that removes it
+ * Registers a webhook that assigns each new pod of the namespace to a node. The scheduler's binding rate, 50 per second
+ * by default, would limit the results. Other pods must not be scheduled to these nodes.
+ * @returns a function that removes the webhook
  */
 async function openWebhook(
   admin: KubeConfig,

@@ -1,22 +1,25 @@
 /**
- * A load generator that uses little CPU compared with the server: it reuses connections and the bytes of a request, and
+ * A load generator that uses little CPU compared with the server. It reuses connections and serialized requests, and
  * parses only the status and length of a response.
  */
 import { connect, type Socket } from 'node:net'
 
 export interface Connection {
-  /** Sends a request, one at a time. @returns its status */
+  /** Sends a request and returns the response's status. Only one request can be in flight. */
   send(request: Buffer): Promise<number>
   close(): void
 }
 
-/** @param headers in addition to the common ones */
+/**
+ * Serializes a request.
+ * @param headers additional headers
+ */
 export function requestBytes(method: string, path: string, headers: Record<string, string> = {}): Buffer {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: bench\r\n${lines.join('')}\r\n`)
 }
 
-/** @param url of the server: `http://host:port` */
+/** @param url URL of the server, as `http://host:port` */
 export async function openConnection(url: string): Promise<Connection> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), noDelay: true })
@@ -42,7 +45,7 @@ export async function openConnection(url: string): Promise<Connection> {
   }
 }
 
-/** @returns undefined while the response is incomplete */
+/** Parses a response. Returns undefined while the response is incomplete. */
 function statusOfWhole(bytes: Buffer): number | undefined {
   const head = bytes.indexOf('\r\n\r\n')
   if (head < 0) return undefined
@@ -51,7 +54,7 @@ function statusOfWhole(bytes: Buffer): number | undefined {
   return bytes.length >= head + 4 + length ? Number(text.slice(9, 12)) : undefined
 }
 
-/** A stream of events that stays open; its content is discarded. Resolves at its first byte. */
+/** Opens an event stream that stays open, and discards its content. Resolves when the first byte arrives. */
 export async function openStream(
   url: string,
   path: string,
@@ -69,11 +72,11 @@ export async function openStream(
 
 export interface Load {
   aSecond: number
-  /** Milliseconds of each. */
+  /** Duration of each request, in milliseconds. */
   times: number[]
 }
 
-/** Sends requests for this time with a constant number in flight. */
+/** Sends requests for the given time, with a constant number in flight. */
 export async function loadFor(
   ms: number,
   connections: Connection[],

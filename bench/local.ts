@@ -1,10 +1,10 @@
-/** A create and a command on the local driver, through the whole API, one at a time. */
+/** Measures creations and commands on the local driver, through the API, one at a time. */
 import { type Part, timed } from './part.ts'
 import { startStack } from './stack.ts'
 
 const creates = 20
 const commands = 100
-/** Not counted: caches fill and code is compiled. */
+/** Number of warm-up rounds, in which caches fill and code is compiled. They are not counted. */
 const warmUp = 3
 
 export const local: Part = {

@@ -3,8 +3,8 @@
  *
  *   KUBECONFIG=… SANDBOX_IMAGE=… [KUBECTL=…] npm run bench [-- PART…]
  *
- * Without names it measures all parts, and those that need a cluster only if KUBECONFIG is set: an administrator's,
- * because these parts create and remove namespaces. Use an otherwise idle machine.
+ * Without names, it measures all parts. Parts that need a cluster run only if KUBECONFIG is set. They create and remove
+ * namespaces, so the credentials must be those of an administrator. Use an otherwise idle machine.
  */
 import { limits } from './accounts.ts'
 import { burst } from './burst.ts'
@@ -21,7 +21,7 @@ import { requests } from './requests.ts'
 import { scale } from './scale.ts'
 import { start } from './start.ts'
 
-/** In the order of the page. */
+/** Parts of the benchmark, in the order of bench/RESULTS.md. */
 const parts: Record<string, Part> = {
   create,
   burst,

@@ -1,4 +1,4 @@
-/** Memory of an API and a worker process: idle, with 100 sandboxes, with 1,000 open streams. */
+/** Measures the memory of an API and a worker process when idle, with 100 sandboxes, and with 1,000 open streams. */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { residentMebibytes } from './gauges.ts'
@@ -9,11 +9,11 @@ import { addressOf, type Stack, type StartedProcess, startStack } from './stack.
 
 const sandboxes = Number(process.env.BENCH_SANDBOXES ?? 100)
 const streams = Number(process.env.BENCH_STREAMS ?? 1_000)
-/** Commands that all the streams follow. */
+/** Number of commands that the streams follow. */
 const followed = 10
-/** Concurrent creates. */
+/** Number of concurrent sandbox creations. */
 const batch = 5
-/** Lets garbage be collected after a change. */
+/** Pause after each change, in milliseconds, in which garbage is collected. */
 const restMs = 5_000
 
 export const memory: Part = {
@@ -21,7 +21,7 @@ export const memory: Part = {
   needsCluster: false,
   async measure() {
     const { KUBECONFIG } = process.env
-    // All of them must fit on the node of the test.
+    // All pods must fit on the test node.
     const small = { SANDBOX_CPU_REQUEST: '5m', SANDBOX_MEMORY_REQUEST: '8Mi' }
     await using namespace = KUBECONFIG ? await makeNamespace(KUBECONFIG) : undefined
     await using stack = await startStack({ ...(namespace?.env ?? { SANDBOX_DRIVER: 'local' }), ...small })

@@ -1,4 +1,4 @@
-/** A separate namespace for one benchmark, and the settings of the processes that use it. */
+/** Creates a separate namespace for one benchmark, and returns the settings of the processes that use it. */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ export interface Namespace extends AsyncDisposable {
   env: Record<string, string>
 }
 
-/** @param kubeconfig of an administrator */
+/** @param kubeconfig an administrator's kubeconfig */
 export async function makeNamespace(kubeconfig: string): Promise<Namespace> {
   const namespace = `sandlot-bench-${randomBytes(3).toString('hex')}`
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-bench-'))

@@ -1,6 +1,6 @@
 /**
- * Generates bench/RESULTS.md and its chart from bench/results.json. A run of some parts replaces only those parts; each
- * part has its own date and machine.
+ * Generates bench/RESULTS.md and its chart from bench/results.json. A run of some parts replaces only their results.
+ * Each result contains its date and machine.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { totalmem } from 'node:os'

@@ -1,10 +1,10 @@
-/** The interface of the parts of the benchmark. Each compares one operation with its alternative. */
+/** Interface of a part of the benchmark, which compares one operation of Sandlot to a baseline. */
 
 export interface Row {
   what: string
-  /** True for Sandlot, false for the alternative. */
+  /** Whether the row describes Sandlot. False for the baseline. */
   ours: boolean
-  /** Such as `ms`, `per second`, `MiB`. */
+  /** Unit of the values, such as `ms`, `per second` or `MiB`. */
   unit: string
   /** All measured values, in any order. */
   values: number[]
@@ -12,19 +12,19 @@ export interface Row {
 
 export interface Findings {
   rows: Row[]
-  /** Limits of the figures. */
+  /** Limits that the results must meet, and whether they did. */
   verdicts?: { what: string; met: boolean }[]
-  /** The method of the measurement and its limits: Markdown, a sentence each. */
+  /** Sentences in Markdown about the method and its limitations. */
   notes: string[]
-  /** More detailed figures than the rows: Markdown. */
+  /** Additional figures in Markdown. */
   details?: string
 }
 
 export interface Part {
   title: string
-  /** Whether it needs a cluster, with the KUBECONFIG of an administrator. */
+  /** Whether the part needs a cluster, with an administrator's KUBECONFIG. */
   needsCluster: boolean
-  /** Environment variables that it also needs, described in its file. */
+  /** Other required environment variables, which the part's file describes. */
   needs?: string[]
   measure(): Promise<Findings>
 }
@@ -35,7 +35,7 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - started
 }
 
-/** @throws without a cluster */
+/** @throws if KUBECONFIG is not set */
 export function kubeconfig(): string {
   const { KUBECONFIG } = process.env
   if (!KUBECONFIG) throw new Error('KUBECONFIG names no cluster')

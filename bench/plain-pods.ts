@@ -1,4 +1,4 @@
-/** The alternative to a sandbox: `kubectl run`, and waiting until the pod is ready. */
+/** Baseline for sandbox creation: `kubectl run`, followed by waiting until the pod is ready. */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -7,20 +7,20 @@ import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
 import { undoneAnyway } from './signals.ts'
 
 export interface PlainPods extends AsyncDisposable {
-  /** How they are made, for the page. */
+  /** How the pods are created, as shown on the page. */
   how: string
-  /** Resolves when it is ready. */
+  /** Creates a pod and waits until it is ready. */
   start(name: string): Promise<void>
-  /** Resolves when it is gone. */
+  /** Deletes a pod and waits until it is gone. */
   remove(name: string): Promise<void>
 }
 
 const run = promisify(execFile)
 
 /**
- * They have a separate namespace, which is deleted with them. Without kubectl on the PATH or in KUBECTL, the client
- * library makes the same calls.
- * @param kubeconfig of an administrator
+ * Creates a separate namespace for the pods, which is deleted at the end. If kubectl is neither on the PATH nor in
+ * KUBECTL, the client library makes the same calls.
+ * @param kubeconfig an administrator's kubeconfig
  */
 export async function openPlainPods(kubeconfig: string, image: string): Promise<PlainPods> {
   const namespace = `sandlot-bench-plain-${randomBytes(3).toString('hex')}`

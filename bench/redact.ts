@@ -1,6 +1,7 @@
 /**
- * `node bench/redact.ts`: the cost of redacting secrets in output. First the redactor without a worker, then a command
- * of the local driver that prints the same bytes through a worker, with and without redaction.
+ * `node bench/redact.ts`: measures the cost of redacting secrets in output. Measures the redactor without a worker
+ * first, and then a command on the local driver that prints the same bytes through a worker, with and without
+ * redaction.
  */
 import { randomBytes } from 'node:crypto'
 import { buildPatterns } from '../workers/secrets/patterns.ts'
@@ -9,12 +10,12 @@ import { median, table } from './figures.ts'
 import { type Stack, startStack } from './stack.ts'
 
 const mebibyte = 1024 * 1024
-/** As pipes and sockets deliver them. */
+/** Chunk size in bytes, as pipes and sockets deliver chunks. */
 const chunkBytes = 64 * 1024
 const rounds = 7
 const streamMebibytes = 64
 
-/** They begin as the bytes of one sample do. */
+/** Generates a secret. One of the samples contains the same prefix. */
 const token = () => `sk-${randomBytes(24).toString('base64url')}`
 const secretsOf = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`SECRET_${at}`, token()]))
@@ -37,7 +38,7 @@ function fill(makeLine: (at: number) => string): Buffer {
   return Buffer.from(lines.join('')).subarray(0, 8 * mebibyte)
 }
 
-/** @returns mebibytes per second of processor time, which other processes do not disturb */
+/** Returns the throughput in MiB per second of processor time, which other processes do not affect. */
 async function rateOf(secrets: Record<string, string>, bytes: Buffer): Promise<number> {
   const sought = await buildPatterns(secrets)
   const times: number[] = []
@@ -51,7 +52,7 @@ async function rateOf(secrets: Record<string, string>, bytes: Buffer): Promise<n
   return bytes.length / mebibyte / (median(times) / 1000)
 }
 
-/** Milliseconds of one command that prints the log again and again. */
+/** Returns the duration, in milliseconds, of a command that prints the log repeatedly. */
 async function stream(stack: Stack, id: string, reveal: boolean): Promise<number> {
   const turns = streamMebibytes / 8
   const command = `i=0; while [ $i -lt ${turns} ]; do cat log; i=$((i+1)); done`
@@ -72,7 +73,7 @@ async function measureStream(secrets: Record<string, string>) {
   })
   const plain: number[] = []
   const redacted: number[] = []
-  // Alternately, so that both have the same conditions.
+  // Alternates between the two, so that both run under the same conditions.
   for (let round = 0; round <= rounds; round++) {
     const ms = [await stream(stack, String(id), true), await stream(stack, String(id), false)] as const
     if (round === 0) continue

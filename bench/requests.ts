@@ -1,4 +1,4 @@
-/** Authenticated requests compared with a bare Koa that always sends the same response: 32 in flight, alternately. */
+/** Compares authenticated requests to a plain Koa server that always sends the same response, with 32 in flight. */
 import { newSandboxId } from '../shared/data/ids.ts'
 import { loadFor, openConnection, requestBytes } from './load.ts'
 import type { Part, Row } from './part.ts'
@@ -42,7 +42,7 @@ export const requests: Part = {
         const connections = await Promise.all(Array.from({ length: inFlight }, () => openConnection(url)))
         const load = await loadFor(roundMs, connections, requestBytes('GET', path, { authorization }), status)
         for (const connection of connections) connection.close()
-        // The first one warms both up.
+        // The first round is a warm-up.
         if (round === 0) continue
         rates.get(what)!.push(load.aSecond)
         for (const ms of load.times) times.get(what)!.push(ms)

@@ -1,19 +1,19 @@
-/** A temporary, migrated PostgreSQL and a Redis for one benchmark, in a separate folder. */
+/** Starts a temporary, migrated PostgreSQL and a Redis for one benchmark, in a separate folder. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { migrate } from '../migrations/migrate.ts'
 import { startWatchdog, type Watchdog } from '../scripts/supervisor/watchdog.ts'
 import { startPostgres, startRedis } from '../test/support/services.ts'
 
 export interface Services extends AsyncDisposable {
-  /** Goes with the services; its path is short. */
+  /** Folder that is deleted with the services. Its path is short enough for sockets. */
   folder: string
   databaseUrl: string
   redisUrl: string
-  /** Ends processes that are started with it, also when this process is killed. */
+  /** Stops the processes that are registered with it, even if this process is killed. */
   watchdog: Watchdog
 }
 
-/** PostgreSQL writes as it would for an operator: nothing here is faster than it is safe. */
+/** Starts the services. PostgreSQL writes as safely as in production, so it is not faster than it would be there. */
 export async function startServices(): Promise<Services> {
   await using undo = new AsyncDisposableStack()
   const watchdog = startWatchdog()

@@ -1,12 +1,12 @@
 /**
- * The share of commands that find a slot, and the time that this saves: commands at random moments over 20 sandboxes,
- * through one worker and through eight, on Kubernetes; the figures are of the whole API.
+ * Measures the share of commands that find a slot, and the time that this saves. Commands arrive at random times in 20
+ * sandboxes on Kubernetes, through one worker and through eight. Times are measured through the API.
  *
  *   KUBECONFIG=… SANDBOX_IMAGE=… node bench/slots.ts [COMMANDS] [A-SECOND] [WORKERS]…
  *
- * Fails if a command fails, or if less than 95% found a slot. The node must open a slot for each command, which limits
- * the rate: two cores sustain some 20 a second in total. It needs an administrator's KUBECONFIG, and creates a
- * namespace.
+ * Fails if a command fails, or if less than 95% of the commands find a slot. The node must open a slot for each
+ * command, which limits the rate: two cores sustain about 20 per second in total. Requires an administrator's
+ * KUBECONFIG, and creates a namespace.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { machine, percentile, table } from './figures.ts'
@@ -33,7 +33,7 @@ async function measure(stack: Stack): Promise<Figures> {
   const failures: Error[] = []
   const running: Promise<unknown>[] = []
   for (let count = 0; count < commands; count++) {
-    // Clients that know nothing of each other: the gaps are those of a Poisson process.
+    // Clients are independent, so the intervals are those of a Poisson process.
     await sleep((-Math.log(1 - Math.random()) * 1000) / aSecond)
     const id = ids[Math.floor(Math.random() * ids.length)]!
     running.push(

@@ -1,4 +1,4 @@
-/** A whole Sandlot for one benchmark: throw-away databases, API and worker processes, one account. */
+/** Starts Sandlot for one benchmark: temporary databases, API and worker processes, and one account. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { join, resolve } from 'node:path'
@@ -11,9 +11,9 @@ import { sumUp } from '../test/support/metrics.ts'
 import { type Services, startServices } from './services.ts'
 
 export interface Stack extends AsyncDisposable {
-  /** Sends a request as the one account. @throws for every answer that is no success */
+  /** Sends a request with the account's API key. Throws if the response is not successful. */
   request(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>
-  /** The sum of a counter over all workers, by the value of its label `outcome`. */
+  /** Sums a counter over all workers, by the value of its label `outcome`. */
   countOutcomes(counter: string): Promise<Record<string, number>>
   apis: StartedProcess[]
   workers: StartedProcess[]
@@ -21,25 +21,27 @@ export interface Stack extends AsyncDisposable {
   /** The account's API key. */
   key: string
   /**
-   * Starts one more process of ours, with the settings of the others. @param entry from the project's root, or absolute
+   * Starts another process with the same settings.
+   * @param entry path of its main module, relative to the project root or absolute
    */
   start(entry: string, readyWords: string[], role?: Role): Promise<StartedProcess>
 }
 
 type Role = 'api' | 'worker'
 
-/** A process, and what its lines said when it was ready. */
+/** A process, and the log lines that reported that it was ready. */
 export interface StartedProcess {
   pid: number
   lines: Record<string, unknown>[]
 }
 
-/** @returns the address of an API process */
+/** Returns the URL of an API process. */
 export const addressOf = ({ lines }: StartedProcess) => `http://127.0.0.1:${lines[0]!.port}`
 
 /**
- * @param env the driver's settings, which override the defaults of the benchmark
- * @param prepare called when the databases are there, and nothing uses them yet
+ * Starts the databases, the processes and the account.
+ * @param env driver settings, which override the benchmark's defaults
+ * @param prepare called when the databases are running, before anything uses them
  */
 export async function startStack(
   env: Record<string, string>,
@@ -124,7 +126,7 @@ async function send(base: string, bearer: string | undefined, method: string, pa
   return JSON.parse(text) as Record<string, unknown>
 }
 
-/** One after the other. */
+/** Starts processes one after another. */
 async function linesThatSay(child: ChildProcess, words: string[]): Promise<Record<string, unknown>[]> {
   const lines: Record<string, unknown>[] = []
   for await (const text of createInterface(child.stdout!)) {

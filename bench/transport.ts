@@ -1,6 +1,6 @@
 /**
- * Compares two ways to send a command from the API to a worker: HTTP in two steps, which Sandlot uses, and a BullMQ job
- * of one attempt that is answered over pub/sub. Both on loopback, in one process, alternately.
+ * Compares two ways to send a command from the API to a worker: two-step HTTP, which Sandlot uses, and a BullMQ job
+ * with one attempt whose result returns over pub/sub. Both run on loopback in one process, in alternating rounds.
  *
  *   REDIS_URL=redis://localhost:6379 node bench/transport.ts
  */
@@ -95,7 +95,7 @@ for (const [what, bytes] of Object.entries(payloads)) {
     for (const [name, { send }] of Object.entries({ http, queue })) {
       const started = performance.now()
       await send(text)
-      // The first ones warm both up.
+      // The first rounds are a warm-up.
       if (round >= 20) times[name as 'http' | 'queue'].push(performance.now() - started)
     }
   }

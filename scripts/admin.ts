@@ -1,6 +1,6 @@
 /**
- * `npm run admin`: commands of operators for accounts and keys. Each needs only the database or only Redis, from
- * DATABASE_URL or REDIS_URL, or the one that `npm start` runs in this folder. docs/hosting.md describes the commands.
+ * `npm run admin`: operator commands for accounts and keys. A command connects to PostgreSQL (DATABASE_URL) or to Redis
+ * (REDIS_URL), or to the server that `npm start` runs in this folder. docs/hosting.md describes the commands.
  */
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
@@ -24,24 +24,24 @@ import { findDatabase, findPasswordCost, findRedis, makeKeys, showPublicKey } fr
 
 const usage = `Usage: npm run admin -- [--json] COMMAND
 
-  accounts                 lists all accounts with their sandboxes, hours of this month and individual limits
-  limits EMAIL             shows or sets the limits of an account ("default" removes one)
+  accounts                 lists all accounts with their sandboxes, hours in this month and individual limits
+  limits EMAIL             shows or sets an account's limits ("default" removes a limit)
     --concurrent N           concurrent sandboxes
     --hours H                sandbox-hours per month
     --seconds S              maximum lifetime of a sandbox
     --sandbox-ops N          commands and file operations per minute
-    --sandbox-lifecycle N    creates and destroys per minute
-    --reset                  removes all of them
-  end-sessions EMAIL       revokes its session tokens, so that a new login is necessary
-  reset-password EMAIL     sets and prints a new password, and ends its sessions
-  suspend EMAIL            ends its sandboxes and disables its keys and logins
-  unsuspend EMAIL          enables its keys and logins again
-  delete EMAIL --yes       suspends it, and deletes all its data once its last pod is gone
-  keys                     lists the fingerprints of the keys of each process (needs only Redis)
+    --sandbox-lifecycle N    requests that create or destroy sandboxes, per minute
+    --reset                  removes all individual limits
+  end-sessions EMAIL       revokes the account's session tokens, so that the user must log in again
+  reset-password EMAIL     sets and prints a new password, and revokes the account's session tokens
+  suspend EMAIL            destroys the account's sandboxes, and disables its API keys and logins
+  unsuspend EMAIL          enables the account's API keys and logins again
+  delete EMAIL --yes       suspends the account, and deletes all its data once its last pod is gone
+  keys                     lists the key fingerprints of each process (needs only Redis)
   make-keys                generates the four keys of a new installation (needs no database)
-  public-key               prints the keys that replace SECRETS_KEY for the API (needs no database)
+  public-key               prints the keys that the API uses instead of SECRETS_KEY (needs no database)
 
---json prints one JSON object, also for errors.`
+--json prints one JSON object, even for an error.`
 
 type Account = { id: string; email: string }
 type Values = ReturnType<typeof parse>['values']
@@ -57,20 +57,21 @@ const ofAccount: Record<string, (db: Database, account: Account, values: Values)
   suspend: suspendAccount,
   unsuspend: unsuspendAccount,
   async delete(db, account, { yes }) {
-    if (!yes) throw new Refusal(`This cannot be undone: add --yes to delete ${account.email}.`, 2)
+    if (!yes)
+      throw new Refusal(`Deleting ${account.email} cannot be undone. Add --yes to delete the account.`, 2)
     return await removeAccount(db, account, (line) => console.error(line))
   },
 }
 const withoutAccount = ['accounts', 'keys', 'make-keys', 'public-key']
-/** The options of each command in addition to --json. */
+/** Options that each command accepts in addition to --json. */
 const optionsOf: Record<string, readonly string[]> = { limits: [...limitNames, 'reset'], delete: ['yes'] }
 
-/** A message for the terminal, with exit code 1. */
+/** An error whose message is printed to the terminal. By default, the process exits with code 1. */
 class Refusal extends Error {
   readonly code: number
   readonly help: string
 
-  /** @param help printed below the message */
+  /** @param help text to print below the message */
   constructor(message: string, code = 1, help = '') {
     super(message)
     this.code = code
@@ -87,7 +88,7 @@ async function run(args: string[]): Promise<Report> {
   const act = Object.hasOwn(ofAccount, command) ? ofAccount[command] : undefined
   if (!act && !withoutAccount.includes(command)) throw wrongUsage(`Unknown admin command ${command}.`)
   if (operands.length !== (act ? 1 : 0))
-    throw wrongUsage(`${command} takes ${act ? 'the EMAIL of one account' : 'no EMAIL'}.`)
+    throw wrongUsage(act ? `${command} requires the EMAIL of one account.` : `${command} accepts no EMAIL.`)
   const wrong = Object.keys(values).find((name) => name !== 'json' && !optionsOf[command]?.includes(name))
   if (wrong) throw wrongUsage(`${command} has no option --${wrong}.`)
 

@@ -1,4 +1,4 @@
-/** `npm run build`: the client, the one part that needs a build. */
+/** `npm run build`: builds the client. No other code needs a build. */
 import { buildCli } from './build-cli.mjs'
 import { runScript } from './install.mjs'
 

@@ -1,7 +1,7 @@
 /**
- * `npm run docs`: generates parts of the pages in docs/, between comments that name them, the client's table of routes,
- * docs/baseline.txt and the settings in the chart's schema. test/docs.test.ts fails while one of them is outdated. With
- * `--pictures` it also draws the pictures of the pages, by test/cli/screenshots.test.ts.
+ * `npm run docs`: generates the marked sections of the pages in docs/, docs/baseline.txt, the client's route table and
+ * the settings in the chart's schema. test/docs.test.ts fails while one of these is outdated. With `--pictures`, the
+ * command also draws the screenshots, which test/cli/screenshots.test.ts implements.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
 import { settings } from './docs/settings.ts'
 import { root } from './root.mjs'
 
-/** The generated parts, by the names in the comments. Each returns Markdown. */
+/** Functions that return the generated sections in Markdown, by the names that the pages use in comments. */
 const parts: Record<string, () => string | Promise<string>> = {
   settings,
   commands,
@@ -26,14 +26,14 @@ const parts: Record<string, () => string | Promise<string>> = {
 
 const generatedPart = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
 
-/** @returns the current text of each page, the table of routes and the chart's schema, by its path from the root */
+/** Returns the up-to-date content of every file with generated sections, by its path from the project root. */
 export async function makePages(): Promise<Map<string, string>> {
   const made = Object.fromEntries(
     await Promise.all(Object.entries(parts).map(async ([name, make]) => [name, await make()] as const)),
   )
   const used = new Set<string>()
   const fill = (_: string, before: string, name: string, after: string) => {
-    if (made[name] === undefined) throw new Error(`There is no generated part ${name}.`)
+    if (made[name] === undefined) throw new Error(`The generated section ${name} does not exist.`)
     used.add(name)
     return `${before}\n${made[name]}\n\n${after}`
   }
@@ -41,7 +41,7 @@ export async function makePages(): Promise<Map<string, string>> {
   const pages = paths.map((name): [string, string] => [`docs/${name}`, readPage(`docs/${name}`)])
   const filled = new Map(pages.map(([path, page]) => [path, page.replace(generatedPart, fill)]))
   const missing = Object.keys(parts).filter((name) => !used.has(name))
-  if (missing.length > 0) throw new Error(`No page contains the generated parts: ${missing.join(', ')}.`)
+  if (missing.length > 0) throw new Error(`No page contains the generated sections: ${missing.join(', ')}.`)
   const [ofClient, ofChart] = ['shared/contract/routes.ts', 'deploy/chart/values.schema.json']
   return filled
     .set(ofClient, withRoutes(readPage(ofClient)))
@@ -61,7 +61,7 @@ if (import.meta.main) {
 }
 
 async function drawPictures() {
-  // Not at the top: a test imports this file.
+  // Imported on demand, because a test imports this file.
   const { buildClient, runVitest } = await import('./vitest.mjs')
   await buildClient()
   process.env.SANDLOT_SCREENSHOTS = 'docs'

@@ -1,6 +1,7 @@
 /**
- * `npm run image`: builds the image of the server, for API, worker, migration and admin, with an SBOM. Needs Debian or
- * Ubuntu, but no container engine. The build is reproducible from the same sources, packages and libraries.
+ * `npm run image`: builds the server's container image and an SBOM. The API, workers, migrations and admin commands all
+ * use this image. The build requires Debian or Ubuntu, but no container engine. It is reproducible from the same
+ * sources, npm packages and Debian libraries.
  */
 import { chmodSync, lutimesSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -13,15 +14,15 @@ import { readManifest } from './third-party.mjs'
 
 const usage = `npm run image -- [options]
 
-Builds the image sandlot-server, for API, worker, migration and admin.
+Builds the image sandlot-server, which runs the API, workers, migrations and admin commands.
 
-  --out FOLDER    the folder of the image and its SBOM (default: dist/image)
-  --files FOLDER  writes the files of the image to a folder instead, for deploy/image/Dockerfile
-  --help
+  --out FOLDER    writes the image and its SBOM to this folder (default: dist/image)
+  --files FOLDER  writes the image's files to this folder instead, for deploy/image/Dockerfile
+  --help          shows this text
 
-SOURCE_DATE_EPOCH is the timestamp of all files, in seconds since 1970 (default: 0).`
+SOURCE_DATE_EPOCH sets the timestamp of all files, in seconds since the Unix epoch (default: 0).`
 
-/** The `config` of the image, as in deploy/image/Dockerfile. */
+/** The `config` object of the image. deploy/image/Dockerfile contains the same values. */
 export const config = {
   User: `${user}:${user}`,
   Env: ['PATH=/usr/bin', 'NODE_ENV=production', 'HOST=0.0.0.0'],
@@ -30,7 +31,10 @@ export const config = {
   ExposedPorts: { '8080/tcp': {}, '9090/tcp': {}, '9443/tcp': {} },
 }
 
-/** @param created the timestamp of all files */
+/**
+ * Builds the image archive and its SBOM in memory.
+ * @param created timestamp of all files
+ */
 async function buildImage(created: Date) {
   const { architecture, layers, parts } = await gatherContents()
   const { version } = readManifest('')

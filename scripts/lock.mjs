@@ -1,16 +1,16 @@
 /**
- * A lock that ends with its process: a file that names its holder. Node has no flock, so a holder counts as alive while
- * a process with its pid and start time exists, and the file of a dead one is taken over. Plain JavaScript for Node 20.
+ * File locks that are released when the holder exits, because Node has no flock. The lock file names the holder's PID
+ * and start time. If no such process exists, another process may take over the lock. Plain JavaScript for Node 20.
  */
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isAlive, readStat } from '../shared/platform/process-stat.mjs'
 
 /**
- * Takes the lock, or returns its holder.
- * @param {string} path in a folder that exists
- * @param {number} [pid] of the process that holds it; this one by default
+ * Acquires a lock, unless a live process holds it.
+ * @param {string} path the lock file; its folder must exist
+ * @param {number} [pid] PID of the process that will hold the lock; by default, this process
  * @returns {{release: () => void, holder?: undefined} | {holder: number, release?: undefined}}
- *   `holder` is the pid of the live process that holds it
+ *   a function that releases the lock, or the PID of the process that already holds it
  */
 export function takeLock(path, pid = process.pid) {
   const temporary = `${path}.${process.pid}`
@@ -30,7 +30,7 @@ export function takeLock(path, pid = process.pid) {
 }
 
 /**
- * Returns the pid of the live process that holds the lock, if any.
+ * Returns the PID of the live process that holds the lock, or undefined.
  * @param {string} path
  * @returns {number | undefined}
  */
@@ -40,14 +40,14 @@ export function lockHolder(path) {
 }
 
 /**
- * Removes the file of a dead holder, but never that of the next one. A second lock, named after the dead holder,
- * protects the check and the removal, and no process can replace the file while it exists.
+ * Removes the lock file of a dead holder, but never the file of its successor. A second lock, named after the dead
+ * holder, protects the check and the removal. No process can replace the lock file while the second lock exists.
  */
 function removeStale(path, expected, pid) {
   const holderName = expected.trim().replaceAll(/\W+/g, '-').slice(0, 60)
   const removal = takeLock(`${path}.after-${holderName}`, pid)
   if (removal.release === undefined) {
-    // The other process needs only two system calls.
+    // Waits 1 ms: the process that holds the second lock needs only two system calls.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
     return
   }
@@ -62,7 +62,7 @@ function release(path, pid) {
   if (lockHolder(path) === pid) rmSync(path, { force: true })
 }
 
-/** link(2) is atomic and never replaces a file. */
+/** Creates a hard link atomically. Returns false if the target already exists. */
 function link(from, to) {
   try {
     linkSync(from, to)
@@ -87,7 +87,7 @@ function alive(text) {
   return startTime(Number(pid)) === started ? Number(pid) : undefined
 }
 
-/** Clock ticks from boot to the start of the process. With the pid, they identify it. */
+/** Returns a process's start time in clock ticks since boot. PID and start time together identify a process. */
 function startTime(pid) {
   const stat = readStat(pid)
   if (stat) return stat[0] === 'Z' ? undefined : stat[19]

@@ -1,15 +1,15 @@
 /**
- * Detects the end of the parent process, even by `kill -9`, after which neither npm nor a script can end this process.
- * Plain JavaScript for Node 20.
+ * Detects that the parent process has exited. After `kill -9`, the parent can no longer stop this process, so this
+ * process must notice by polling. Plain JavaScript for Node 20.
  */
 import { isAlive } from '../shared/platform/process-stat.mjs'
 
-/** Read as early as possible, because an earlier death of the parent is not detected. */
+/** PID of the parent. It is read as early as possible, because an earlier exit of the parent cannot be detected. */
 const parent = process.ppid
 
 /**
- * Calls `gone` once, when the parent process or the process in SANDLOT_WATCH_PARENT exits. Does nothing unless npm
- * started this process or that variable is set, because a process started by hand may outlive its shell.
+ * Calls `gone` once when the parent process, or the process whose PID is in SANDLOT_WATCH_PARENT, exits. Does nothing
+ * if the variable is unset and npm did not start this process, because a process started by hand may outlive its shell.
  * @param {() => void} gone
  */
 export function watchParent(gone) {

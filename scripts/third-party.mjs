@@ -1,11 +1,12 @@
-/** The licences of the packages in a bundle, which must be shipped with it. */
+/** Collects the licenses of the packages in a bundle, which must be distributed with the bundle. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './root.mjs'
 
 /**
- * @param {import('esbuild').Metafile} metafile of a bundle
- * @returns {string[]} the folders of the packages that are in it after unused code was dropped, relative to the root
+ * Returns the packages whose code a bundle contains. Packages that were dropped as unused are omitted.
+ * @param {import('esbuild').Metafile} metafile the bundle's metafile
+ * @returns {string[]} the packages' folders, relative to the project root
  */
 export function packagesIn({ outputs }) {
   const inputs = Object.values(outputs).flatMap((output) =>
@@ -16,17 +17,20 @@ export function packagesIn({ outputs }) {
 
 const packageOf = (file) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0]
 
-/** @param {string} folder of a package */
+/**
+ * Reads a package's package.json.
+ * @param {string} folder the package's folder, relative to the project root
+ */
 export const readManifest = (folder) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
 
 /**
- * @param {string} holder such as `The client`
- * @param {string[]} folders of the packages that are in it
- * @returns {string} a text that names each package and gives its licence
- * @throws {Error} if a package has none
+ * Returns the content of THIRD-PARTY.txt, with the name and license of each package.
+ * @param {string} holder what contains the packages, such as `The client`
+ * @param {string[]} folders the packages' folders
+ * @throws {Error} if a package has no license
  */
 export const describeThirdParty = (holder, folders) =>
-  `${holder} contains these packages, each under its own licence.\n${folders.map(describe).join('')}`
+  `${holder} contains these packages, each under its own license.\n${folders.map(describe).join('')}`
 
 function describe(folder) {
   const manifest = readManifest(folder)
@@ -38,13 +42,13 @@ function describe(folder) {
   return `\n${'='.repeat(80)}\n${name} ${version} (${license})\n\n${texts.join('\n\n')}\n`
 }
 
-/** For a package that names its licence without including the text. */
+/** Returns the license text of a package that only names its license in package.json. */
 function named({ name, license, author }) {
   const owner = author?.name ?? author ?? `the authors of ${name}`
   if (license === 'MIT') return `Copyright (c) ${owner}\n\n${mit}`
   if (license === 'Unlicense')
     return 'This is free and unencumbered software released into the public domain.'
-  throw new Error(`${name} has no licence, but its code would be shipped.`)
+  throw new Error(`${name} has no license, but its code would be distributed.`)
 }
 
 const mit = `\

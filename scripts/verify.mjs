@@ -1,6 +1,6 @@
 /**
- * `npm run verify` runs everything that CI checks: types, lint, format and tests. A failure does not stop the later
- * checks, so one run shows every failure. The tests run last, so that their summary is the last line.
+ * `npm run verify`: runs the checks of CI, which are types, lint, format and tests. A failure does not stop later
+ * checks, so one run shows all failures. The tests run last, so that their summary is the last line.
  */
 import { runScript } from './install.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'
@@ -20,9 +20,9 @@ await runScript(async () => {
     console.log(`${name}: ${code === 0 ? 'ok' : 'FAILED'}`)
     if (code !== 0) failed.push(name)
   }
-  // Concurrently: neither uses two cores for its whole run.
+  // Runs both concurrently, because neither keeps two cores busy all the time.
   await Promise.all(checks.map(check))
-  if (failed.length > 0) console.log(`Failed before the tests: ${failed.join(', ')}.`)
+  if (failed.length > 0) console.log(`These checks failed before the tests: ${failed.join(', ')}.`)
   const passed = await test(process.argv.slice(2))
   process.exitCode = passed && failed.length === 0 ? 0 : 1
 })

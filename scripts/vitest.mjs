@@ -15,7 +15,7 @@ import { compileCache, root } from './root.mjs'
  *   code, `strays` counts errors outside of tests
  */
 
-/** Of seeds and counts. */
+/** Maximum value of a seed or count on the command line. */
 const largestNumber = 2 ** 31 - 1
 
 export const drawSeed = () => Math.floor(Math.random() * 1e9)
@@ -23,10 +23,10 @@ export const drawSeed = () => Math.floor(Math.random() * 1e9)
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
 
 /**
- * @param {string[]} args for vitest
- * @param {{ environment?: Record<string, string | undefined>, outputPath?: string }} [options] additional variables,
- *   and
- *   a file that receives the output instead of the terminal
+ * Runs vitest and returns its results.
+ * @param {string[]} args vitest's command-line arguments
+ * @param {{ environment?: Record<string, string | undefined>, outputPath?: string }} [options] additional environment
+ *   variables, and a file that receives the output instead of the terminal
  * @returns {Promise<Run>}
  */
 export async function runVitest(args, { environment = {}, outputPath } = {}) {
@@ -46,7 +46,7 @@ export async function runVitest(args, { environment = {}, outputPath } = {}) {
     const isPlain = output !== 'inherit' || !process.stdout.isTTY
     const command = [vitest, 'run', '--root', root, ...args, ...(isPlain ? ['--no-color'] : [])]
     const code = await runOnNode(projectNode(), command, variables, output)
-    // There is no summary if the run was killed.
+    // A killed run writes no summary.
     const results = existsSync(summary) ? JSON.parse(readFileSync(summary, 'utf8')) : { files: [], strays: 0 }
     const lines = existsSync(measured) ? readFileSync(measured, 'utf8').trim().split('\n') : []
     return { code, ...results, measured: lines.map((line) => JSON.parse(line)) }
@@ -57,9 +57,9 @@ export async function runVitest(args, { environment = {}, outputPath } = {}) {
 }
 
 /**
- * Tests create their folders in memory if there is room: ext4 searches for a free inode past all that were removed in
- * the last seconds, which costs 130 to 240 ms of CPU for the database of each world, instead of 27 ms. The user's
- * TMPDIR is ignored, because the path of a socket has at most 107 bytes.
+ * Returns the folder for temporary files: in memory if there is enough space, otherwise /tmp. On ext4, creating a test
+ * database takes 130 to 240 ms of CPU instead of 27 ms, because the search for a free inode skips all recently removed
+ * ones. The user's TMPDIR is ignored, because a socket path can have at most 107 bytes.
  */
 function temporaryFolder() {
   const memory = '/dev/shm'
@@ -73,9 +73,10 @@ function temporaryFolder() {
 }
 
 /**
- * @param {string[]} args for vitest
- * @param {Record<string, string | undefined>} environment additional variables
- * @returns {Promise<string[]>} the files that vitest would run, relative to the project's root, sorted by name
+ * Returns the test files that vitest would run, sorted by name.
+ * @param {string[]} args vitest's command-line arguments
+ * @param {Record<string, string | undefined>} environment additional environment variables
+ * @returns {Promise<string[]>} paths relative to the project root
  */
 export async function listFiles(args, environment) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-files-'))
@@ -95,7 +96,7 @@ export const buildClient = () =>
   buildCli().catch((error) => console.error(`The client could not be built: ${error.message}`))
 
 /**
- * Prints all failures, the skipped parts, and the closing line, `N passed, N failed`.
+ * Prints all failures, which suites were skipped, and the summary line `N passed, N failed`.
  * @param {Pick<Run, 'code' | 'files' | 'strays'>} run
  * @returns {boolean} whether at least one test ran and none failed
  */
@@ -105,7 +106,7 @@ export function report(run) {
   if (!process.env.KUBECONFIG) console.log('Kubernetes suites were skipped: set KUBECONFIG to run them.')
   const missing = ['helm', 'kubeconform'].filter((name) => spawnSync(name, ['-h'], { stdio: 'ignore' }).error)
   if (missing.length > 0)
-    console.log(`Tests of the chart were skipped: put ${missing.join(' and ')} on the PATH to run them.`)
+    console.log(`Chart tests were skipped: put ${missing.join(' and ')} on the PATH to run them.`)
   const { passed, failed, skipped } = countsOf(run)
   if (run.code !== 0 && failed === 0)
     console.log(`The test run itself failed: vitest exited with ${run.code}.`)
@@ -113,7 +114,10 @@ export function report(run) {
   return run.code === 0 && failed === 0 && passed > 0
 }
 
-/** @param {Pick<Run, 'files' | 'strays'>} run */
+/**
+ * Counts passed, failed and skipped tests. Errors outside of tests count as failed.
+ * @param {Pick<Run, 'files' | 'strays'>} run
+ */
 export function countsOf({ files, strays }) {
   const sum = (/** @type {'passed' | 'failed' | 'skipped'} */ name) =>
     files.reduce((total, file) => total + file[name], 0)
@@ -121,15 +125,18 @@ export function countsOf({ files, strays }) {
 }
 
 /**
- * @param {string} name of an option
+ * Parses the value of a numeric command-line option.
+ * @param {string} name name of the option
  * @param {string | boolean | undefined} value
- * @param {number} min
+ * @param {number} min smallest allowed value
  * @returns {number | undefined}
- * @throws {Error} with a message for the terminal
+ * @throws {Error} with a message for the terminal if the value is invalid
  */
 export function readNumber(name, value, min) {
   if (value === undefined) return undefined
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : Number.NaN
   if (number >= min && number <= largestNumber) return number
-  throw new Error(`--${name} takes a whole number from ${min}, such as --${name} ${Math.max(4, min)}.`)
+  throw new Error(
+    `--${name} requires a whole number of at least ${min}, such as --${name} ${Math.max(4, min)}.`,
+  )
 }

@@ -55,7 +55,7 @@ describe('a shell string runs when an entry lets a shell run any script', () => 
         : {
             allowed,
             needs: 'sh',
-            reason: expect.stringMatching(/shell string needs a shell.*list of arguments/),
+            reason: expect.stringMatching(/shell string requires a shell.*list of arguments/),
           },
     )
   })

@@ -1,4 +1,4 @@
-/** The database and keys for `npm run admin`, from the environment or from `npm start` in this folder. */
+/** Finds the servers and keys that `npm run admin` uses, in the environment or in the data of `npm start`. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,38 +12,43 @@ import { socketPath } from '../supervisor/data-folder.ts'
 import { secretFile } from '../supervisor/stack-settings.ts'
 
 /**
- * DATABASE_URL of the environment or of .env, as for `npm start`; else its embedded one.
- * @throws with a message for the terminal when there is neither
+ * Returns DATABASE_URL from the environment or .env. If it is unset, returns the URL of the PostgreSQL server that
+ * `npm start` runs in this folder.
+ * @throws with a message for the terminal if neither exists
  */
 export function findDatabase(): string {
   readDotEnv()
   if (process.env.DATABASE_URL) return process.env.DATABASE_URL
   const sockets = socketPath(join(root, '.data'))
   if (existsSync(join(sockets, '.s.PGSQL.5432'))) return postgresUrl(sockets)
-  throw new Error('No database: set DATABASE_URL, or run npm start in this folder.')
+  throw new Error('PostgreSQL was not found. Set DATABASE_URL, or run npm start in this folder.')
 }
 
-/** PASSWORD_SCRYPT_LOG_N of the environment or of .env. @throws with a message for the terminal when it is wrong */
+/**
+ * Returns PASSWORD_SCRYPT_LOG_N from the environment or .env, or its default.
+ * @throws with a message for the terminal if the value is invalid
+ */
 export function findPasswordCost(): number {
   readDotEnv()
   return readPasswordCost(process.env)
 }
 
 /**
- * REDIS_URL of the environment or of .env, as for `npm start`; else its embedded one.
- * @throws with a message for the terminal when there is neither
+ * Returns REDIS_URL from the environment or .env. If it is unset, returns the URL of the Redis server that `npm start`
+ * runs in this folder.
+ * @throws with a message for the terminal if neither exists
  */
 export function findRedis(): string {
   readDotEnv()
   if (process.env.REDIS_URL) return process.env.REDIS_URL
   const sockets = socketPath(join(root, '.data'))
   if (existsSync(redisSocket(sockets))) return redisUrl(sockets)
-  throw new Error('No Redis: set REDIS_URL, or run npm start in this folder.')
+  throw new Error('Redis was not found. Set REDIS_URL, or run npm start in this folder.')
 }
 
 /**
- * Generates the keys of a new installation, each of 256 random bits.
- * @returns them by name, and as lines for an environment
+ * Generates the keys of a new installation from 256-bit random secrets.
+ * @returns the keys by setting name, and as `NAME=value` lines
  */
 export function makeKeys(): Report {
   const [JWT_SECRET, SECRETS_KEY] = [1, 2].map(() => randomBytes(32).toString('base64url')) as [
@@ -54,16 +59,17 @@ export function makeKeys(): Report {
 }
 
 /**
- * The keys for API processes, which replace SECRETS_KEY: derived from SECRETS_KEY of the environment or of .env, else
- * from that of `npm start` in this folder.
- * @returns them by name, and as lines for an environment
- * @throws with a message for the terminal when there is neither
+ * Derives the keys that API processes use instead of SECRETS_KEY. Reads SECRETS_KEY from the environment or .env, or
+ * else the key that `npm start` generated in this folder.
+ * @returns the keys by setting name, and as `NAME=value` lines
+ * @throws with a message for the terminal if there is no SECRETS_KEY
  */
 export function showPublicKey(): Report {
   readDotEnv()
   const kept = secretFile('SECRETS_KEY', join(root, '.data'))
   const SECRETS_KEY = process.env.SECRETS_KEY || (existsSync(kept) ? readFileSync(kept, 'utf8').trim() : '')
-  if (SECRETS_KEY === '') throw new Error('No key: set SECRETS_KEY, or run npm start in this folder.')
+  if (SECRETS_KEY === '')
+    throw new Error('SECRETS_KEY was not found. Set it, or run npm start in this folder.')
   return announceKeys(keysOfApi({ SECRETS_KEY, RPC_KEY: process.env.RPC_KEY || undefined }))
 }
 

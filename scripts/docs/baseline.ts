@@ -1,6 +1,6 @@
 /**
- * The interface of the project as one text: routes, tools, commands, settings, metrics and codes. It is committed, so
- * that the diff of a commit shows its changes of the interface.
+ * Generates docs/baseline.txt, which describes the public interface: routes, tools, commands, settings, metrics and
+ * error codes. The file is committed, so that every diff shows interface changes.
  */
 import type { Command } from 'commander'
 import { describeApi } from '../../api/http/openapi.ts'
@@ -34,7 +34,7 @@ async function metrics(): Promise<string[]> {
     .sort()
 }
 
-/** The output of `--help` for the program and each of its commands. */
+/** Returns the `--help` output of the program and of each command. */
 async function helpTexts(): Promise<string[]> {
   const { program, load } = describeProgram()
   const texts: string[] = []

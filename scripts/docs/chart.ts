@@ -1,8 +1,8 @@
-/** Writes the names of all settings into the schema of the chart's values. */
+/** Generates the list of settings in the Helm chart's values schema. */
 import * as z from 'zod'
 import { Environment } from '../../shared/platform/settings-schema.ts'
 
-/** Settings that the chart sets from other values, the Secret or the pod, or that have no effect in a pod. */
+/** Settings that users cannot set through `settings`, because the chart sets them or they have no effect in a pod. */
 const others = [
   ...['PORT', 'HOST', 'ALLOWED_HOSTS', 'TRUSTED_PROXIES', 'NODE_ENV'],
   ...['INTERNAL_PORT', 'INTERNAL_HOST', 'RPC_PORT', 'DRAIN_SECONDS', 'SHUTDOWN_DELAY_SECONDS'],
@@ -19,7 +19,10 @@ const others = [
 const ofSandboxes =
   /^SANDBOX_(DRIVER|NAMESPACE|RUNTIME_CLASS|HOST_USERS|NETWORK_POLICIES|LOCAL_\w+|IMAGES?|EGRESS|PIDS|INODES|(CPU|MEMORY|DISK)(_REQUEST)?)$/
 
-/** @param schema the text of deploy/chart/values.schema.json, in which `settings` is replaced */
+/**
+ * Replaces the list of settings in the chart's values schema.
+ * @param schema the content of deploy/chart/values.schema.json
+ */
 export function withSettings(schema: string): string {
   const values = JSON.parse(schema)
   const { properties = {} } = z.toJSONSchema(Environment, { io: 'input' })

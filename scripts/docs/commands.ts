@@ -1,4 +1,4 @@
-/** The tables of docs/cli.md, from the client's declarations of its commands. */
+/** Generates the tables of docs/cli.md from the client's command declarations. */
 import type { Command, Option } from 'commander'
 import { pathOf } from '../../cli/core/help.ts'
 import { topics } from '../../cli/core/topics.ts'
@@ -12,7 +12,7 @@ export async function commands(): Promise<string> {
   return table(['command', 'description', 'options'], rows)
 }
 
-/** All commands, in the order of the help. */
+/** Returns all visible commands and subcommands, in the order of `--help`. */
 async function collect(parent: Command, load: (command: Command) => Promise<void>): Promise<Command[]> {
   const found: Command[] = []
   const visible = parent.createHelp().visibleCommands(parent)
@@ -50,6 +50,6 @@ export const exitCodes = (): string => fenced(topics['exit-codes']!())
 
 const optionsOf = (command: Command): Option[] => command.createHelp().visibleOptions(command)
 
-/** Begins with a capital and ends with a full stop. */
+/** Capitalizes the first letter, and adds a period unless the string ends with punctuation. */
 const sentence = (words: string): string =>
   words === '' ? '' : `${words[0]!.toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? '' : '.'}`

@@ -1,4 +1,4 @@
-/** The tables of docs/http-api.md and docs/agents.md and the client's table of routes, from the contract. */
+/** Generates the tables of docs/http-api.md and docs/agents.md, and the client's route table, from the API contract. */
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { errors } from '../../shared/contract/errors.ts'
 import { endpoints } from '../../shared/contract/index.ts'
@@ -38,10 +38,13 @@ export const tools = (): string =>
     ]),
   )
 
-/** The formatter's. */
+/** Maximum line length of the code formatter, in characters. */
 const lineWidth = 110
 
-/** @param file the current text of shared/contract/routes.ts */
+/**
+ * Replaces the client's route table.
+ * @param file the current content of shared/contract/routes.ts
+ */
 export const withRoutes = (file: string): string => {
   const entries = Object.values(endpoints).map(({ name, method, path, credential, repeat }) => {
     const parts = Object.entries({ method, path, credential, repeat }).map(

@@ -1,9 +1,9 @@
-/** The tables of docs/settings.md, from the schema of the settings. */
+/** Generates the tables of docs/settings.md from the settings schema. */
 import * as z from 'zod'
 import { settingGroups } from '../../shared/platform/settings-schema.ts'
 import { code, table } from './table.ts'
 
-/** The JSON Schema of a setting, with `unset` as an additional member. */
+/** JSON Schema of a setting. `unset` is an additional member: the text that the page shows instead of a default. */
 interface DescribedSetting {
   description?: string
   default?: unknown

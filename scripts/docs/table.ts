@@ -1,10 +1,13 @@
-/** @param rows as many cells each as `head` */
+/**
+ * Formats a Markdown table.
+ * @param rows each row has as many cells as `head`
+ */
 export const table = (head: string[], rows: string[][]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.map(cell).join(' | ')} |`).join('\n')
 
 const cell = (text: string) => text.replaceAll('|', '\\|')
 
-/** Escapes the asterisks of plain text. */
+/** Escapes asterisks in plain text for Markdown. */
 export const plain = (text: string): string => text.replaceAll('*', '\\*')
 
 export const code = (text: string): string => `\`${text}\``

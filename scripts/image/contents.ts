@@ -1,4 +1,4 @@
-/** The contents of the image, a file system in three layers. The first one changes least often. */
+/** Gathers the image's files in three layers: system libraries, Node, and the server. The first changes least often. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, stop } from 'esbuild'
@@ -15,7 +15,7 @@ export interface Contents {
   parts: Part[]
 }
 
-/** The user `nonroot` of distroless images. */
+/** User and group ID of the server, which distroless images call `nonroot`. */
 export const user = 65_532
 
 const entryPoints = {
@@ -23,17 +23,20 @@ const entryPoints = {
   worker: 'workers/main.ts',
   migrate: 'migrations/run.ts',
   admin: 'scripts/admin.ts',
-  // The file of a thread, next to the code that starts it.
+  // A thread's entry file, which must be next to the code that starts the thread.
   'stall-watcher': 'shared/platform/stall-watcher.mjs',
 }
 
 const architectures: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
-/** @throws {Error} with a message for the terminal if this machine cannot build the image */
+/**
+ * Collects the files of all layers, and the components for the SBOM.
+ * @throws {Error} with a message for the terminal if this machine cannot build the image
+ */
 export async function gatherContents(): Promise<Contents> {
   const architecture = architectures[process.arch]
   if (process.platform !== 'linux' || architecture === undefined)
-    throw new Error(`The image cannot be built for ${process.platform} on ${process.arch}.`)
+    throw new Error(`The image cannot be built on ${process.platform} with ${process.arch}.`)
   const libraries = await readLibraries(architecture)
   const node = readNode()
   const server = await bundleServer()
@@ -55,7 +58,7 @@ const system: Entry[] = [
   file('etc/nsswitch.conf', 'hosts: files dns\n'),
 ]
 
-/** The Node in node_modules, not the current one. */
+/** Reads the Node binary in node_modules, which may differ from the Node that runs this script. */
 function readNode(): { entries: Entry[]; part: Part } {
   const folder = join('node_modules', `node-${process.platform}-${process.arch}`)
   const { name, version, license } = readManifest(folder)

@@ -1,22 +1,23 @@
-/** The libraries that Node is linked with, from the Debian packages of the build machine. */
+/** Reads the shared libraries that Node needs from the Debian packages that are installed on the build machine. */
 import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { findProgram } from '../services/find-program.ts'
 import { run } from '../services/run.ts'
 import type { Part } from './sbom.ts'
 import type { Entry } from './tar.ts'
 
-/** The server needs no other file of a package, such as converters of character sets. */
+/** Path of a shared library. The server needs no other files of these packages, such as character set converters. */
 const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.]+$/
 
 /**
- * @param architecture as Debian calls it
- * @throws {Error} with a message for the terminal, on other systems or without these packages
+ * Reads the shared libraries, with their licenses and versions.
+ * @param architecture Debian's name of the architecture, such as `amd64`
+ * @throws {Error} with a message for the terminal if the system is not Debian or Ubuntu, or a package is not installed
  */
 export async function readLibraries(architecture: string): Promise<{ entries: Entry[]; parts: Part[] }> {
   if (findProgram('dpkg-query') === undefined) {
     throw new Error(
-      'The image needs the C library of Debian or Ubuntu, and this machine has neither. Build it in a container: ' +
-        'docker build --file deploy/image/Dockerfile .',
+      'The image needs the C library of Debian or Ubuntu, but this machine runs neither. Build the image in a ' +
+        'container: docker build --file deploy/image/Dockerfile .',
     )
   }
   const found = await Promise.all(
@@ -43,18 +44,18 @@ async function readPackage(name: string): Promise<{ entries: Entry[]; part: Part
   }
 }
 
-/** Slim images of Debian omit the links to the one text for all packages of GCC. */
+/** Reads a package's license. All GCC packages share one file, and slim Debian images omit the links to that file. */
 function readCopyright(name: string, status: string): Buffer {
   const base = /\bgcc-\d+-base\b/.exec(status) ?? []
   const place = [name, ...base].map((each) => `/usr/share/doc/${each}/copyright`).find(existsSync)
   if (place === undefined)
     throw new Error(
-      `The licence of ${name} is missing on this machine. Run: apt-get install --reinstall ${name}`,
+      `The license of ${name} is missing on this machine. Run: apt-get install --reinstall ${name}`,
     )
   return readFileSync(place)
 }
 
-/** /lib is a link to /usr/lib in the image, as in current Debian releases. */
+/** Reads a library for the image, where /lib is a link to /usr/lib, as in current Debian releases. */
 function readLibrary(path: string): Entry {
   const place = path.replace(/^\/(usr\/)?/, 'usr/')
   if (lstatSync(path).isSymbolicLink()) return { path: place, link: readlinkSync(path) }

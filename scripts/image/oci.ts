@@ -1,15 +1,15 @@
-/** Creates an OCI image: an archive of an image layout. */
+/** Creates an OCI image as a tar archive of an image layout. */
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { type Entry, makeTar, withFolders } from './tar.ts'
 
 export interface ImageOptions {
-  /** With its tag: `localhost/sandlot-server:0.1.0`. */
+  /** Image name with its tag, such as `localhost/sandlot-server:0.1.0`. */
   name: string
   architecture: string
   created: Date
-  /** `config` of the image's configuration: command, user, environment and ports. */
+  /** The `config` object of the OCI image configuration: command, user, environment and ports. */
   config: Record<string, unknown>
   layers: Entry[][]
 }
@@ -18,7 +18,7 @@ const type = (what: string) => `application/vnd.oci.image.${what}`
 const digestOf = (data: Buffer) => `sha256:${createHash('sha256').update(data).digest('hex')}`
 const json = (value: unknown) => Buffer.from(JSON.stringify(value))
 
-/** @returns the archive, and the digest of the manifest */
+/** Builds the image. Returns the archive and the manifest's digest. */
 export async function makeImage(options: ImageOptions): Promise<{ archive: Buffer; digest: string }> {
   const { name, architecture, created, config } = options
   const layers = await Promise.all(options.layers.map((layer) => makeLayer(layer, created)))

@@ -1,7 +1,7 @@
 #!/usr/bin/node
 /**
- * The entry point of the image: `sandlot-server api`, `worker`, `migrate` or `admin …`. Its bundles are in the same
- * folder.
+ * The image's entry point: `sandlot-server api`, `worker`, `migrate` or `admin …`. Each command is a separate bundle in
+ * the same folder.
  */
 const commands = ['api', 'worker', 'migrate', 'admin']
 const [command] = process.argv.splice(2, 1)

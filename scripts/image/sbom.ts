@@ -1,25 +1,29 @@
 /**
- * The software bill of materials of the image, in SPDX 2.3: npm's list of production dependencies, and the other parts.
+ * Generates the image's software bill of materials in SPDX 2.3. It contains npm's list of production dependencies, and
+ * the components that are not npm dependencies.
  */
 import { root } from '../root.mjs'
 import { run } from '../services/run.ts'
 
-/** A part of the image that is not a production dependency. */
+/** A component of the image that is not an npm production dependency, such as Node or the C library. */
 export interface Part {
   name: string
   version: string
-  /** An SPDX expression; undefined if only the image contains the licence. */
+  /** SPDX license expression. Undefined if the license is known only as a file in the image. */
   licence: string | undefined
-  /** Its package URL, which scanners search for. */
+  /** Package URL, by which vulnerability scanners identify the component. */
   purl: string
 }
 
-/** @param digest of the image's manifest, `sha256:…` */
+/**
+ * Generates the SBOM as JSON.
+ * @param digest digest of the image's manifest, such as `sha256:…`
+ */
 export async function makeSbom(name: string, digest: string, created: Date, parts: readonly Part[]) {
   const npm = ['npm', 'sbom', '--omit=dev', '--omit=optional', '--package-lock-only', '--sbom-format=spdx']
   const document = JSON.parse(await run(npm, { cwd: root }))
   const [, checksumValue] = digest.split(':')
-  // Reproducible for the same image.
+  // Uses the digest, so that the document is reproducible for the same image.
   document.documentNamespace = `https://sandlot.dev/spdx/${name}/${checksumValue}`
   document.creationInfo.created = created.toISOString().replace('.000', '')
   const [image] = document.packages

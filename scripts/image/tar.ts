@@ -1,12 +1,12 @@
 import { Header } from 'tar'
 
 export interface Entry {
-  /** Without a leading slash. */
+  /** Path in the archive, without a leading slash. */
   path: string
   data?: Buffer
-  /** The target of a symbolic link. */
+  /** Target of a symbolic link. */
   link?: string
-  /** Default: 0755 for folders, 0644 for files. */
+  /** File mode. The default is 0755 for folders and 0644 for files. */
   mode?: number
 }
 
@@ -14,7 +14,7 @@ const block = 512
 const kindOf = ({ data, link }: Entry) => (link !== undefined ? 'SymbolicLink' : data ? 'File' : 'Directory')
 export const modeOf = ({ data, mode }: Entry) => mode ?? (data ? 0o644 : 0o755)
 
-/** @returns the entries and their folders, each after its parent */
+/** Adds an entry for each parent folder. Returns all entries sorted, so that a folder comes before its content. */
 export function withFolders(entries: readonly Entry[]): Entry[] {
   const all = new Map(entries.map((entry) => [entry.path, entry]))
   for (const { path } of entries) {
@@ -27,7 +27,10 @@ export function withFolders(entries: readonly Entry[]): Entry[] {
   return [...all.values()].sort((one, other) => (one.path < other.path ? -1 : 1))
 }
 
-/** All entries belong to root and have the same time. @throws {Error} for a name that is too long */
+/**
+ * Creates a tar archive in which all entries belong to root and have the same modification time.
+ * @throws {Error} if a path is too long for the format
+ */
 export function makeTar(entries: readonly Entry[], mtime: Date): Buffer {
   const parts = entries.flatMap((entry) => {
     const size = entry.data?.length ?? 0
@@ -39,7 +42,7 @@ export function makeTar(entries: readonly Entry[], mtime: Date): Buffer {
       mode: modeOf(entry),
       ...{ uid: 0, gid: 0, size, mtime },
     })
-    if (header.encode()) throw new Error(`${entry.path} does not fit into an archive.`)
+    if (header.encode()) throw new Error(`The path ${entry.path} is too long for a tar archive.`)
     return [header.block!, entry.data ?? Buffer.alloc(0), Buffer.alloc((block - (size % block)) % block)]
   })
   return Buffer.concat([...parts, Buffer.alloc(2 * block)])

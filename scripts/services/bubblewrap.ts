@@ -1,11 +1,11 @@
-/** bubblewrap, which isolates the sandboxes of the local driver. */
+/** Finds bubblewrap, which isolates local sandboxes. */
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { type DebianProgram, findDebianProgram, installCommand } from './debian-package.ts'
 import { findProgram } from './find-program.ts'
 
 /**
- * Returns the path of `bwrap`, installed or from Debian's package. Without either, it prints how to install it and
- * returns undefined.
+ * Returns the path of `bwrap`: the installed program, or one from Debian's package. If neither is available, reports
+ * how to install bubblewrap and returns undefined.
  */
 export async function findBubblewrap(report: (line: string) => void): Promise<string | undefined> {
   const installed = findProgram('bwrap')
@@ -13,11 +13,14 @@ export async function findBubblewrap(report: (line: string) => void): Promise<st
   const unpacked = await findDebianProgram({ package: 'bubblewrap', program: 'usr/bin/bwrap', report })
   if (unpacked !== undefined) return runnable(unpacked)
   const names = { debian: 'bubblewrap', fedora: 'bubblewrap', alpine: 'bubblewrap', arch: 'bubblewrap' }
-  report(`bubblewrap is missing, and local sandboxes need it.\n  Install it: ${installCommand(names)}`)
+  report(`Local sandboxes need bubblewrap, which is not installed.\n  Install it: ${installCommand(names)}`)
   return undefined
 }
 
-/** Most machines have its libraries. If they were also fetched, a wrapper script sets their folder. */
+/**
+ * Returns a path that runs the program. If its libraries also had to be fetched, the path is a wrapper script that sets
+ * LD_LIBRARY_PATH.
+ */
 function runnable({ path, environment }: DebianProgram): string {
   const libraries = environment.LD_LIBRARY_PATH
   if (libraries === undefined) return path

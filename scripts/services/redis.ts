@@ -1,6 +1,6 @@
 /**
- * Redis for one clone, reachable only through a socket in a private folder. The caller must lock that folder, because a
- * second server would take over the socket.
+ * Prepares a Redis server for one clone. The server is reachable only through a socket in a private folder. The caller
+ * must lock that folder, because a second server would take over the socket.
  */
 import { mkdirSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -11,9 +11,9 @@ import { run } from './run.ts'
 import type { Service } from './service.ts'
 
 export interface RedisOptions {
-  /** Holds the data; created on first use. Its parent exists. */
+  /** Data folder. It is created on first use, but its parent must exist. */
   directory: string
-  /** Holds `redis.sock`; exists, and its path is short: 107 bytes with the socket's name. */
+  /** Existing folder for `redis.sock`. The socket's full path must not exceed 107 bytes. */
   socketDir: string
   log: string
 }
@@ -23,12 +23,12 @@ const oldest = 7
 export const redisSocket = (socketDir: string) => join(socketDir, 'redis.sock')
 export const redisUrl = (socketDir: string) => `unix://${encodeURI(redisSocket(socketDir))}`
 
-/** Each process searches once, because the search starts three processes. */
+/** Result of the search for a server. It is cached, because the search starts three processes. */
 let found: Promise<DebianProgram> | undefined
 
 /**
- * Finds a server, on this machine or in Debian's package, and describes how to run it.
- * @throws with a message for the terminal and the command that installs one
+ * Finds an installed Redis server or gets one from Debian's package. Returns how to run it.
+ * @throws with a message for the terminal if there is no server; the message includes the command that installs one
  */
 export async function prepareRedis(options: RedisOptions, report: (line: string) => void): Promise<Service> {
   found ??= findServer(report)
@@ -37,7 +37,7 @@ export async function prepareRedis(options: RedisOptions, report: (line: string)
   const socket = redisSocket(options.socketDir)
   // A second server would take over the socket without an error, and both would write the same files.
   if ((await ask(socket, 'PING')) !== undefined) {
-    throw new Error(`A Redis of a previous run still answers on ${socket}. Stop it first.`)
+    throw new Error(`A Redis server from a previous run still listens on ${socket}. Stop it first.`)
   }
   const settings = {
     port: '0',
@@ -48,7 +48,7 @@ export async function prepareRedis(options: RedisOptions, report: (line: string)
     appendfsync: 'everysec',
     save: '',
     'maxmemory-policy': 'noeviction',
-    // With this, BullMQ's delayed jobs are 12 ms late instead of 100.
+    // At this frequency, BullMQ's delayed jobs are 12 ms late instead of 100 ms.
     hz: '100',
   }
   return {
@@ -65,7 +65,7 @@ async function findServer(report: (line: string) => void): Promise<DebianProgram
   const installed = findProgram('redis-server', 'valkey-server')
   const version = installed === undefined ? 0 : await majorVersion(installed)
   if (installed !== undefined && version >= oldest) return { path: installed, environment: {} }
-  // redis-tools of Debian contains the server: one program, whose name selects its function.
+  // Debian's redis-tools also contains the server: all its tools are one program, whose name selects its function.
   const unpacked = await findDebianProgram({
     package: 'redis-tools',
     program: 'usr/bin/redis-check-rdb',
@@ -81,7 +81,7 @@ async function findServer(report: (line: string) => void): Promise<DebianProgram
   )
 }
 
-/** Returns 0 if it does not start. Redis and Valkey print `… server v=7.0.15 …`. */
+/** Returns a server's major version, or 0 if the program does not run. Redis and Valkey print `… server v=7.0.15 …`. */
 async function majorVersion(path: string, environment: Record<string, string> = {}): Promise<number> {
   const text = await run([path, '--version'], { environment: { ...process.env, ...environment } }).catch(
     () => '',
@@ -89,7 +89,7 @@ async function majorVersion(path: string, environment: Record<string, string> = 
   return Number(/\bv=(\d+)\./.exec(text)?.[1] ?? 0)
 }
 
-/** The first line of the answer, or undefined when there is no answer. */
+/** Sends a command to a Redis socket. Returns the first line of the reply, or undefined if there is none within 1 s. */
 function ask(socket: string, command: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const connection = connect(socket)

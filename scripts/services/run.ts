@@ -1,4 +1,4 @@
-/** Runs a program until it exits. Its output is only part of the error of a failure. */
+/** Runs a program until it exits. Its output is not printed, but an error includes the last lines. */
 import { spawn } from 'node:child_process'
 import type { Watchdog } from '../supervisor/watchdog.ts'
 
@@ -6,13 +6,13 @@ export interface RunOptions {
   input?: string
   cwd?: string
   environment?: Record<string, string | undefined>
-  /** Ends the program when this process dies. */
+  /** Watchdog that kills the program if this process exits. */
   watchdog?: Watchdog
 }
 
 /**
- * @returns its stdout
- * @throws with the last lines of its output if it fails
+ * Runs a program and returns its stdout.
+ * @throws if the program fails; the message includes the last lines of its output
  */
 export function run(command: string[], options: RunOptions = {}): Promise<string> {
   const [program, ...args] = command
@@ -21,7 +21,7 @@ export function run(command: string[], options: RunOptions = {}): Promise<string
       cwd: options.cwd,
       env: options.environment ?? process.env,
       stdio: 'pipe',
-      // A separate group: Ctrl-C in the terminal must not interrupt an initdb.
+      // Starts a separate process group, because Ctrl-C in the terminal must not interrupt an initdb.
       detached: options.watchdog !== undefined,
     })
     if (child.pid !== undefined) options.watchdog?.guard('application', child.pid)
@@ -40,7 +40,7 @@ export function run(command: string[], options: RunOptions = {}): Promise<string
     child.on('close', (code, signal) => {
       if (child.pid !== undefined) options.watchdog?.forget(child.pid)
       if (code === 0) return resolve(stdout)
-      reject(new Error(`${command.join(' ')} ended with ${signal ?? code}:\n${lastLines(all)}`))
+      reject(new Error(`${command.join(' ')} failed (${signal ?? `exit code ${code}`}):\n${lastLines(all)}`))
     })
   })
 }

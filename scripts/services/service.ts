@@ -1,6 +1,6 @@
 /**
- * A database process: how to start it, when it is ready, how to stop it. The caller (the stack or the tests' setup)
- * decides how to handle an unexpected exit.
+ * Starts and stops database processes. The caller, which is the stack or the test setup, decides how to handle an
+ * unexpected exit.
  */
 import { spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
@@ -12,25 +12,25 @@ export interface Service {
   name: string
   command: string[]
   environment?: Record<string, string | undefined>
-  /** The file that receives its output. */
+  /** Path of the file that receives the process's output. */
   log: string
-  /** Stops it gracefully, including its connections. */
+  /** Signal that shuts the process down gracefully even if clients are connected. */
   stopSignal: 'SIGINT' | 'SIGTERM'
-  /** Whether the process with this pid answers. */
+  /** Reports whether the process with this PID accepts connections. */
   isReady(pid: number): Promise<boolean>
 }
 
 export interface RunningService {
   pid: number
-  /** Resolves when it has ended, for example with `exit code 1` or `SIGKILL`. */
+  /** Resolves when the process has exited, with a description such as `exit code 1` or `SIGKILL`. */
   ended: Promise<string>
-  /** Stops it gracefully, and with SIGKILL after `graceMs` (10 s). */
+  /** Stops the process gracefully. Kills it after `graceMs` milliseconds, by default 10 s. */
   stop(graceMs?: number): Promise<void>
 }
 
 /**
- * Starts it and waits until it answers.
- * @throws with the last lines of its log if it exits or is not ready within 60 s
+ * Starts a service and waits until it accepts connections.
+ * @throws if the process exits or is not ready within 60 s; the message includes the last lines of its log
  */
 export async function startService(service: Service, watchdog: Watchdog): Promise<RunningService> {
   const running = launch(service, watchdog)
@@ -40,7 +40,7 @@ export async function startService(service: Service, watchdog: Watchdog): Promis
   })
   const deadline = performance.now() + 60_000
   while (!(await service.isReady(running.pid))) {
-    if (ended !== undefined) throw new Error(`${service.name} ended with ${ended}:\n${logOf(service)}`)
+    if (ended !== undefined) throw new Error(`${service.name} exited (${ended}):\n${logOf(service)}`)
     if (performance.now() > deadline) {
       await running.stop()
       throw new Error(`${service.name} was not ready after 60 s:\n${logOf(service)}`)
@@ -67,7 +67,7 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   watchdog.guard('database', pid)
   const ended = new Promise<string>((resolve) => {
     child.on('exit', (code, signal) => {
-      // Child processes of a killed database may still have its files open.
+      // Kills the rest of the group, because child processes of a killed database may still have its files open.
       signalGroup(pid, 'SIGKILL')
       watchdog.forget(pid)
       resolve(signal ?? `exit code ${code}`)
@@ -85,7 +85,7 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   }
 }
 
-/** Signals a process group; 0 only checks it. @returns false if the group has ended */
+/** Sends a signal to a process group. Signal 0 only checks whether it exists. Returns false if the group is gone. */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal)

@@ -1,4 +1,4 @@
-/** A process of the Procfile: a shell command in a separate process group, with its output line by line. */
+/** Runs a process of the Procfile: a shell command in a separate process group. */
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from '../root.mjs'
@@ -13,30 +13,30 @@ export interface Application {
   print: (line: string) => void
 }
 
-/** How long an application may drain, in milliseconds. */
+/** How long a stopped application may drain before it is killed, in milliseconds. */
 export const graceMs = 15_000
 
 export async function startApplication(application: Application, watchdog: Watchdog): Promise<KeptProcess> {
   const child = spawn('/bin/sh', ['-c', withoutShell(application.command)], {
     cwd: root,
-    // A separate process group, so that Ctrl-C reaches only this process, which stops everything in order.
+    // Starts a separate process group, so that Ctrl-C reaches only this process, which stops everything in order.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: application.environment,
   })
   const { pid } = child
-  if (pid === undefined) throw new Error('cannot start /bin/sh')
+  if (pid === undefined) throw new Error('Cannot start /bin/sh.')
   watchdog.guard('application', pid)
   eachLine(child.stdout, application.print)
   eachLine(child.stderr, application.print)
   let stopping = false
   const ended = new Promise<string>((resolve) => {
     child.on('exit', (code, signal) => {
-      // Kills remaining processes, which keep ports in use. During a stop they have the grace period, because the shell
-      // of a compound command exits before its program.
+      // Kills remaining processes of the group, because they would keep ports in use. During a stop, they may use the
+      // grace period, because the shell of a compound command exits before its program.
       if (!stopping) signalGroup(pid, 'SIGKILL')
       const how = signal ?? `exit code ${code}`
-      // Waits for its last output, unless a process in another session still holds the pipe.
+      // Waits for the last output, but not for a process in another session that keeps the pipe open.
       child.on('close', () => resolve(how))
       setTimeout(() => resolve(how), 200)
     })
@@ -56,14 +56,17 @@ export async function startApplication(application: Application, watchdog: Watch
   }
 }
 
-/** A simple command replaces the shell, so that its exit status is visible. */
+/** Prefixes a simple command with `exec`, so that it replaces the shell and its exit status is visible. */
 function withoutShell(command: string): string {
   return /^[\w./][^;&|<>()`$]*$/.test(command) ? `exec ${command}` : command
 }
 
-/** Runs one until it exits. @throws if it fails */
+/**
+ * Runs an application and waits until it exits.
+ * @throws if it does not exit with code 0
+ */
 export async function runApplication(name: string, application: Application, watchdog: Watchdog) {
   const { ended } = await startApplication(application, watchdog)
   const how = await ended
-  if (how !== 'exit code 0') throw new Error(`${name} ended with ${how}, so nothing was started.`)
+  if (how !== 'exit code 0') throw new Error(`${name} failed (${how}), so nothing was started.`)
 }

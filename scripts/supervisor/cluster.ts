@@ -1,15 +1,15 @@
-/** Checks before the start whether the cluster is prepared for sandboxes. */
+/** Checks whether the cluster is prepared for sandboxes, before anything starts. */
 import { WrongSettings } from './keep-running.ts'
 
 /**
- * Also resolves if the cluster does not answer, because workers wait for it.
- * @param environment of the start
- * @throws {WrongSettings} with the command to run
+ * Checks the setup of the cluster. An unreachable cluster is not an error, because workers wait until it is reachable.
+ * @param environment environment variables of `npm start`
+ * @throws {WrongSettings} if the setup is incomplete; the message contains the command to run
  */
 export async function guardCluster(environment: Record<string, string | undefined>): Promise<void> {
-  // A worker without a kubeconfig reports it itself.
+  // If KUBECONFIG is missing, the worker reports it.
   if (environment.SANDBOX_DRIVER !== 'kubernetes' || !environment.KUBECONFIG) return
-  // Not at the top: the Kubernetes client takes half a second to load.
+  // Imported on demand, because the Kubernetes client takes half a second to load.
   const { checkSetup } = await import('../../workers/drivers/kubernetes/setup.ts')
   const { readDriverSettings } = await import('../../shared/platform/settings.ts')
   try {

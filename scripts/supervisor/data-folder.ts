@@ -1,4 +1,4 @@
-/** `.data/`: all data of a clone. One stack at a time uses it, and only its owner can read it. */
+/** Manages `.data/`, which contains all data of a clone. It is private to its owner, and only one stack can use it. */
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { root } from '../root.mjs'
 import type { StackSettings } from './stack-settings.ts'
 import { startWatchdog, type Watchdog } from './watchdog.ts'
 
-/** @returns its path */
+/** Creates `.data/` if it is missing, makes it private, and returns its path. */
 export function prepareDataFolder(): string {
   const data = join(root, '.data')
   try {
@@ -20,7 +20,10 @@ export function prepareDataFolder(): string {
   return data
 }
 
-/** Prevents a second stack, which would take over the sockets. The lock ends with this process. */
+/**
+ * Locks the data folder until this process exits, because a second stack would take over the sockets.
+ * @throws with a message for the terminal if another stack is running
+ */
 export function guardDataFolder(data: string) {
   const { holder } = takeLock(join(data, 'stack.lock'))
   if (holder === undefined) return
@@ -29,7 +32,7 @@ export function guardDataFolder(data: string) {
   )
 }
 
-/** Waits until the watchdog of a previous run has ended its processes. */
+/** Waits until the previous run's watchdog has stopped all processes of that run. */
 export async function waitForWatchdog(data: string): Promise<void> {
   while (lockHolder(join(data, 'watchdog.lock')) !== undefined) await sleep(20)
 }
@@ -45,8 +48,8 @@ export function openWatchdog(data: string, { driver, localDirectory }: StackSett
 }
 
 /**
- * The folder of the databases' sockets. It is inside the data folder unless that path is too long: a socket's address
- * has at most 107 bytes, and clients allow fewer.
+ * Returns the folder for the database sockets. It is inside the data folder, or in /tmp if that path is too long: a
+ * socket path can have at most 107 bytes, and some clients allow fewer.
  */
 export function socketPath(data: string): string {
   const inside = join(data, 'run')
@@ -62,7 +65,10 @@ export function socketFolder(data: string, watchdog: Watchdog): string {
   return folder
 }
 
-/** @throws when another user created it, which is possible in /tmp */
+/**
+ * Creates a folder that only its owner can access.
+ * @throws if another user has created it, which is possible in /tmp
+ */
 function makePrivate(folder: string) {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const found = lstatSync(folder)

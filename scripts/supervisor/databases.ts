@@ -1,4 +1,4 @@
-/** Starts or installs the services that the environment does not name: PostgreSQL, Redis, bubblewrap. */
+/** Starts PostgreSQL and Redis, and finds bubblewrap, unless the settings name existing ones. */
 import { join } from 'node:path'
 import { findBubblewrap } from '../services/bubblewrap.ts'
 import { postgresUrl, preparePostgres } from '../services/postgres.ts'
@@ -9,7 +9,10 @@ import { keepRunning, type Stoppable } from './keep-running.ts'
 import type { FoundServices, StackSettings } from './stack-settings.ts'
 import type { Watchdog } from './watchdog.ts'
 
-/** @param running receives each one as soon as it runs, so that all are stopped if another one fails */
+/**
+ * Starts the databases that the settings do not name.
+ * @param running receives each database when it has started, so that the caller can stop it if another one fails
+ */
 export async function startDatabases(
   data: string,
   given: StackSettings,

@@ -2,33 +2,36 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface KeptProcess {
-  /** Resolves when it has ended, with a description. */
+  /** Resolves when the process has exited, with a description such as `exit code 1` or `SIGKILL`. */
   ended: Promise<string>
-  /** Stops it and waits until it has ended. */
+  /** Stops the process and waits until it has exited. */
   stop(): Promise<void>
 }
 
-/** Its message is for the terminal. */
+/** Invalid settings, which a restart would not fix. The message is printed to the terminal. */
 export class WrongSettings extends Error {}
 
-/** The process itself has printed the error. */
+/** Creates the error for a process that exited because of its settings. The process has printed the details. */
 const wrongSettingsOf = (name: string) =>
-  new WrongSettings(`${name} reports wrong settings (exit code 2). Fix them and start again.`)
+  new WrongSettings(`${name} reports invalid settings (exit code 2). Fix them and start again.`)
 
 export type Stoppable = Pick<KeptProcess, 'stop'>
 
-/** Milliseconds. */
+/** Delay before the first restart, in milliseconds. It doubles after every further exit. */
 const initialDelay = 500
+/** Maximum delay before a restart, in milliseconds. */
 const maxDelay = 30_000
-/** The exit code of an API or worker with wrong settings. A restart would fail again. */
+/** Exit description of an API or worker with invalid settings, which a restart would not fix. */
 const wrongSettingsExit = 'exit code 2'
-/** A process that ran this long was healthy, so the backoff starts again. */
+/** How long a process must run to count as healthy, in milliseconds. The backoff then starts again. */
 const healthyAfter = 30_000
 
 /**
- * @param start resolves once it runs; its first error is thrown here, later ones are retried
+ * Starts a process, and restarts it whenever it exits.
+ * @param start resolves when the process runs; if the first start fails, its error is thrown, and later ones are
+ *   retried
  * @param report prints to the terminal
- * @param onWrongSettings called instead of a restart if the settings of the process are wrong
+ * @param onWrongSettings called instead of restarting a process that exited because of invalid settings
  */
 export async function keepRunning(
   name: string,
@@ -57,7 +60,7 @@ export async function keepRunning(
         if (stopping.signal.aborted) return
         if (onWrongSettings && how === wrongSettingsExit) return onWrongSettings(wrongSettingsOf(name))
         if (performance.now() - startedAt > healthyAfter) delay = initialDelay
-        report(`${name} ended with ${how}. Restarting it in ${delay / 1000} s.`)
+        report(`${name} exited (${how}). Restarting it in ${delay / 1000} s.`)
       }
       await sleep(delay, undefined, { signal: stopping.signal }).catch(() => {})
       if (stopping.signal.aborted) return
@@ -68,7 +71,7 @@ export async function keepRunning(
         return undefined
       })
     }
-    // stop() was called during the start.
+    // stop() was called while the process was starting.
     await current?.stop()
   }
 }

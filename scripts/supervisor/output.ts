@@ -1,4 +1,4 @@
-/** Prints the lines of all processes, prefixed with the name of the process. */
+/** Prints the output of all processes. Each line is prefixed with the process's name. */
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { prettyFactory } from 'pino-pretty'
@@ -6,8 +6,8 @@ import { prettyFactory } from 'pino-pretty'
 const colors = [36, 33, 32, 35, 34, 31]
 
 /**
- * Formats logs for a terminal, and prints lines unchanged elsewhere.
- * @returns a function that returns the printer of a process by its name
+ * Opens stdout for the processes' output. Logs are formatted if stdout is a terminal, and otherwise printed unchanged.
+ * @returns a function that takes a process's name and returns the function that prints its lines
  */
 export function openOutput(names: string[], production: boolean) {
   const stream = process.stdout
@@ -20,7 +20,7 @@ export function openOutput(names: string[], production: boolean) {
     translateTime: 'SYS:HH:MM:ss.l',
   })
   const width = Math.max(...names.map((name) => name.length))
-  // The terminal or the pipe may be closed.
+  // Ignores write errors, because the terminal or pipe may be closed.
   stream.on('error', () => {})
   return (name: string) => {
     const label = `${name.padEnd(width)} | `
@@ -33,7 +33,7 @@ export function openOutput(names: string[], production: boolean) {
   }
 }
 
-/** Calls back for each line, and for an incomplete last line. */
+/** Calls `print` for each line of a stream, including an incomplete last line. */
 export function eachLine(stream: Readable, print: (line: string) => void): void {
   createInterface({ input: stream }).on('line', print)
 }

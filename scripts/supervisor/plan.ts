@@ -5,9 +5,10 @@ import type { StackSettings } from './stack-settings.ts'
 type Setting = 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT'
 
 /**
- * @param report reports each default port that was replaced
- * @returns each process with its name, `worker`, or `worker.2` of several
- * @throws with a message for the terminal if a port that the user chose is not free
+ * Plans the processes of the Procfile and chooses their ports.
+ * @param report called with a message for each default port that is not free and was replaced
+ * @returns the processes with their names: `worker`, or `worker.1`, `worker.2` and so on if there are several
+ * @throws with a message for the terminal if a port that the user has set is not free
  */
 export async function planProcesses(
   commands: Map<string, string>,
@@ -26,7 +27,7 @@ export async function planProcesses(
   const countOf = (wanted: string) => processes.filter(({ kind }) => kind === wanted).length
   const counts = { PORT: countOf('api'), INTERNAL_PORT: processes.length, RPC_PORT: countOf('worker') }
   const chosen: Record<Setting, number[]> = { PORT: [], INTERNAL_PORT: [], RPC_PORT: [] }
-  // Reserves the ports that the user chose first, so that no default takes them.
+  // Reserves the ports that the user has set first, so that no default uses them.
   const order = (Object.keys(counts) as Setting[]).sort(
     (a, b) => Number(ports[b].isSet) - Number(ports[a].isSet),
   )
@@ -39,7 +40,7 @@ export async function planProcesses(
   }
   return processes.map((planned, index) => ({
     ...planned,
-    /** Every process has an internal port. APIs also listen for clients, and workers for RPC. */
+    /** Every process has an internal port. APIs also have a port for clients, and workers a port for RPCs. */
     ports: {
       INTERNAL_PORT: String(chosen.INTERNAL_PORT[index]),
       ...(planned.kind === 'api' && { PORT: String(chosen.PORT.shift()) }),
@@ -51,9 +52,9 @@ export async function planProcesses(
 interface PortNeed {
   setting: Setting
   host: string
-  /** The first one; 0 takes any that are free. */
+  /** First port to use. 0 means any free ports. */
   first: number
-  /** Whether the user chose the first one. A default may be replaced by another free port. */
+  /** Whether the user has set the port. A default port that is not free is replaced by another one. */
   isSet: boolean
   count: number
 }
@@ -66,7 +67,7 @@ async function choosePorts({ setting, host, first, isSet, count }: PortNeed, rep
     if (wanted !== 0 && port !== wanted) {
       const problem = `Port ${wanted} on ${host} is not free`
       if (isSet) throw new Error(`${problem}. Choose another one:\n  ${setting}=${port} npm start`)
-      report(`${problem}, so ${setting} is ${port}.`)
+      report(`${problem}. Using ${port} for ${setting} instead.`)
     }
     ports.push(port)
     if (wanted !== 0) wanted = port + 1

@@ -1,8 +1,8 @@
 /**
- * Reads `name: command` lines.
- * @returns `release`, which runs before everything else, and the shell command of each kind of process, in the file's
- *   order
- * @throws for any other line
+ * Parses a Procfile, whose lines have the form `name: command`.
+ * @returns the `release` command, which runs before everything else, and the shell command of each kind of process in
+ *   the order of the file
+ * @throws if a line has another form
  */
 export function parseProcfile(text: string) {
   const lines = text.split('\n').map((line) => line.trim())
@@ -10,7 +10,8 @@ export function parseProcfile(text: string) {
     .filter((line) => line !== '' && !line.startsWith('#'))
     .map((line) => {
       const [, name, command] = /^([\w-]+):\s*(.+)$/.exec(line) ?? []
-      if (name === undefined || command === undefined) throw new Error(`Procfile: cannot read "${line}".`)
+      if (name === undefined || command === undefined)
+        throw new Error(`The Procfile contains an invalid line: "${line}".`)
       return [name, command] as const
     })
   const processes = new Map(entries)

@@ -1,4 +1,4 @@
-/** The settings of the stack, from environment, .env and flags, and its generated keys. */
+/** Reads the settings of `npm start` from the environment, .env and flags, and generates missing keys. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
@@ -10,7 +10,7 @@ import { compileCache, readDotEnv, root } from '../root.mjs'
 
 const defaults = z.object(settingGroups.Addresses).parse({})
 
-/** The databases, and bubblewrap if necessary, from the settings or from this machine. */
+/** Database URLs and the path of bubblewrap, as set by the user, or as started or found by the stack. */
 export interface FoundServices {
   databaseUrl: string
   redisUrl: string
@@ -18,9 +18,9 @@ export interface FoundServices {
 }
 
 /**
- * Reads them once. .env adds the variables that the environment does not set.
- * @param args `--workers 3`, `--apis 2`
- * @throws with a message for the terminal
+ * Reads the settings of `npm start`. .env provides the variables that the environment does not set.
+ * @param args command-line arguments, such as `--workers 3` or `--apis 2`
+ * @throws with a message for the terminal if an argument or a setting is invalid
  */
 export function readStackSettings(args: string[], dataFolder: string) {
   readDotEnv()
@@ -30,7 +30,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
     host: env.HOST || defaults.HOST,
     internalHost: env.INTERNAL_HOST || defaults.INTERNAL_HOST,
     ports: { PORT: port('PORT'), INTERNAL_PORT: port('INTERNAL_PORT'), RPC_PORT: port('RPC_PORT') },
-    /** The number of processes by their name in the Procfile; 1 for others. */
+    /** Number of processes to run, by their name in the Procfile. Other names run once. */
     counts: new Map([
       ['worker', whole('WORKERS', values.workers ?? (env.WORKERS || '1'), 100)],
       ['api', whole('APIS', values.apis ?? (env.APIS || '1'), 100)],
@@ -46,7 +46,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
 
 export type StackSettings = ReturnType<typeof readStackSettings>
 
-/** @returns the first port of a setting; 0 takes any free one */
+/** Reads a port setting. 0 means any free port. */
 function port(setting: 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT') {
   const text = process.env[setting]
   return { first: whole(setting, text || defaults[setting], 65_535), isSet: Boolean(text) }
@@ -61,7 +61,7 @@ function whole(name: string, text: string | number, max: number): number {
 export const secretFile = (name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string =>
   join(dataFolder, name.toLowerCase().replace('_', '-'))
 
-/** A key of the environment, or a generated one, stored in a file that only its owner can read. */
+/** Returns a key from the environment, or generates one and stores it in a file that only its owner can read. */
 function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string {
   const given = process.env[name]
   if (given) return given
@@ -74,7 +74,7 @@ function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): str
   return readFileSync(file, 'utf8').trim()
 }
 
-/** The keys of each kind of process. Only workers receive the credentials of the cluster. */
+/** Returns the environment variables with the keys of a kind of process. Only workers receive KUBECONFIG. */
 export function keyEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
   if (kind !== 'api' && kind !== 'worker') return {}
   const keys = keysFor(kind, {
@@ -85,7 +85,7 @@ export function keyEnvironment(kind: string, dataFolder: string): Record<string,
   return kind === 'worker' ? { ...keys, KUBECONFIG: process.env.KUBECONFIG } : keys
 }
 
-/** The environment of every process, without its keys and ports. */
+/** Returns the environment that all processes share. Keys and ports are added for each process. */
 export function childEnvironment(
   settings: StackSettings,
   { databaseUrl, redisUrl, bwrap }: FoundServices,
@@ -93,12 +93,12 @@ export function childEnvironment(
   return {
     ...process.env,
     KUBECONFIG: undefined,
-    // `node` in the Procfile is the current Node.
+    // Makes `node` in the Procfile run the current Node binary.
     PATH: [dirname(process.execPath), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? compileCache,
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
-    // Each kind of process has different keys, and a migration has none.
+    // Each kind of process receives different keys, and a migration receives none.
     JWT_SECRET: undefined,
     SECRETS_KEY: undefined,
     SECRETS_PUBLIC_KEY: undefined,

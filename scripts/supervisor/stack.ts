@@ -1,4 +1,4 @@
-/** The databases and the Procfile's processes of one clone: starts them in order, stops them in reverse. */
+/** Starts the databases and the Procfile's processes of this clone, and stops them in reverse order. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
@@ -17,15 +17,18 @@ import { childEnvironment, keyEnvironment, readStackSettings, type StackSettings
 import type { Watchdog } from './watchdog.ts'
 
 export interface Stack {
-  /** The base address, once everything runs and the API is ready. Rejects with a message for the terminal. */
+  /** Resolves with the API's URL when the API is ready. Rejects with a message for the terminal if the start fails. */
   ready: Promise<string>
-  /** Rejects with a message when the stack cannot continue, ready or not. Never resolves. */
+  /** Rejects with a message for the terminal when the stack cannot continue, before or after the start. */
   failed: Promise<never>
-  /** Stops everything that runs, applications first. */
+  /** Stops all running processes, applications first. */
   stop(): Promise<void>
 }
 
-/** @param args `--workers 3`, `--apis 2` */
+/**
+ * Starts the stack.
+ * @param args command-line arguments, such as `--workers 3` or `--apis 2`
+ */
 export function startStack(args: string[], report: (line: string) => void): Stack {
   const applications: Stoppable[] = []
   const databases: Stoppable[] = []
@@ -46,7 +49,7 @@ export function startStack(args: string[], report: (line: string) => void): Stac
     await guardCluster(process.env)
     watchdog = openWatchdog(data, settings)
 
-    // The service does not need the client: a failed build is only reported.
+    // The service does not need the client, so a failed build is only reported.
     const client = buildCli().catch((error: Error) =>
       report(`The client could not be built: ${error.message}`),
     )
@@ -67,7 +70,7 @@ export function startStack(args: string[], report: (line: string) => void): Stac
 
     await client
     const api = plan.find(({ kind }) => kind === 'api')
-    if (api === undefined) return 'no address: the Procfile has no api'
+    if (api === undefined) return 'no address (the Procfile contains no api)'
     await waitUntilReady(settings.internalHost, api.ports.INTERNAL_PORT, report)
     return `http://localhost:${api.ports.PORT}`
   }
@@ -77,7 +80,7 @@ export function startStack(args: string[], report: (line: string) => void): Stac
     if (settings?.driver === 'local' && watchdog !== undefined)
       await destroyAllSandboxes(settings.localDirectory)
     await Promise.all(databases.map((database) => database.stop()))
-    // After an incomplete start the watchdog still has processes to end.
+    // After an incomplete start, the watchdog must still stop processes.
     if (complete) watchdog?.dismiss()
   }
 }

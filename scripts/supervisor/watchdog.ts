@@ -1,24 +1,24 @@
 /**
- * Ends all processes of the stack, even after `kill -9` of this process: a shell reads every process group that we
- * started from a pipe, and ends them when the pipe closes. It has a separate session, so that neither Ctrl-C nor a
- * signal to our group reaches it.
+ * Stops all processes of the stack, even after this process was killed with SIGKILL. The watchdog is a shell that reads
+ * the started process groups from a pipe, and stops them when the pipe closes. The shell runs in a separate session, so
+ * that Ctrl-C and signals to this process's group do not reach it.
  */
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** Applications are killed first and immediately; then the databases have time to write their data. */
+/** The watchdog kills applications first. It then shuts down databases, which have 2 s to write their data. */
 export type Kind = 'application' | 'database'
 
 export interface Watchdog {
   pid: number
-  /** Ends this process group, named by its leader's pid, when this process dies. */
+  /** Registers a process group to stop when this process exits. `pid` is the PID of the group's leader. */
   guard(kind: Kind, pid: number): void
   forget(pid: number): void
-  /** Removes this folder at the end in any case. */
+  /** Registers a folder to remove when this process exits, even after a regular stop. */
   remove(folder: string): void
-  /** Runs this when this process dies, after the applications and before the databases. */
+  /** Registers a command to run when this process exits, after applications and before databases are stopped. */
   afterwards(command: string[]): void
-  /** Everything has stopped, so the watchdog ends nothing. */
+  /** Declares that everything has stopped, so that the watchdog only removes the registered folders. */
   dismiss(): void
 }
 
@@ -52,7 +52,7 @@ printf %s "$folders" | while IFS= read -r one; do rm -rf "$one"; done
 `
 
 export function startWatchdog(): Watchdog {
-  // No output: an inherited pipe would block the reader of our output.
+  // Discards the shell's output: an inherited pipe would stay open, and its reader would wait for the shell.
   const shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
   shell.unref()
   shell.stdin.on('error', () => {})

@@ -1,16 +1,19 @@
 /**
- * The command allowlist. An entry consists of words that are separated by single spaces: the name of a command, and the
- * arguments that it must start with. docs/allowlist.md explains the rules and the limits of a policy over names.
+ * The command allowlist. An entry consists of words separated by single spaces: a command name, followed by the
+ * arguments that every call must begin with. docs/allowlist.md explains the rules and their limits.
  */
 import { affectsPrograms } from './environment-variables.ts'
 
 export type Decision =
-  /** `entry` is the one that allows the command; absent without an allowlist. */
+  /** `entry` is the allowlist entry that allows the command. It is absent if the account has no allowlist. */
   | { allowed: true; entry?: string }
-  /** `needs` is the shortest entry that would allow the command. `variable` is the variable that must not be set. */
+  /**
+   * `needs` is the shortest allowlist entry that would allow the command. `variable` is the name of an environment
+   * variable that must not be set.
+   */
   | { allowed: false; reason: string; needs?: string; variable?: string }
 
-/** The origin of a variable, and the next step of its owner. */
+/** For each place where an environment variable can be set: its description, and how the user can fix the error. */
 const sources = {
   request: (name: string) => ({ subject: `The variable ${name} of this request`, remedy: 'Leave it out.' }),
   sandbox: (name: string) => ({
@@ -23,14 +26,15 @@ const sources = {
   }),
 }
 
-/** Matches exactly one arbitrary argument. */
+/** Allowlist word that matches any single argument. */
 const anyArgument = '*'
 
 /**
- * Decides whether a command may run, and returns the entry that allows it.
- * @param allowlist undefined or null allows every command
- * @param command an argv, or a string for /bin/sh
- * @param env the variables of the request; only their names count
+ * Decides whether an account's allowlist permits a command.
+ * @param allowlist the allowlist entries; undefined or null allows every command
+ * @param command an argument list, or a string that /bin/sh runs
+ * @param env the environment variables of the request; only their names are checked
+ * @returns the entry that allows the command, or the reason why it is refused
  */
 export function decide(
   allowlist: readonly string[] | null | undefined,
@@ -43,9 +47,9 @@ export function decide(
 }
 
 /**
- * With an allowlist, an environment must not set a variable that makes an allowed command run another program.
- * @param source the origin of the environment, for the error message
- * @returns undefined if no variable does
+ * Refuses an environment with a variable that could make an allowed command run another program.
+ * @param source where the environment was set, for the error message
+ * @returns undefined if the environment contains no such variable
  */
 export function refuseVariables(
   source: keyof typeof sources,
@@ -54,7 +58,8 @@ export function refuseVariables(
   const variable = Object.keys(env).find(affectsPrograms)
   if (variable === undefined) return undefined
   const { subject, remedy } = sources[source](variable)
-  const why = 'could make an allowed command run another, and the account has a command allowlist.'
+  const why =
+    "could make an allowed command run another program, which the account's command allowlist forbids."
   return { allowed: false, reason: `${subject} ${why} ${remedy}`, variable }
 }
 
@@ -70,7 +75,7 @@ function decideArgv(allowlist: readonly string[], argv: readonly string[]): Deci
   return { allowed: false, reason, ...(canBeWord(name) ? { needs: name } : {}) }
 }
 
-/** A string can do everything that a shell can, so an entry must allow a shell to run any script. */
+/** A shell string can run any command, so an allowlist entry must allow a shell with an arbitrary script. */
 function decideShellString(allowlist: readonly string[]): Decision {
   const entry = allowlist.find((entry) => {
     const [name = '', ...rest] = wordsOf(entry)
@@ -84,13 +89,13 @@ function decideShellString(allowlist: readonly string[]): Decision {
   return {
     allowed: false,
     reason:
-      'A shell string needs a shell such as "sh" on the account\'s command allowlist, which has none. ' +
+      'A shell string requires a shell such as "sh" on the account\'s command allowlist, which contains none. ' +
       'Send the command as a list of arguments instead.',
     needs: 'sh',
   }
 }
 
-/** Each word equals the argument at its position, character for character; more arguments may follow. */
+/** Reports whether each word of an entry equals the argument at the same position. More arguments may follow. */
 function matches(entry: string, argv: readonly string[]): boolean {
   const words = wordsOf(entry)
   if (words.length > argv.length) return false
@@ -120,7 +125,7 @@ const runners = namesOf(
     'sudo doas su runuser setpriv chroot unshare nsenter flock strace ltrace gdb parallel entr ssh rsync ' +
     'make gmake cmake ninja just npx pnpx bunx systemd-run start-stop-daemon run-parts ld.so',
 )
-/** Commands with options that run other commands. Options may follow any entry. */
+/** Commands with options that run other commands. An allowlist entry cannot exclude options after its own words. */
 const runnersByOptions = namesOf(
   'tar zip sed vi vim nvim ex ed emacs nano less more man gcc cc c++ sqlite3 psql mysql openssl tcpdump sort split',
 )
@@ -131,26 +136,27 @@ const gitByOptions = namesOf(
 const runnersWhenBare = namesOf('git npm pnpm yarn pip pipx uv cargo go docker podman kubectl crontab at')
 
 /**
- * Warns about an entry through which other commands can run.
- * @returns a sentence, or undefined for an entry without known risk
+ * Returns a warning if an allowlist entry lets the user run other commands through it.
+ * @returns one or two sentences, or undefined if the entry has no known risk
  */
 export function warningOf(entry: string): string | undefined {
   const [path = '', ...rest] = wordsOf(entry)
-  // Without version numbers: python3.11 and lua5.4 are python and lua.
+  // Removes version numbers: python3.11 and lua5.4 count as python and lua.
   const name = baseName(path)
   const plain = name.replace(/-?\d+(\.\d+)*$/, '')
   const isOf = (names: Set<string>) => names.has(name) || names.has(plain)
-  if (isOf(shells)) return `${quoted(name)} is a shell, which can run any command, so the list has no effect.`
+  if (isOf(shells))
+    return `${quoted(name)} is a shell. It can run any command, so the allowlist has no effect.`
   if (isOf(interpreters)) return `${quoted(name)} is an interpreter, which can run any program.`
   if (isOf(runners) || /^ld-linux|^ld-musl/.test(name)) {
-    return `${quoted(name)} starts other commands, which its arguments or files name.`
+    return `${quoted(name)} starts other commands that are named in its arguments or files.`
   }
   if (isOf(runnersByOptions) || (name === 'git' && gitByOptions.has(rest[0] ?? ''))) {
     const shown = quoted(name === 'git' ? `git ${rest[0]}` : name)
-    return `${shown} has options that start other commands or write files, and any may follow the entry.`
+    return `${shown} has options that start other commands or write files. The entry allows all of its options.`
   }
   if (rest.length === 0 && isOf(runnersWhenBare)) {
-    return `${quoted(name)} can start other commands. Name the arguments too, as in "${name} ${exampleOf(name)}".`
+    return `${quoted(name)} can start other commands. Add arguments to the entry, as in "${name} ${exampleOf(name)}".`
   }
   return undefined
 }

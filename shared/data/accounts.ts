@@ -27,7 +27,7 @@ const insert = statement<{ id: string; email: string; hash: Buffer; addresses: s
       .returning(ofSession),
 )
 
-/** @returns undefined if an account with this email exists */
+/** Inserts an account. Returns undefined if the email address is already registered. */
 export const insertAccount = (
   db: Queries,
   { address, ...account }: { id: string; email: string; hash: Buffer; address: string },
@@ -75,13 +75,13 @@ const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
 )
 
 /**
- * Locks the account until the transaction ends, so that concurrent requests cannot exceed a limit together. Later
- * statements see the state after the lock, because each takes a new snapshot under read committed.
- * @returns undefined if the account does not exist
+ * Locks the account's row until the transaction ends, so that concurrent requests cannot exceed a limit together. Under
+ * read committed, each later statement takes a new snapshot and sees what other transactions committed before the lock.
+ * @returns the account's limits, or undefined if it does not exist
  */
 export const lockAccount = (transaction: Queries, id: string) => first(transaction.run(locked, { id }))
 
-/** The generation of the requesting session; undefined, which matches no row, without a session. */
+/** Session generation of the request. It is undefined, and matches no row, if the request has no session. */
 type Generation = number | undefined
 const isOf = (generation: Generation) => sql<boolean>`session_generation = ${generation}::int`
 
@@ -107,8 +107,8 @@ const setPassword = statement<PasswordChange & { addresses: string }>()(
 )
 
 /**
- * Sets the password and ends all sessions.
- * @returns undefined if the requesting session has ended; then nothing changes
+ * Sets the password and ends all of the account's sessions.
+ * @returns undefined, without changing anything, if the session that made the request has already ended
  */
 export const changePassword = (db: Queries, { address, ...change }: PasswordChange & { address: string }) =>
   first(db.run(setPassword, { ...change, addresses: JSON.stringify([address]) }))
@@ -124,7 +124,7 @@ const resetHash = statement<{ id: string; hash: Buffer }>()('reset password', (d
     .where('id', '=', id),
 )
 
-/** Sets the password, ends all sessions and deletes the remembered addresses. */
+/** Sets the password, ends all of the account's sessions, and forgets the IP addresses of earlier logins. */
 export const resetPassword = (db: Queries, id: string, hash: Buffer) => done(db.run(resetHash, { id, hash }))
 
 const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
@@ -140,7 +140,7 @@ const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
 export const replacePasswordHash = (db: Queries, { id, password_hash }: AuthenticatedAccount, hash: Buffer) =>
   done(db.run(replaceHash, { id, former: password_hash, hash }))
 
-/** The number of remembered addresses. Logins from them have their own rate limit. */
+/** Maximum number of login IP addresses remembered per account. Logins from these have a separate rate limit. */
 const maxAddresses = 8
 
 const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>()(
@@ -162,7 +162,10 @@ const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>
       .where('password_hash', '=', hash),
 )
 
-/** Safe with concurrent logins. Does nothing if the password has changed. */
+/**
+ * Adds a login's IP address to the front of the account's remembered addresses. Does nothing if the password has
+ * changed. Concurrent logins do not lose each other's addresses.
+ */
 export const rememberAddress = (
   db: Queries,
   { id, password_hash: hash }: AuthenticatedAccount,
@@ -182,7 +185,7 @@ const endAll = statement<{ id: string }>()('end all sessions', (db, { id }) =>
     .where('id', '=', id),
 )
 
-/** Ends all sessions of an account. Every request with a session token checks this row. */
+/** Ends all of an account's sessions. The next request of each session is refused. */
 export const revokeAllSessions = (db: Queries, id: string) => done(db.run(endAll, { id }))
 
 const endOwn = statement<{ id: string; generation: Generation }>()(
@@ -196,7 +199,7 @@ const endOwn = statement<{ id: string; generation: Generation }>()(
       .returning('id'),
 )
 
-/** Ends all sessions at the request of one of them. Returns false if that one has ended. */
+/** Ends all of an account's sessions. Returns false if the session that made the request has already ended. */
 export const revokeSessions = (db: Queries, of: { id: string; generation: Generation }) =>
   hasRow(db.run(endOwn, of))
 
@@ -210,7 +213,10 @@ const setAllowlist = statement<{ id: string; commands: string | null }>()(
       .returning('id'),
 )
 
-/** @param commands null allows every command. Returns false if the account does not exist. */
+/**
+ * Replaces the account's command allowlist. Returns false if the account does not exist.
+ * @param commands the allowlist entries; null allows every command
+ */
 export const writeAllowlist = (db: Queries, id: string, commands: string[] | null) =>
   hasRow(db.run(setAllowlist, { id, commands: commands && JSON.stringify(commands) }))
 
@@ -221,7 +227,7 @@ const allowlistOf = statement<{ id: string }>()('allowlist of account', (db, { i
 export const readAllowlist = async (db: Queries, id: string) =>
   (await first(db.run(allowlistOf, { id })))?.allowlist ?? null
 
-/** Limits of an operator, which override the settings. */
+/** Columns with an account's limits. A value that an operator has set overrides the service's settings. */
 const overrideColumns = [
   'concurrent_limit',
   'hours_limit',
@@ -264,7 +270,10 @@ const suspendOne = statement<{ id: string; isDeleted: boolean }>()(
       .where('id', '=', id),
 )
 
-/** Only a part of suspending an account, see `suspend.ts`. @param isDeleted also marks it as deleted */
+/**
+ * Sets the suspension columns only. To suspend an account, call `suspend` in suspend.ts.
+ * @param isDeleted whether to also mark the account as deleted
+ */
 export const markSuspended = (db: Queries, id: string, isDeleted: boolean) =>
   done(db.run(suspendOne, { id, isDeleted }))
 
@@ -277,7 +286,7 @@ const unsuspendOne = statement<{ id: string }>()('unsuspend account', (db, { id 
     .returning('id'),
 )
 
-/** @returns false if the account is marked as deleted */
+/** Lifts a suspension. Returns false if the account is marked as deleted or does not exist. */
 export const unsuspend = (db: Queries, id: string) => hasRow(db.run(unsuspendOne, { id }))
 
 const passwordCosts = statement<{ costAt: number }>()(
@@ -289,8 +298,9 @@ const passwordCosts = statement<{ costAt: number }>()(
 )
 
 /**
- * Returns the number of accounts by password cost, with the installation's id. Without accounts, one row has no cost.
- * @param costAt the index of the byte of a hash that contains its cost
+ * Returns the number of accounts for each password hash cost, and the installation's ID. If there are no accounts, the
+ * only row has a null cost.
+ * @param costAt index of the byte that contains the cost within a hash
  */
 export const countPasswordCosts = (db: Queries, costAt: number) => db.run(passwordCosts, { costAt })
 
@@ -316,7 +326,7 @@ const removeDone = statement()('remove deleted accounts', (db) =>
     .returning('id'),
 )
 
-/** Removes deleted accounts with all their data once their last pod is gone. Returns their ids. */
+/** Removes the accounts that are marked as deleted and have no pods left, with all their data. Returns their IDs. */
 export async function removeDeletedAccounts(db: Queries): Promise<string[]> {
   return (await db.run(removeDone)).map(({ id }) => id)
 }

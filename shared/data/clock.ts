@@ -8,13 +8,13 @@ const read = statement()('clock', () => sql<{ now: Date }>`select ${now} as now`
 
 export const readClock = async (db: Queries) => (await only(db.run(read))).now
 
-/** PostgreSQL's clock, extrapolated by this process, and never ahead of it. */
+/** A reading of PostgreSQL's clock, from which this process extrapolates. The result is never ahead of PostgreSQL. */
 export interface DatabaseClock {
-  /** Milliseconds since 1970 when PostgreSQL read it. */
+  /** PostgreSQL's time, in milliseconds since the Unix epoch. */
   ms: number
-  /** When the answer arrived, by `performance.now()`. */
+  /** Local `performance.now()` at which the query's result arrived. */
   readAt: number
 }
 
-/** @returns milliseconds since 1970 */
+/** Returns the extrapolated current time, in milliseconds since the Unix epoch. */
 export const readOf = ({ ms, readAt }: DatabaseClock): number => ms + performance.now() - readAt

@@ -1,4 +1,7 @@
-/** The table `command_refusal`: how many commands the allowlist refused, by UTC day. Only this file writes to it. */
+/**
+ * The table `command_refusal`, which counts the commands that an account's allowlist refused on each UTC day. Only this
+ * file writes to the table.
+ */
 import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
 import type { Queries } from './database.ts'
@@ -29,7 +32,7 @@ const ofAccount = statement<{ accountId: string }>()('refused commands', (db, { 
     .orderBy('command_refusal.day', 'desc'),
 )
 
-/** Newest day first, each as 2026-11-24. */
+/** Returns the number of refused commands per UTC day, newest first. Days have the format 2026-11-24. */
 export const readRefusedCommands = (
   db: Queries,
   accountId: string,

@@ -1,7 +1,7 @@
 /**
- * The database of a process: one pool, and parameterized statements. The ORM creates the pool, builds the statements
- * and runs the migrations. Statements run directly on the pool, because the ORM's entity manager costs more than a
- * query.
+ * The process's database connection pool. The ORM creates the pool, builds parameterized statements and runs
+ * migrations. Statements bypass the ORM's entity manager, which takes more time than a query, and run directly on the
+ * pool.
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
@@ -16,39 +16,41 @@ export interface Queries {
     statement: Statement<Values, Result>,
     ...values: keyof Values extends never ? [] : [Values]
   ): Promise<Result[]>
-  /** Runs plain SQL with `?` for each parameter, for tests and benchmarks. The type of its rows is not checked. */
+  /** Runs plain SQL with a `?` for each parameter. Only tests and benchmarks use it. Row types are not checked. */
   query<T extends Row = Row>(sql: string, parameters?: unknown[]): Promise<T[]>
 }
 
 export interface Transactions extends Queries {
-  /** Commits when `work` resolves, rolls back when it rejects. */
+  /** Runs `work` in a transaction, which commits when `work` resolves and rolls back when it rejects. */
   transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T>
 }
 
 export interface Database extends Transactions {
   /**
-   * The same database, for statements that may wait for a lock of an account's rows. An account uses only a few
-   * connections of the pool through it, so a locked row delays no other account.
+   * Returns a handle for statements that may wait for a row lock of an account. Each account may use only a few pool
+   * connections through this handle, so a locked row does not delay other accounts.
    */
   share(accountId: string): Transactions
   close(): Promise<void>
 }
 
-/** Timeouts of a connection in milliseconds; 0 disables one. */
+/** Connection timeouts, in milliseconds. 0 disables a timeout. */
 export interface DatabaseTimeouts {
-  /** For opening a connection, or for a free one in the pool. */
+  /** Maximum time to open a connection, or to wait for a free one in the pool. */
   connection: number
-  /** For the answer to a statement. */
+  /** Maximum time that the client waits for a statement's result. */
   answer: number
+  /** Maximum time that PostgreSQL runs a statement before canceling it. */
   statement: number
+  /** Maximum time that a statement waits for a lock. */
   lock: number
-  /** In a transaction, between two statements. */
+  /** Maximum time between two statements of a transaction. After that, PostgreSQL closes the connection. */
   idle: number
 }
 
 /**
- * PostgreSQL cancels a statement before its client times out, so that a statement that was reported as failed is not
- * executed later. A process that freezes in a transaction loses its locks.
+ * Timeouts of API and worker connections. `statement` is shorter than `answer`, so PostgreSQL cancels a statement
+ * before the client reports it as failed. `idle` releases the locks of a process that freezes in a transaction.
  */
 export const requestTimeouts: DatabaseTimeouts = {
   connection: 5_000,
@@ -58,7 +60,7 @@ export const requestTimeouts: DatabaseTimeouts = {
   idle: 10_000,
 }
 
-/** The number of connections that one account may use through `share`. */
+/** Maximum number of connections that one account can use through `share`. Further statements wait. */
 const connectionsPerAccount = 3
 
 function numbered(sql: string): string {
@@ -66,7 +68,7 @@ function numbered(sql: string): string {
   return sql.replaceAll('?', () => `$${++count}`)
 }
 
-/** Connects lazily: while the database is unavailable each query fails, and the next one tries again. */
+/** Creates the connection pool. Connections open on demand, so queries succeed again after an outage. */
 export function openDatabase(url: string, { connections = 10, timeouts = requestTimeouts } = {}): Database {
   const orm = makeOrm(url, { pool: { min: 0, max: connections } }, timeouts)
   const connection = orm.em.getConnection() as PostgreSqlConnection
@@ -94,12 +96,12 @@ async function transact<T>(
   client: PoolClient,
   work: (queries: Queries) => Promise<T>,
 ): Promise<T> {
-  // A connection that breaks while it is idle would otherwise end the process.
+  // Without a listener, a connection that breaks while idle would crash the process.
   client.on('error', ignore)
   let isUsable = true
-  const tracked = async <R>(answer: Promise<R>): Promise<R> => {
+  const tracked = async <R>(result: Promise<R>): Promise<R> => {
     try {
-      return await answer
+      return await result
     } catch (error) {
       isUsable &&= leavesUsable(error)
       throw error
@@ -111,7 +113,7 @@ async function transact<T>(
     await tracked(client.query('commit'))
     return result
   } catch (error) {
-    // Only the first error is reported. A rollback would wait for a statement that has no answer.
+    // Reports only the first error. On an unusable connection, the rollback would wait for the unfinished statement.
     if (isUsable) await tracked(client.query('rollback')).catch(ignore)
     throw error
   } finally {
@@ -120,7 +122,10 @@ async function transact<T>(
   }
 }
 
-/** Whether PostgreSQL answered and is not a demoted primary, whose connections remain read-only (25006). */
+/**
+ * Reports whether the connection is usable after an error. The error must come from PostgreSQL itself, and must not be
+ * 25006: connections to a demoted primary remain read-only.
+ */
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'
 
@@ -141,7 +146,7 @@ const queriesOf = (builder: Builder, send: Send): Queries => ({
     (await send({ text: numbered(sql), values })).rows as T[],
 })
 
-/** The part of `pg` that is used here. */
+/** The methods of `pg.Pool` that this file uses. */
 interface Pool {
   query: Send
   connect(): Promise<PoolClient>
@@ -156,8 +161,9 @@ interface PoolClient {
 }
 
 /**
- * Demoting a primary closes its connections, so only new ones have to be checked.
- * @throws for a standby, whose data may be outdated
+ * Checks that a new connection does not lead to a standby, whose data may be outdated. Existing connections need no
+ * check, because PostgreSQL closes them when a primary is demoted.
+ * @throws if the server is a standby
  */
 async function refuseStandby(client: PoolClient, timeoutMs: number): Promise<void> {
   const { rows } = await client.query({
@@ -177,13 +183,13 @@ interface TypeParsers {
   setTypeParser(oid: number, parse: (text: string) => unknown): void
 }
 
-/** As in the entities, a `timestamptz` is a Date and a `bigint` a number. No value exceeds 2^53. */
+/** Parses `timestamptz` as Date and `bigint` as number, as the entities declare. No `bigint` value exceeds 2^53. */
 function parseTypes(types: TypeParsers): void {
   types.setTypeParser(1184, (text) => new Date(text))
   types.setTypeParser(20, Number)
 }
 
-/** The ORM itself, for the migrations. */
+/** Creates the ORM instance. Only migrations use it directly. */
 export function makeOrm(
   url: string,
   options: object = {},

@@ -15,7 +15,7 @@ export interface StartedExec {
   sealedCommand: Buffer
   background: boolean
   tty: boolean
-  /** PostgreSQL's time in milliseconds since 1970. After it, the insert does nothing. */
+  /** PostgreSQL time, in milliseconds since the Unix epoch, after which the insert does nothing. */
   endsMs: number
 }
 
@@ -29,17 +29,20 @@ const insertBy = (commitMode: RawBuilder<unknown>, it: StartedExec) => sql<{ id:
   on conflict do nothing
   returning id`
 
-/** Commits without waiting for the WAL flush. A crash of PostgreSQL may lose the last commits. */
+/** SQL that makes the commit not wait for the WAL flush. A PostgreSQL crash may lose the last commits. */
 const quick = sql`select set_config('synchronous_commit', 'off', true)`
 
-/** Without an Idempotency-Key, a crash of PostgreSQL may lose the row, and the command is not listed. */
+/** Used without an Idempotency-Key. A PostgreSQL crash may lose the row, and the command is then not listed. */
 const insert = statement<StartedExec>()('command starts', (_, it) => insertBy(quick, it))
-/** With a key, the row survives a crash, so that the command runs only once. */
+/** Used with an Idempotency-Key. The row survives a PostgreSQL crash, so a retry does not run the command again. */
 const insertWithKey = statement<StartedExec>()('command with a key starts', (_, it) =>
   insertBy(sql`select 1`, it),
 )
 
-/** Returns false if the row or one with its Idempotency-Key exists, or `endsMs` has passed. */
+/**
+ * Inserts the row of a command before it starts. Returns false if a row with this ID or Idempotency-Key exists, or if
+ * `endsMs` has passed.
+ */
 export const insertExec = (db: Queries, started: StartedExec) =>
   hasRow(db.run(started.idempotencyKey === null ? insert : insertWithKey, started))
 
@@ -51,7 +54,7 @@ interface Ended extends ExecEnding {
   duration_ms: number
 }
 
-/** With an Idempotency-Key, the exit status also survives a crash. */
+/** Stores an exit status. It survives a PostgreSQL crash only if the command has an Idempotency-Key. */
 const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>`
   with commit_mode as (
     select set_config('synchronous_commit',
@@ -65,16 +68,16 @@ const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>
    where id = ${it.id} and status = 'running' ${condition}
   returning id`
 
-/** In a destroyed sandbox, a command counts as killed. */
+/** Stores an exit status, except in a destroyed sandbox, where every command counts as killed. */
 const end = statement<Ended>()('command ends', (_, it) =>
   endBy(it, sql`and not exists (select from sandbox where id = sandbox_id and destroyed_at is not null)`),
 )
 const endAnyhow = statement<Ended>()('command ends in any sandbox', (_, it) => endBy(it, sql``))
 
-/** Returns false if the row has another exit status or the sandbox is destroyed. */
+/** Stores an exit status. Returns false if the row already has one, or if the sandbox is destroyed. */
 export const writeExit = (db: Queries, ended: Ended) => hasRow(db.run(end, ended))
 
-/** Also in a destroyed sandbox. Returns false if the row has another exit status. */
+/** Stores an exit status, even in a destroyed sandbox. Returns false if the row already has one. */
 export const writeExitUnconditionally = (db: Queries, ended: Ended) => hasRow(db.run(endAnyhow, ended))
 
 const settle = statement<{ id: string; isLost: boolean }>()('command has ended', (db, { id, isLost }) =>
@@ -86,9 +89,8 @@ const settle = statement<{ id: string; isLost: boolean }>()('command has ended',
 )
 
 /**
- * Records that no process of a command remains.
- * @param isLost whether it may still run
- * @returns the exit status in its row
+ * Records that a worker has finished running a command, and returns the exit status stored in its row.
+ * @param isLost whether processes of the command may remain; if false, `is_left` is cleared
  */
 export const confirmExited = (db: Queries, id: string, isLost: boolean) =>
   first(db.run(settle, { id, isLost }))
@@ -97,7 +99,7 @@ const pid = statement<{ id: string; pid: number }>()('pid of command', (db, { id
   db.updateTable('exec').set({ pid }).where('id', '=', id),
 )
 
-/** Stores a pid that was not known at the insert: of a terminal, or of a replacement slot. */
+/** Stores the PID of a command that runs in a terminal or a replacement slot. The insert did not know this PID. */
 export const recordPid = (db: Queries, id: string, of: number) => done(db.run(pid, { id, pid: of }))
 
 interface LostExec {
@@ -130,9 +132,8 @@ const insertLost = statement<LostExec>()('command is lost', (db, it) =>
 )
 
 /**
- * Inserts a lost row for a command that was handed over and has none. A worker inserts the row before it starts the
- * command, and fails if this row exists, so no command starts after it was reported as lost. Does nothing if the
- * worker's row exists.
+ * Inserts a row with the status `lost` for a command that was sent to a worker. Does nothing if the worker has inserted
+ * the command's row. Otherwise, the worker's own insert fails later, so the command cannot start after this report.
  */
 export const insertLostExec = (db: Queries, lost: LostExec) => done(db.run(insertLost, lost))
 
@@ -141,13 +142,13 @@ interface UnknownEnd {
   sandboxId: string
 }
 
-/** Milliseconds from the start until now, or until the sandbox was destroyed. */
+/** SQL for the time from a command's start until now, or until its sandbox was destroyed, in milliseconds. */
 const durationMs = sql`greatest(0, round(1000 * extract(epoch from
   least(${now}, (select destroyed_at from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
 
 /**
- * Ends a command with an unknown exit status: `lost`, or `killed` if its sandbox is destroyed. The lock on the
- * sandbox's row prevents a concurrent destroy.
+ * Sets the final status of a command whose exit status is unknown: `killed` if its sandbox is destroyed, otherwise
+ * `lost`. A row lock on the sandbox prevents a concurrent destroy.
  */
 const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) => sql<ShownExec>`
   with its_sandbox as (select destroyed_at, destroy_reason from sandbox where id = ${sandboxId} for share)
@@ -172,9 +173,9 @@ const lose = statement<UnknownEnd & { stdout: number; stderr: number }>()(
 )
 
 /**
- * Marks a command as lost that may still run. The reconciler kills it.
- * @param printed the number of bytes that the client received
- * @returns undefined if the row has an exit status or does not exist
+ * Marks a command as lost. The reconciler kills any processes that remain.
+ * @param printed number of output bytes that the client received
+ * @returns undefined if the command has no row or already has an exit status
  */
 export const markLost = (db: Queries, of: UnknownEnd, printed: { stdout: number; stderr: number }) =>
   first(db.run(lose, { ...of, ...printed }))
@@ -183,7 +184,7 @@ const clearLeft = statement<{ id: string }>()('orphan has ended', (db, { id }) =
   db.updateTable('exec').set({ is_left: false }).where('id', '=', id),
 )
 
-/** Records that no process of a lost command remains. */
+/** Records that a lost command has no processes left. */
 export const markEnded = (db: Queries, id: string) => done(db.run(clearLeft, { id }))
 
 const withdraw = statement<{ ids: string[] }>()(
@@ -195,8 +196,9 @@ const withdraw = statement<{ ids: string[] }>()(
 )
 
 /**
- * Deletes the rows of commands that did not run, with their Idempotency-Keys. A row reported as `lost` remains.
- * @returns PostgreSQL's time, in milliseconds since 1970, at which these rows did not exist
+ * Deletes the rows of commands that did not run, including their Idempotency-Keys. Commands that were reported as
+ * `lost` keep their rows.
+ * @returns PostgreSQL's time when the deletion started, in milliseconds since the Unix epoch
  */
 export const takeBackExecs = async (db: Queries, ids: string[]) =>
   (await only(db.run(withdraw, { ids }))).clock_ms

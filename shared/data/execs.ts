@@ -1,4 +1,4 @@
-/** Queries of the table `exec`. Only `exec-writes.ts` writes to it. */
+/** Queries that read the table `exec`. Only `exec-writes.ts` writes to the table. */
 import { type NotNull, sql } from 'kysely'
 import { posixWord } from '../contract/shell-words.ts'
 import type { Queries } from './database.ts'
@@ -13,7 +13,7 @@ export const commandSealContext = (execId: string) => `exec-command ${execId}`
 
 const lineCharacters = 300
 
-/** Formats a command as one line, quoted where necessary and truncated. */
+/** Formats a command as one line of at most 300 characters. Arguments are quoted where necessary. */
 export function oneLine(command: string | string[]): string {
   const text = typeof command === 'string' ? command : command.map(posixWord).join(' ')
   const line = text.replaceAll(/\s*\n\s*/g, ' ⏎ ')
@@ -41,10 +41,10 @@ export type ShownExec = Pick<ExecRow, (typeof shownColumns)[number]>
 
 export type ExecEnding = Pick<ExecRow, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** The reason of a command that is lost because its worker died or does not answer. */
+/** The `reason` of a command that is lost because its worker died or does not respond. */
 export const workerLost = 'the worker that ran it was lost'
 
-/** The worker id of a command that no worker has started. */
+/** The `worker_id` of a command that no worker has started. */
 export const noWorker = ''
 
 const destroyReason = statement<{ id: string }>()('end of sandbox of running command', (db, { id }) =>
@@ -57,7 +57,10 @@ const destroyReason = statement<{ id: string }>()('end of sandbox of running com
     .where('destroyed_at', 'is not', null),
 )
 
-/** Returns undefined unless the command is running in a destroyed sandbox. */
+/**
+ * Returns why the sandbox of a running command was destroyed. Returns undefined if the sandbox is not destroyed or the
+ * command is not running.
+ */
 export const findDestroyReasonOfExec = (db: Queries, id: string) => first(db.run(destroyReason, { id }))
 
 const byKey = statement<{ sandboxId: string; key: string | null }>()(
@@ -68,7 +71,7 @@ const byKey = statement<{ sandboxId: string; key: string | null }>()(
       .select(['id', 'worker_id', 'request_hash', 'status', 'started_at'])
       .where('sandbox_id', '=', sandboxId)
       .where('idempotency_key', '=', key)
-      // A command with a key has the hash of its request.
+      // Every row with an Idempotency-Key also has the hash of its request.
       .$narrowType<{ request_hash: NotNull }>(),
 )
 
@@ -122,13 +125,16 @@ const missing = statement<{ live: string }>()('missing workers', (db, { live }) 
     .union(workers.where('is_left', '=', sql.lit(true)).where('pid', 'is', null))
 })
 
-/** Returns ids of workers that are not in `live` and have running commands, or commands whose processes may remain. */
+/**
+ * Returns the IDs of workers that are not in `live` but have commands in the table that are running or may have left
+ * processes behind.
+ */
 export async function findMissingWorkers(db: Queries, live: string[]): Promise<string[]> {
   return (await db.run(missing, { live: JSON.stringify(live) })).map(({ worker_id }) => worker_id)
 }
 
 interface OrphanPage {
-  /** The id that the previous page ended with. */
+  /** Last ID of the previous page. */
   after: string
   limit: number
 }
@@ -153,7 +159,10 @@ const orphans = statement<OrphanPage & { gone: string }>()('orphans', (db, { gon
     .limit(limit),
 )
 
-/** Orphans are commands of dead workers, and commands that were reported as lost. */
+/**
+ * Returns one page of orphans: running commands of the workers in `gone`, and commands that were reported as lost but
+ * may have left processes behind.
+ */
 export const findOrphans = (db: Queries, gone: string[], page: OrphanPage) =>
   db.run(orphans, { gone: JSON.stringify(gone), ...page })
 export type Orphan = Awaited<ReturnType<typeof findOrphans>>[number]
@@ -166,7 +175,7 @@ const running = statement<{ ids: string[] }>()('running commands', (db, { ids })
     .where('status', '=', 'running'),
 )
 
-/** Returns those of these commands that are running according to their rows. */
+/** Returns the IDs of the commands that are running according to their rows. */
 export async function findRunning(db: Queries, ids: string[]): Promise<Set<string>> {
   return new Set((await db.run(running, { ids })).map(({ id }) => id))
 }

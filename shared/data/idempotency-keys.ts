@@ -1,4 +1,4 @@
-/** The table `idempotency_key`, for creates. Only this file writes to it. */
+/** The table `idempotency_key`, for requests that create sandboxes. Only this file writes to the table. */
 import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
 import type { Queries } from './database.ts'
@@ -16,7 +16,7 @@ const honoured = statement<{ accountId: string; key: string }>()(
       .where('created_at', '>', sql<Date>`${now} - ${sql.lit(limits.idempotencyHours)} * interval '1 hour'`),
 )
 
-/** Finds the create of an unexpired key. */
+/** Returns the sandbox and the request hash of an Idempotency-Key, unless the key has expired. */
 export const findIdempotencyKey = (db: Queries, of: { accountId: string; key: string }) =>
   first(db.run(honoured, of))
 
@@ -43,11 +43,11 @@ const remember = statement<NewIdempotencyKey>()(
       ),
 )
 
-/** Overwrites an expired key. */
+/** Stores an Idempotency-Key with its sandbox. Overwrites an expired entry with the same key. */
 export const rememberIdempotencyKey = (db: Queries, key: NewIdempotencyKey) => done(db.run(remember, key))
 
 const forget = statement()('forget idempotency keys', (db) =>
-  // Twice the lifetime, so that a concurrent request never depends on whether this has run.
+  // Deletes keys only at twice their lifetime, so that the cleanup cannot affect a concurrent request.
   db
     .deleteFrom('idempotency_key')
     .where(

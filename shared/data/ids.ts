@@ -1,10 +1,10 @@
-/** Ids sort by creation time, and their prefix names their kind. */
+/** Generates IDs. They sort by creation time, and the prefix names the kind of object. */
 import { randomUUID } from 'node:crypto'
 import { ulid as freshUlid, monotonicFactory } from 'ulid'
 
 const ulid = monotonicFactory()
 
-/** Lowercase, because ids become names of pods. */
+/** IDs are lowercase, because they are used as pod names. */
 const idOf = (prefix: string) => `${prefix}_${ulid().toLowerCase()}`
 
 export const newAccountId = () => idOf('acc')
@@ -16,14 +16,17 @@ export const newExecId = () => idOf('exec')
 export const newRequestId = () => `req_${randomUUID()}`
 export const newWorkerId = () => idOf('wrk')
 
-/** The name of a sandbox's own pod. Because it is derived from the id, 409 and 404 mean that the work is done. */
+/**
+ * Returns the name of the pod that is created for a sandbox. Names are derived from IDs, so a 409 on create or a 404 on
+ * delete means that an earlier attempt has succeeded.
+ */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
 
-/** The part of an id that is hashed to find its slot owner (shared/rpc/worker-registry.ts). */
+/** Returns the end of an ID, which is hashed to choose the slot owner (shared/rpc/worker-registry.ts). */
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 
-/** A new sandbox id with the same hash as the warm pod's, so that the worker that owns the pod's slots keeps them. */
+/** Returns a new sandbox ID with the warm pod's hash key, so that the pod's slots stay with the same worker. */
 export const newSandboxIdLike = (podName: string) =>
-  // Monotonic ULIDs of one millisecond would differ only in the part that is replaced here.
+  // Monotonic ULIDs from the same millisecond would differ only in the characters that are replaced here.
   `sbx_${freshUlid().toLowerCase().slice(0, -hashKeyLength)}${hashKeyOf(podName)}`

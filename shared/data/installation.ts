@@ -1,14 +1,14 @@
-/** The table `installation`. Its only row is inserted by a migration. */
+/** The table `installation`, whose only row is inserted by a migration. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { first, hasRow, statement } from './statement.ts'
 
 const only = statement()('installation', (db) => db.selectFrom('installation').select('id'))
 
-/** Returns the id in the labels of pods, or undefined before the migrations have run. */
+/** Returns the installation ID, which every pod has as a label, or undefined if migrations have not run yet. */
 export const readInstallation = async (db: Queries) => (await first(db.run(only)))?.id
 
-/** Not `sandlot_now()`, because tests that move that clock must not affect the interval of the reconciler. */
+/** SQL for the real time. Tests move the clock of `sandlot_now()`, which must not affect the reconciler's interval. */
 const realNow = sql<Date>`clock_timestamp()`
 
 const take = statement<{ seconds: number }>()('claim reconciler pass', (db, { seconds }) =>
@@ -24,8 +24,8 @@ const take = statement<{ seconds: number }>()('claim reconciler pass', (db, { se
 )
 
 /**
- * Claims the next reconciler pass among all workers.
- * @param seconds the interval
- * @returns false if another pass started within it
+ * Claims the next reconciler pass, so that only one worker runs it.
+ * @param seconds minimum interval between passes
+ * @returns false if a worker has started a pass within the interval
  */
 export const claimReconcilePass = (db: Queries, seconds: number) => hasRow(db.run(take, { seconds }))

@@ -1,4 +1,4 @@
-/** Advisory locks for work that only one process may do at a time. */
+/** PostgreSQL advisory locks, for work that only one process may do at a time. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { only, statement } from './statement.ts'
@@ -10,6 +10,6 @@ const lock = statement<{ number: number }>()(
   (_, { number }) => sql<{ locked: boolean }>`select pg_try_advisory_xact_lock(${number}::bigint) as locked`,
 )
 
-/** Acquires the lock until the end of the transaction. Returns false if another worker holds it. */
+/** Tries to acquire a lock until the transaction ends. Returns false if another transaction holds the lock. */
 export const tryLock = async (transaction: Queries, name: keyof typeof advisoryLocks) =>
   (await only(transaction.run(lock, { number: advisoryLocks[name] }))).locked

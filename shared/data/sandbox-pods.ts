@@ -1,4 +1,4 @@
-/** Queries of workers about sandboxes and their pods. */
+/** Queries about sandboxes and their pods, which workers use. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type SandboxRow, sandboxColumns } from './sandboxes.ts'
@@ -16,7 +16,7 @@ const unreaped = statement()('unreaped sandboxes', (db) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('reaped_at', 'is', null).orderBy('expires_at'),
 )
 
-/** All sandboxes that have or may have a pod, about one row for each pod. */
+/** Returns all sandboxes that have or may have a pod. */
 export const findUnreaped = (db: Queries): Promise<SandboxRow[]> => db.run(unreaped)
 
 const starting = statement()('starting sandboxes', (db) =>
@@ -43,7 +43,7 @@ const states = statement()('states of sandboxes', (db) =>
     .groupBy('state'),
 )
 
-/** The number of sandboxes that have or may have a pod, by state. */
+/** Counts the sandboxes that have or may have a pod, by state. */
 export const countByState = (db: Queries) => db.run(states)
 
 const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id }) =>
@@ -57,7 +57,7 @@ const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id
     .where('id', '=', id),
 )
 
-/** A sandbox, the milliseconds until it expires, and PostgreSQL's clock in milliseconds since 1970. */
+/** Returns a sandbox with the milliseconds until it expires and PostgreSQL's time in Unix milliseconds. */
 export const findRemainingTime = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
 
 const owned = statement<{ name: string; uid: string | null }>()(
@@ -71,9 +71,9 @@ const owned = statement<{ name: string; uid: string | null }>()(
 )
 
 /**
- * Whether the pool or a live sandbox owns a pod. One statement reads both tables, so that it sees a concurrent claim in
- * one of them.
- * @param pod without a uid, any pod with this name
+ * Reports whether the warm pool or an active sandbox owns a pod. A single statement reads both tables, so a concurrent
+ * claim cannot hide the pod from both.
+ * @param pod the pod's name and UID; without a UID, every pod with this name matches
  */
 export async function isPodOwned(db: Queries, { name, uid }: { name: string; uid?: string | undefined }) {
   return (await only(db.run(owned, { name, uid: uid ?? null }))).owned
@@ -90,7 +90,12 @@ const busiest = statement<{ oldest: string; memoryMs: number; rushMs: number }>(
    group by image`,
 )
 
-/** The peak of creates per `rushMs` in the last `memoryMs`, by image. @param of.oldest an older id */
+/**
+ * Returns, for each image, the highest number of sandboxes that were created within one interval.
+ * @param of.rushMs length of an interval, in milliseconds
+ * @param of.memoryMs how far to look back, in milliseconds
+ * @param of.oldest an ID that is older than that, so that the query can use the primary key
+ */
 export async function findBusiest(
   db: Queries,
   of: { oldest: string; memoryMs: number; rushMs: number },

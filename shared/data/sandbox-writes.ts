@@ -1,6 +1,6 @@
 /**
- * Every statement that changes the table `sandbox`: admission, destruction, deletion, and the state of its pod. Only
- * workers change that state, which does nothing for a destroyed sandbox.
+ * Every statement that changes the table `sandbox`: admission, destruction, deletion, and pod state. Only workers
+ * change the pod state, and their changes have no effect on a destroyed sandbox.
  */
 import { type RawBuilder, sql } from 'kysely'
 import type { DestroyReason } from '../contract/sandboxes.ts'
@@ -15,13 +15,13 @@ export interface NewSandbox {
   accountId: string
   name: string | null
   image: string
-  /** As JSON. */
+  /** The metadata object as JSON. */
   metadata: string
   sealedEnv: Buffer | null
   createdAt: Date
   expiresAt: Date
   podName: string
-  /** The uid of its warm pod; null if a pod has to be created. */
+  /** UID of the claimed warm pod. Null if a new pod must be created. */
   podUid: string | null
   podSince: Date | null
 }
@@ -45,7 +45,7 @@ const insert = statement<NewSandbox>()(
 
 export const insertSandbox = (db: Queries, sandbox: NewSandbox) => done(db.run(insert, sandbox))
 
-/** Never before the start, even if PostgreSQL's clock was set back. */
+/** SQL for the current time, but not before the sandbox's start, even if PostgreSQL's clock was set back. */
 const endedNow = sql<Date>`greatest(${now}, coalesce(ready_at, created_at))`
 
 const end = statement<{ id: string; reason: DestroyReason; detail: string | null }>()(
@@ -68,9 +68,10 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
 )
 
 /**
- * Ends a sandbox, which then no longer counts against the quota. The caller deletes its pod. Before the sandbox is
- * ready, `pod_failed` becomes `start_failed`. `start_failed` does not end a ready sandbox.
- * @returns the row if this call ended the sandbox
+ * Marks a sandbox as destroyed, so that it no longer counts against the quota. The caller must delete its pod. If the
+ * sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. If it is ready, `start_failed` does
+ * nothing.
+ * @returns the row if this call destroyed the sandbox, otherwise undefined
  */
 export const markDestroyed = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
   first(db.run(end, { id, reason, detail }))
@@ -85,7 +86,7 @@ const endAllExpired = statement<{ accountId: string }>()('end expired sandboxes'
     .returning('id'),
 )
 
-/** Ends an account's expired sandboxes. Returns their ids. */
+/** Marks an account's expired sandboxes as destroyed, and returns their IDs. */
 export async function expireSandboxes(db: Queries, accountId: string): Promise<string[]> {
   return (await db.run(endAllExpired, { accountId })).map(({ id }) => id)
 }
@@ -112,8 +113,8 @@ const adopt = statement<OnePod>()('adopt pod', (db, { id, podUid }) =>
 )
 
 /**
- * Stores the pod of a sandbox.
- * @returns false if the sandbox is destroyed, or ready in another pod
+ * Records the pod that was created for a sandbox.
+ * @returns false if the sandbox is destroyed, or if it is ready in a different pod
  */
 export const adoptPod = (db: Queries, id: string, podUid: string) => hasRow(db.run(adopt, { id, podUid }))
 
@@ -131,8 +132,8 @@ const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
 )
 
 /**
- * Marks the sandbox as ready, which starts its billed time.
- * @returns the row, or undefined if the sandbox is destroyed or has another pod
+ * Marks a sandbox as ready. Billing starts at this time.
+ * @returns the row, or undefined if the sandbox is destroyed or has a different pod
  */
 export const markReady = (db: Queries, id: string, podUid: string) => first(db.run(ready, { id, podUid }))
 
@@ -157,8 +158,8 @@ const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>
 )
 
 /**
- * Marks the warm pod of a sandbox as used. From then on, the sandbox ends if the pod dies.
- * @returns false if the sandbox has another pod or none
+ * Marks a sandbox's warm pod as used. A used pod is not replaced if it dies: the sandbox is destroyed instead.
+ * @returns false if the sandbox has a different pod or no pod
  */
 export const markUsed = (db: Queries, id: string, podUid: string) => hasRow(db.run(used, { id, podUid }))
 
@@ -183,9 +184,9 @@ const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { i
 )
 
 /**
- * Removes an unused warm pod from a sandbox, which then starts again in a new pod. The time in the first pod remains
- * billed, because clients have seen it and its month may be over.
- * @returns false if the pod was used or already removed, or the sandbox is destroyed
+ * Detaches an unused warm pod from its sandbox, so that the sandbox starts again in a new pod. The time in the first
+ * pod remains billed, because clients have already seen it and the billing month may have ended.
+ * @returns false if the pod was used or already detached, or if the sandbox is destroyed
  */
 export const dropWarmPod = (db: Queries, id: string, podUid: string) =>
   hasRow(db.run(drop, { id, podUid, newName: podName(id) }))
@@ -199,7 +200,7 @@ const reaped = statement<{ id: string }>()('pod is gone', (db, { id }) =>
     .where('reaped_at', 'is', null),
 )
 
-/** Records that the pod of a destroyed sandbox is gone. */
+/** Records that a destroyed sandbox no longer has a pod. */
 export const markReaped = (db: Queries, id: string) => done(db.run(reaped, { id }))
 
 const forget = statement<{ before: string; limit: number }>()('forget metadata', (db, { before, limit }) =>
@@ -218,14 +219,20 @@ const forget = statement<{ before: string; limit: number }>()('forget metadata',
     ),
 )
 
-/** Deletes only the metadata, because usage is computed from the rest of the row. @param of.before an id */
+/**
+ * Clears the metadata of destroyed sandboxes with IDs before `of.before`, up to `of.limit` rows. Usage is computed from
+ * the rest of the row.
+ */
 export const forgetMetadata = (db: Queries, of: { before: string; limit: number }) => done(db.run(forget, of))
 
-/** A CTE of the statement that adds their usage to the sums by day. */
+/** CTE that deletes sandboxes and returns the columns from which the outer statement computes their usage. */
 export const deleteSandboxes = (ids: string[]) => sql`(
   delete from sandbox where id = any(${ids}::text[])
   returning account_id, ready_at, destroyed_at, expires_at, first_ready_at, first_ended_at)`
 
-/** A CTE of the statement that deletes accounts. @param ids a query for their ids */
+/**
+ * CTE that deletes the sandboxes of accounts which the outer statement deletes.
+ * @param ids subquery that returns the account IDs
+ */
 export const deleteSandboxesOf = (ids: RawBuilder<unknown>) =>
   sql<Record<string, never>>`(delete from sandbox where account_id in (${ids}))`

@@ -1,6 +1,6 @@
 /**
- * Queries of the table `sandbox`, the authoritative state of sandboxes. `sandbox-pods.ts` has those of workers.
- * Only `sandbox-writes.ts` writes to it.
+ * Queries that read the table `sandbox`, the authoritative state of sandboxes. The queries that only workers use are in
+ * `sandbox-pods.ts`. Only `sandbox-writes.ts` writes to the table.
  */
 import { sql } from 'kysely'
 import type { ListedState } from '../contract/sandboxes.ts'
@@ -12,7 +12,7 @@ import { type Builder, first, hasRow, statement } from './statement.ts'
 
 export type { SandboxRow }
 
-/** All columns, because statements must list them. */
+/** All columns of the table. Statements list them explicitly, because a prepared `select *` fails after a migration. */
 export const sandboxColumns = Object.keys(Sandbox.meta.properties) as (keyof Tables['sandbox'])[]
 
 export const envSealContext = (sandboxId: string) => `sandbox-env ${sandboxId}`
@@ -22,7 +22,7 @@ export const podOf = (sandbox: Pick<SandboxRow, 'pod_name' | 'pod_uid'>) => ({
   uid: sandbox.pod_uid ?? undefined,
 })
 
-/** When its current pod was requested. */
+/** Returns when the sandbox's current pod was requested. */
 export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
   claim === 'replaced' && pod_since ? pod_since : created_at
 
@@ -47,7 +47,7 @@ const active = statement<{ accountId: string }>()('active sandboxes', (db, { acc
     .orderBy('expires_at'),
 )
 
-/** The active sandboxes of an account with the seconds until they expire, in the order of their expiry. */
+/** Returns an account's active sandboxes and the seconds until each expires. The first to expire comes first. */
 export const findActive = (db: Queries, accountId: string) => db.run(active, { accountId })
 
 const lockOneActive = statement<{ id: string; accountId: string }>()(
@@ -62,14 +62,17 @@ const lockOneActive = statement<{ id: string; accountId: string }>()(
       .forShare(),
 )
 
-/** Keeps it active until the transaction ends. Returns false if the account has no such active sandbox. */
+/**
+ * Locks an active sandbox's row, so that it cannot be destroyed until the transaction ends. Returns false if the
+ * account has no active sandbox with this ID.
+ */
 export const lockActive = (transaction: Queries, of: { id: string; accountId: string }) =>
   hasRow(transaction.run(lockOneActive, of))
 
 const everSince = sql<Date>`'-infinity'::timestamptz`
 const clockNow = sql<Date>`clock.now`
 
-/** Columns for the API, without the pod and the environment, which may be long. */
+/** Columns that the API returns. The pod and the environment, which can be large, are excluded. */
 const shownColumns = [
   'id',
   'name',
@@ -84,7 +87,7 @@ const shownColumns = [
   'timings',
 ] as const satisfies (keyof Tables['sandbox'])[]
 
-/** Includes the billed time of its whole lifetime. */
+/** A sandbox as the API returns it. `billed_ms` is the billed time since its creation, in milliseconds. */
 export type ShownSandbox = Pick<SandboxRow, (typeof shownColumns)[number]> & { billed_ms: number }
 export type SandboxOfAccount = ShownSandbox & { now: Date }
 
@@ -102,11 +105,11 @@ const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, {
   selectShown(db).select('clock.now').where('id', '=', id).where('account_id', '=', accountId),
 )
 
-/** Also returns undefined for a sandbox of another account. */
+/** Returns a sandbox, or undefined if it does not exist or belongs to another account. */
 export const findSandboxOfAccount = (db: Queries, of: { id: string; accountId: string }) =>
   first(db.run(own, of))
 
-/** One statement per state, so that each can use an index. */
+/** Builds a separate statement for each state, so that each can use an index. */
 const listIn = (state: ListedState) => ({
   first: list(state, false),
   next: list(state, true),
@@ -126,7 +129,7 @@ const list = (state: ListedState, isNext: boolean) =>
   )
 const lists = { active: listIn('active'), destroyed: listIn('destroyed'), all: listIn('all') }
 
-/** Newest first. */
+/** Returns one page of the account's sandboxes, newest first. */
 export const listSandboxesOfAccount = (
   db: Queries,
   accountId: string,

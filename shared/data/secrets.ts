@@ -1,4 +1,4 @@
-/** The table `secret`. Only this file writes to it, and a trigger deletes the secrets of an ended sandbox. */
+/** The table `secret`. Only this file writes to it, except that a trigger deletes a destroyed sandbox's secrets. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { RowOf } from './entities/row.ts'
@@ -10,7 +10,7 @@ type Row = RowOf<typeof Secret>
 
 export const secretSealContext = (secretId: string) => `secret ${secretId}`
 
-/** Without the value, which only workers can open. */
+/** Columns that the API returns. The sealed value is excluded, because only workers can decrypt it. */
 const shown = ['id', 'name', 'sandbox_id', 'created_at'] as const
 export type ShownSecret = Pick<Row, (typeof shown)[number]>
 
@@ -35,7 +35,7 @@ export const insertSecret = (db: Queries, secret: NewSecret) => only(db.run(inse
 
 interface SecretPage extends Page {
   accountId: string
-  /** Null for those of all sandboxes. */
+  /** Lists only this sandbox's secrets. Null lists all of the account's secrets. */
   sandboxId: string | null
 }
 
@@ -52,7 +52,7 @@ const ofAccount = statement<SecretPage>()(
       .limit(limit),
 )
 
-/** Newest first. */
+/** Returns one page of secrets, newest first, without their values. */
 export const listSecrets = (db: Queries, page: SecretPage): Promise<ShownSecret[]> => db.run(ofAccount, page)
 
 const ofSandbox = statement<{ accountId: string; sandboxId: string }>()(
@@ -66,7 +66,7 @@ const ofSandbox = statement<{ accountId: string; sandboxId: string }>()(
       .orderBy('sandbox_id', (order) => order.asc().nullsFirst()),
 )
 
-/** The secrets for a command: those of the account, then those of the sandbox, which take precedence. */
+/** Returns a command's secrets: first account-wide ones, then the sandbox's, which take precedence. */
 export const readSecretsOf = (db: Queries, of: { accountId: string; sandboxId: string }) =>
   db.run(ofSandbox, of)
 

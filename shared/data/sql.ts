@@ -2,20 +2,23 @@
 import { expressionBuilder, type RawBuilder, sql } from 'kysely'
 import type { Tables } from './entities/index.ts'
 
-/** The clock of the system. It is evaluated during the statement, for example after waiting for a lock. */
+/** Current time by `sandlot_now()`. It is volatile: a statement that waited for a lock sees the time after the wait. */
 export const now = sql<Date>`sandlot_now()`
 
-/** PostgreSQL evaluates a volatile function for every row and cannot use an index for it, but a subquery only once. */
+/**
+ * Current time as a subquery, which PostgreSQL evaluates once and can compare through an index. A volatile function
+ * would be evaluated for every row.
+ */
 export const nowOnce = sql<Date>`(select sandlot_now())`
 
-/** The UTC day of {@link nowOnce}, as a `date`. */
+/** Current UTC day as a `date`, based on {@link nowOnce}. */
 export const todayOnce = sql<string>`(${nowOnce} at time zone 'UTC')::date`
 
 const listed = expressionBuilder<Tables, 'api_key' | 'exec' | 'secret'>()
 
-/** A page of a list, newest first. */
+/** A page of a list that is sorted newest first. */
 export interface Page {
-  /** The id that the previous page ended with; null for the first page. */
+  /** Last ID of the previous page. Null for the first page. */
   before: string | null
   limit: number
 }
@@ -23,7 +26,7 @@ export interface Page {
 export const isOlder = (before: Page['before']) =>
   listed.or([sql<boolean>`${before}::text is null`, listed('id', '<', before)])
 
-/** Billed milliseconds of a row within [since, until), including those in a replaced warm pod. */
+/** SQL for a sandbox's billed time within [since, until), in milliseconds. Includes time in a replaced warm pod. */
 export const billedMs = (since: RawBuilder<Date>, until: RawBuilder<Date>): RawBuilder<number> =>
   sql<number>`(billed_ms(ready_at, destroyed_at, expires_at, ${since}, ${until}) +
     billed_ms(first_ready_at, first_ended_at, expires_at, ${since}, ${until}))`

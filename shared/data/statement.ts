@@ -1,6 +1,7 @@
 /**
- * Typed statements. Kysely builds them from the entities, so a wrong column, a missing value or a changed type does not
- * compile. Each is built once, with markers for its values, and prepared under its name once per connection.
+ * Typed SQL statements. Kysely checks them against the entities, so a wrong column, a missing value or a changed type
+ * is a compile-time error. Each statement is built once, with markers in place of its values. Every connection prepares
+ * it once, under its name.
  */
 import {
   type CompiledQuery,
@@ -14,7 +15,7 @@ import type { Tables } from './entities/index.ts'
 
 export type Builder = Kysely<Tables>
 
-/** Takes `Values` and returns rows of type `Row`. */
+/** A statement with parameters of type `Values` that returns rows of type `Row`. */
 export interface Statement<Values, Row> {
   readonly name: string
   compile(builder: Builder): Compiled<Values, Row>
@@ -22,7 +23,7 @@ export interface Statement<Values, Row> {
 
 export interface Compiled<Values, Row> {
   readonly text: string
-  /** In the order of the statement's parameters. */
+  /** Returns the values in the order of the statement's parameters. */
   bind(values: Values): unknown[]
   readonly row?: Row
 }
@@ -41,9 +42,9 @@ class Marker {
 
 /**
  * Defines a statement, as in `statement<{ id: string }>()('sandbox by id', (db, { id }) => db.selectFrom('sandbox')…)`.
- * It must list its columns, because a prepared `select *` fails after a migration adds one. `build` receives markers
- * instead of values, and can use them only in SQL.
- * @param name unique among all statements, because PostgreSQL caches the plan under it
+ * The statement must list its columns, because a prepared `select *` fails after a migration adds a column.
+ * @param name unique among all statements, because PostgreSQL stores the prepared statement under this name
+ * @param build receives markers instead of values, and can use them only inside SQL
  */
 export const statement =
   <Values = Record<never, never>>() =>
@@ -63,8 +64,8 @@ export const statement =
 const markers: unknown = new Proxy({}, { get: (_, name) => new Marker(String(name)) })
 
 /**
- * Inlines constants. With a parameter instead, PostgreSQL could not prove that `status = 'running'` matches a partial
- * index.
+ * Writes constants into the SQL text instead of passing them as parameters. With a parameter, PostgreSQL could not
+ * prove that `status = 'running'` matches a partial index.
  */
 class ConstantsInText extends OperationNodeTransformer implements KyselyPlugin {
   transformQuery: KyselyPlugin['transformQuery'] = ({ node, queryId }) => this.transformNode(node, queryId)
@@ -85,13 +86,13 @@ function compile<Values, Row>(built: Buildable<Row>, builder: Builder): Compiled
   }
 }
 
-/** The row of a statement that returns at most one. */
+/** Returns the row of a statement that returns at most one row. */
 export const first = async <Row>(rows: Promise<Row[]>): Promise<Row | undefined> => (await rows)[0]
 
-/** The row of a statement that always returns exactly one. */
+/** Returns the row of a statement that always returns exactly one row. */
 export const only = async <Row>(rows: Promise<Row[]>): Promise<Row> => (await rows)[0]!
 
 export const hasRow = async (rows: Promise<unknown[]>): Promise<boolean> => (await rows).length > 0
 
-/** Awaits a statement without rows. */
+/** Waits for a statement and discards its rows. */
 export const done = async (rows: Promise<unknown[]>): Promise<void> => void (await rows)

@@ -1,13 +1,13 @@
-/** Suspends an account, which ends its sandboxes and disables its keys and logins. */
+/** Suspends accounts. */
 import { lockAccount, markSuspended } from './accounts.ts'
 import type { Transactions } from './database.ts'
 import { markDestroyed } from './sandbox-writes.ts'
 import { findActive } from './sandboxes.ts'
 
 /**
- * Idempotent.
- * @param isDeleted also marks it as deleted: the reconciler removes it once its last pod is gone
- * @returns the ids of the ended sandboxes, whose pods the reconciler deletes
+ * Suspends an account: destroys its sandboxes, and disables its API keys and logins. The operation is idempotent.
+ * @param isDeleted also marks the account as deleted; the reconciler removes it once its last pod is gone
+ * @returns the IDs of the destroyed sandboxes; the reconciler deletes their pods
  */
 export async function suspend(
   db: Transactions,
@@ -15,7 +15,7 @@ export async function suspend(
   { isDeleted = false }: { isDeleted?: boolean } = {},
 ): Promise<string[]> {
   return await db.transaction(async (transaction) => {
-    // Admission locks this row too, so no sandbox is admitted after this.
+    // Admission locks the same row, so no sandbox is admitted after this lock.
     await lockAccount(transaction, accountId)
     await markSuspended(transaction, accountId, isDeleted)
     const active = await findActive(transaction, accountId)

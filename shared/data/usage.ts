@@ -1,6 +1,6 @@
 /**
- * Usage of accounts: the billed intervals of their sandboxes, and sums by UTC day in the table `usage_day` for deleted
- * rows. Only this file writes to that table.
+ * An account's usage is the billed time of its sandboxes. The table `usage_day` contains daily totals of sandboxes
+ * whose rows have been deleted. Only this file writes to `usage_day`.
  */
 import { sql } from 'kysely'
 import type { OverrideColumn } from './accounts.ts'
@@ -17,19 +17,19 @@ const billedSince = sql<Date>`coalesce(first_ready_at, ready_at)`
 
 interface Month {
   accountId: string
-  /** Counts until this time instead of now. */
+  /** Time until which usage is counted. Null means now. */
   asOf: Date | null
-  /** In UTC, such as 2026-11; null for the month of `asOf`. */
+  /** UTC month, such as 2026-11. Null for the month of `asOf`. */
   month: string | null
 }
 
 export interface UsageOfMonth {
-  /** UTC, such as 2026-11. */
+  /** UTC month, such as 2026-11. */
   month: string
   milliseconds: number
-  /** The time of the query. */
+  /** Time until which usage was counted. */
   now: Date
-  /** When the next month begins. */
+  /** Start of the next month. */
   month_end: Date
 }
 
@@ -59,7 +59,10 @@ const ofMonth = statement<Month>()(
     from period`,
 )
 
-/** @param month in UTC, such as 2026-11; the current one if absent */
+/**
+ * Returns the account's usage in one month.
+ * @param month UTC month, such as 2026-11; defaults to the current month
+ */
 export const readUsage = (db: Queries, accountId: string, month?: string) =>
   only(db.run(ofMonth, { accountId, asOf: null, month: month ?? null }))
 
@@ -73,7 +76,7 @@ export interface SandboxUsage {
 }
 
 interface UsagePage extends Page {
-  /** Counts until this time instead of now, so that the pages of a list are consistent. */
+  /** Time until which usage is counted, so that all pages of a list are consistent. Null means now. */
   asOf: Date | null
 }
 
@@ -97,8 +100,8 @@ const bySandbox = statement<Month & UsagePage>()(
 )
 
 /**
- * The month's usage with its sandboxes, newest first. One statement reads all of it, as of one moment. Sandboxes that
- * ended long ago count only in the sum.
+ * Returns the account's usage in one month, and one page of the month's sandboxes, newest first. A single statement
+ * reads both, so they are consistent. Sandboxes whose rows have been deleted count only in the total.
  */
 export async function readUsageBySandbox(
   db: Queries,
@@ -137,7 +140,7 @@ const ofAccounts = statement()(
     from account, clock order by id`,
 )
 
-/** All accounts, oldest first, with the number of their active sandboxes and their usage of this month. */
+/** Returns all accounts, oldest first, each with its number of active sandboxes and its usage in this month. */
 export const listAccountsWithUsage = (db: Queries) => db.run(ofAccounts)
 
 const toFold = statement<{ before: string; limit: number }>()('sandboxes to fold', (db, { before, limit }) =>
@@ -167,8 +170,9 @@ const fold = statement<{ ids: string[] }>()(
 )
 
 /**
- * Adds the usage of sandboxes that ended long ago to the sums by day, and deletes their rows, in one statement.
- * @param of.before an id; `limit` is the maximum number of rows
+ * Deletes rows of old sandboxes, and adds their usage to the daily totals in the same statement.
+ * @param of.before only sandboxes with smaller (older) IDs are deleted
+ * @param of.limit maximum number of rows to delete
  */
 export async function foldSandboxes(db: Queries, of: { before: string; limit: number }): Promise<void> {
   const past = await db.run(toFold, of)

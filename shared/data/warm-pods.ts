@@ -1,4 +1,7 @@
-/** The table `warm_pod`. Deleting a row claims its pod, for a sandbox or for the worker that deletes the pod. */
+/**
+ * The table `warm_pod`. Deleting a row claims its pod: only the transaction that deleted the row may assign the pod to
+ * a sandbox, and only the worker that deleted it may delete the pod.
+ */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { WarmPodRow } from './entities/warm-pod.ts'
@@ -9,19 +12,19 @@ export type { WarmPodRow }
 
 const columns = ['name', 'image', 'fingerprint', 'born_at', 'ends_at', 'ready_at', 'uid'] as const
 
-/** Milliseconds. Older warm pods are not claimed, because images and nodes change. */
+/** Maximum age of a warm pod that can be claimed, in milliseconds. Images and nodes change over time. */
 export const warmPodMs = 60 * 60_000
 
 const all = statement()('warm pods', (db) => db.selectFrom('warm_pod').select(columns).orderBy('born_at'))
 
-/** Oldest first. */
+/** Returns all warm pods, oldest first. */
 export const findWarmPods = (db: Queries): Promise<WarmPodRow[]> => db.run(all)
 
 interface NewWarmPod {
   name: string
   image: string
   fingerprint: string
-  /** From the pod's start to its deadline. */
+  /** Time from the pod's start to its deadline, in seconds. */
   lifeSeconds: number
 }
 
@@ -47,14 +50,14 @@ const markReady = statement<{ name: string; uid: string }>()('warm pod is ready'
     .returning('name'),
 )
 
-/** Makes the pod claimable. Returns false if its row does not exist. */
+/** Marks a warm pod as ready to be claimed. Returns false if the pod has no row. */
 export const markWarm = (db: Queries, name: string, uid: string) => hasRow(db.run(markReady, { name, uid }))
 
 const remove = statement<{ name: string }>()('remove warm pod', (db, { name }) =>
   db.deleteFrom('warm_pod').where('name', '=', name).returning('name'),
 )
 
-/** Returns whether this call deleted the row. If so, the caller must delete the pod. */
+/** Deletes a warm pod's row. If this returns true, the caller must delete the pod. */
 export const removeWarmPod = (db: Queries, name: string) => hasRow(db.run(remove, { name }))
 
 const claim = statement<{ image: string; at: Date; until: Date }>()(
@@ -83,8 +86,8 @@ const claim = statement<{ image: string; at: Date; until: Date }>()(
 )
 
 /**
- * Claims the oldest ready warm pod that lives until the sandbox expires. A rollback leaves it in the pool. Concurrent
- * claims skip each other's locked rows, so no pod is claimed twice.
+ * Claims the oldest ready warm pod whose deadline is not before the sandbox's expiry. If the transaction rolls back,
+ * the pod stays in the pool. Concurrent claims skip each other's locked rows, so no pod is claimed twice.
  */
 export const claimWarmPod = (transaction: Queries, wanted: { image: string; at: Date; until: Date }) =>
   first(transaction.run(claim, wanted))

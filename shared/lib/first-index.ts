@@ -1,4 +1,7 @@
-/** Binary search for the first index below `count` from which on `holds` is true. Returns `count` if there is none. */
+/**
+ * Returns the first index below `count` for which `holds` returns true, or `count` if there is none. The binary search
+ * requires that `holds` is also true for every later index.
+ */
 export function firstIndex(count: number, holds: (index: number) => boolean): number {
   let [low, high] = [0, count]
   while (low < high) {

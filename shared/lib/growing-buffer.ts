@@ -1,4 +1,4 @@
-/** Collects chunks in one buffer that is up to twice as large as its content. */
+/** Appends chunks to one buffer, whose capacity is at most twice its content. */
 export class GrowingBuffer {
   length = 0
   private readonly maxBytes: number
@@ -8,7 +8,7 @@ export class GrowingBuffer {
     this.maxBytes = maxBytes
   }
 
-  /** Returns the number of bytes of the chunk that fit. */
+  /** Appends as much of the chunk as fits, and returns the number of bytes appended. */
   push(chunk: Uint8Array): number {
     const taken = Math.min(chunk.length, this.maxBytes - this.length)
     if (this.length + taken > this.buffer.length) this.grow(this.length + taken)

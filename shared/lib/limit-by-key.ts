@@ -1,14 +1,12 @@
-/** Concurrency limits by key. */
-
 interface Queue {
   running: number
   waiting: Set<() => void>
 }
 
 /**
- * Limits how many calls with the same key run concurrently. The others wait in order of arrival.
- * @param waitMs milliseconds that a call may wait; by default no limit
- * @returns a function that runs work with a key, and throws if the wait takes too long
+ * Limits how many callbacks with the same key run concurrently. Further callbacks wait in order of arrival.
+ * @param waitMs maximum wait, in milliseconds; unlimited by default
+ * @returns a function that runs a callback under a key, and throws if the wait exceeds `waitMs`
  */
 export function limitByKey(maxRunning = 1, waitMs?: number) {
   const queues = new Map<string, Queue>()
@@ -20,7 +18,7 @@ export function limitByKey(maxRunning = 1, waitMs?: number) {
       }
       const expire = () => {
         waiting.delete(begin)
-        reject(new Error('timeout exceeded while other work of the same key runs'))
+        reject(new Error('timeout exceeded while waiting for other work with the same key'))
       }
       const timer = waitMs === undefined ? undefined : setTimeout(expire, waitMs)
       waiting.add(begin)
@@ -33,7 +31,7 @@ export function limitByKey(maxRunning = 1, waitMs?: number) {
     try {
       return await work()
     } finally {
-      // Starts the next one immediately, so that a new call cannot overtake it.
+      // Starts the next callback immediately, so that a new one cannot overtake it.
       const [next] = queue.waiting
       if (next) {
         queue.waiting.delete(next)

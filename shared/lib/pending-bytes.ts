@@ -1,7 +1,10 @@
-/** Smaller messages are copied: a view would keep the whole read of its socket in memory, up to 16 KiB with TLS. */
+/**
+ * Messages below this size, in bytes, are copied. A view would keep the entire socket read buffer in memory, which is
+ * up to 16 KiB with TLS.
+ */
 const smallBytes = 16 * 1024
 
-/** A queue of bytes that joins small messages, so that a pending byte does not need its own object. */
+/** A byte queue that merges small messages into blocks, so that many tiny messages do not each need a Buffer. */
 export class PendingBytes {
   length = 0
   private readonly blocks: Buffer[] = []

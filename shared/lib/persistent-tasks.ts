@@ -1,4 +1,4 @@
-/** Repeats each task until it succeeds. */
+/** Runs tasks and retries each one until it succeeds. */
 export class PersistentTasks {
   private readonly pending = new Set<Promise<unknown>>()
   private readonly retryMs: number
@@ -10,7 +10,10 @@ export class PersistentTasks {
     this.onError = onError
   }
 
-  /** Returns the result of the first successful attempt. Never settles if none succeeds before {@link close}. */
+  /**
+   * Runs the task until an attempt succeeds, and returns that attempt's result. If {@link close} is called first, the
+   * retries stop and the promise never settles.
+   */
   async run<T>(name: string, task: () => Promise<T>): Promise<T> {
     const running = this.repeat(name, task)
     this.pending.add(running)

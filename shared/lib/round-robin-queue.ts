@@ -1,4 +1,4 @@
-/** A round-robin queue: groups are served in rotation, and each group in order of arrival. */
+/** Queue that serves groups in rotation, and the items of each group in order of arrival. */
 export type RoundRobinQueue<T> = Map<string, T[]>
 
 export function append<T>(queue: RoundRobinQueue<T>, group: string, item: T): void {

@@ -1,10 +1,10 @@
-/** Awaits work with a deadline. Work that cannot be cancelled continues after it. */
+/** Helpers that stop waiting for a promise. The underlying work is not cancelled. */
 import { addAbortListener } from 'node:events'
 
 /**
- * Waits for work for up to `ms` milliseconds. A negative time counts as 0.
- * @param late returns the result or throws after a timeout; without it, the result is undefined
- * @throws the error of the work
+ * Waits up to `ms` milliseconds for a promise. A negative timeout counts as 0.
+ * @param late called after a timeout to return a result or throw; if omitted, a timeout returns undefined
+ * @throws if the promise rejects before the timeout
  */
 export async function withTimeout<T, L = undefined>(
   ms: number,
@@ -21,8 +21,8 @@ export async function withTimeout<T, L = undefined>(
 }
 
 /**
- * Waits for work until the signal aborts.
- * @throws the reason of the signal when it aborts; the later result of the work is ignored
+ * Waits for a promise until the signal aborts. After that, the promise's result is ignored.
+ * @throws the signal's abort reason, or the error with which the promise rejects
  */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()

@@ -1,19 +1,19 @@
-/** Token buckets by owner, which are local to this process. */
+/** In-memory token buckets, one for each owner. */
 
-/** The least recently used bucket is dropped above this number, so its owner starts with a full one. */
+/** Maximum number of buckets. Above it, the least recently used one is dropped, and its owner gets a full bucket. */
 const maxOwners = 10_000
-/** The unit is a thousandth of a token, so that a millisecond adds `perSecond` units. */
+/** Buckets count thousandths of a token, so that each millisecond adds `perSecond` units. */
 const token = 1_000
 
 interface Bucket {
-  /** Thousandths of a token that are missing to a full bucket. */
+  /** How much the bucket lacks to be full, in thousandths of a token. */
   missing: number
   at: number
 }
 
 interface Rate {
   perSecond: number
-  /** The tokens of a full bucket. */
+  /** Number of tokens in a full bucket. */
   burst: number
 }
 
@@ -22,13 +22,13 @@ export class TokenBuckets {
   private readonly now: () => number
   private readonly buckets = new Map<string, Bucket>()
 
-  /** @param now milliseconds of a monotonic clock */
+  /** @param now returns the time of a monotonic clock, in milliseconds */
   constructor(rate: Rate, now: () => number = () => performance.now()) {
     this.rate = rate
     this.now = now
   }
 
-  /** Takes one token and returns how many remain, or returns the milliseconds until one is available. */
+  /** Takes one token and returns how many remain. If none is available, returns the milliseconds until one is. */
   take(owner: string): { remaining: number } | { waitMs: number } {
     const { burst, perSecond } = this.rate
     const bucket = this.refilled(owner)
@@ -39,7 +39,8 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes tokens, even if the bucket becomes negative. A negative number returns tokens.
+   * Takes tokens even if this makes the bucket negative.
+   * @param tokens number of tokens to take; a negative number puts tokens back
    * @returns the milliseconds until the bucket is no longer negative, or 0
    */
   spend(owner: string, tokens: number): number {

@@ -1,4 +1,4 @@
-/** The context of a process, which is opened at its start and passed to all other code as one argument. */
+/** Dependencies of a process: settings, log, metrics, and connections. Other code receives them as one argument. */
 import type { Redis } from 'ioredis'
 import { openDatabase } from '../data/database.ts'
 import { openQueue } from './jobs.ts'
@@ -12,7 +12,7 @@ import type { Settings } from './settings.ts'
 
 export type Context = ReturnType<typeof openContext>
 
-/** Connects lazily: PostgreSQL and Redis may become available later. */
+/** Opens a process's dependencies. Does not wait for PostgreSQL or Redis, which may become available later. */
 export function openContext(role: 'api' | 'worker', settings: Settings) {
   const log = openLog(role, settings.logLevel)
   const redis = connectRedis(settings.redisUrl, 'fail-fast', log)
@@ -27,7 +27,7 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
     metrics: openMetrics(role, memoryBudget),
     memoryBudget,
     db,
-    /** Its commands fail immediately while Redis is unavailable. */
+    /** Redis connection whose commands fail immediately while Redis is unavailable. */
     redis,
     jobs,
     notifications: new Notifications(subscriber),
@@ -43,15 +43,15 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
   }
 }
 
-/** Milliseconds. The policy can be changed while Redis is running. */
+/** Interval between checks of the eviction policy, in milliseconds. The policy can change while Redis is running. */
 const checkEveryMs = 10_000
-/** The exit code for wrong settings, which a restart would not fix. */
+/** Exit code for invalid settings, which a restart would not fix. */
 const wrongSettingsCode = 2
 
 /**
- * Exits if Redis may evict jobs at the first connection. Later, the problem is only logged and shown by /readyz,
- * because the reconciler does the work of lost jobs.
- * @returns a function that stops watching
+ * Exits if Redis is configured to evict keys when the first connection opens, because evictions lose jobs. Later, the
+ * problem is only logged and reported by /readyz, because the reconciler does the work of lost jobs.
+ * @returns a function that stops the checks
  */
 function watchEvictionPolicy(redis: Redis, log: Logger): () => void {
   let lastProblem: string | undefined

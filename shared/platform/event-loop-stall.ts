@@ -1,13 +1,13 @@
 /**
- * Detects event-loop stalls: the process or the machine was frozen, or a synchronous operation took long. After a
+ * Detects event-loop stalls: the process or machine was frozen, or a synchronous operation took a long time. After a
  * stall, a late reply does not mean that the peer is dead, and peers may consider this process lost.
  */
 import { setImmediate } from 'node:timers/promises'
 
 const tickMs = 250
-/** Milliseconds. Shorter stalls are common on a busy machine, and shorter than every timeout. */
+/** Minimum length of a recorded stall, in milliseconds. Shorter stalls are common and cannot exceed a timeout. */
 const minMs = 1_000
-/** Milliseconds after a stall during which received data may still be unread. */
+/** Time after a stall during which received data may still be unread, in milliseconds. */
 const readMs = 3_000
 const rememberMs = 60_000
 
@@ -24,24 +24,25 @@ function tick(): void {
 }
 
 /**
- * Whether a stall of `ms` milliseconds or more has ended since `since`.
- * @param since a time of performance.now(), within the last minute
+ * Reports whether a stall of at least `ms` milliseconds has ended since `since`.
+ * @param since a value of performance.now() from the last minute; older stalls are forgotten
  */
 export function wasStalled(since: number, ms: number = minMs): boolean {
   tick()
   return stalls.some((stall) => stall.endedAt > since && stall.ms >= ms)
 }
 
-/** A chunk, the end of its stream and the handlers of both are processed in successive iterations. */
+/** Number of event-loop iterations in which Node reads a chunk, reads the end of its stream, and calls the handlers. */
 const iterations = 3
 
-/** Resolves after all received data, including the ends of streams, has been read from this process's connections. */
+/** Waits until this process has read all data and stream ends that its connections have already received. */
 export async function readPendingInput(): Promise<void> {
   for (let count = 0; count < iterations; count++) await setImmediate()
 }
 
 /**
- * Like setTimeout, for liveness timeouts: after a stall, received data is read first.
+ * Sets a liveness timeout. Unlike setTimeout, it is postponed after an event-loop stall, so that data which has already
+ * been received can be read first.
  * @returns a function that clears the timeout
  */
 export function whenSilentFor(ms: number, act: () => void): () => void {

@@ -1,7 +1,7 @@
 /**
- * The jobs with their arguments, for the API, which adds them, and the workers, which run them. The row in PostgreSQL
- * is authoritative and jobs only reduce latency, so any job may run twice, late or never. BullMQ generates the ids,
- * because it ignores a new job with the id of a kept one.
+ * Jobs that the API adds and workers run. Rows in PostgreSQL are authoritative and jobs only reduce latency, so a job
+ * may run twice, late or never. BullMQ generates the job IDs. If the API chose them, BullMQ would ignore a new job with
+ * the ID of a retained one.
  */
 import { type JobsOptions, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -14,7 +14,7 @@ export interface Jobs {
   assignPod: { sandboxId: string; requestId: string }
   /** Deletes the pod of a destroyed sandbox. */
   deletePod: { sandboxId: string; requestId: string }
-  /** Ends an expired sandbox; delayed until `expires_at`. */
+  /** Destroys an expired sandbox. The job is delayed until `expires_at`. */
   expire: { sandboxId: string }
 }
 export type JobName = keyof Jobs
@@ -30,18 +30,24 @@ const options: JobsOptions = {
 }
 
 export interface JobQueue {
-  /** @param delayMs from now; the job may start slightly later, but never earlier */
+  /**
+   * Adds a job.
+   * @param delayMs minimum delay before the job starts, in milliseconds
+   */
   add<N extends JobName>(name: N, args: Jobs[N], delayMs?: number): Promise<void>
-  /** The number of waiting, active, delayed and failed jobs. */
+  /** Returns the number of waiting, active, delayed and failed jobs. */
   depth(): Promise<Record<string, number>>
   close(): Promise<void>
 }
 
-/** @param redis fails immediately while Redis is unavailable, as do all methods of the queue */
+/**
+ * Opens the job queue. Its methods fail immediately while Redis is unavailable.
+ * @param redis a connection in the mode `fail-fast`
+ */
 export function openQueue(redis: Redis): JobQueue {
   let opening: Promise<Queue> | undefined
-  // Opened at the first use, and again after a failure, because BullMQ queries the version of Redis only once, and a
-  // queue stays unusable if that query fails.
+  // Opens the queue at the first use, and again after a failure. BullMQ queries the Redis version only once, and a
+  // queue stays unusable if this query fails.
   const open = async () => {
     if (!opening && redis.status !== 'ready') throw unavailable('Redis is unavailable. Try again.')
     opening ??= openReady(redis).catch((error) => {
@@ -66,7 +72,7 @@ async function openReady(redis: Redis): Promise<Queue> {
     prefix: queuePrefix,
     defaultJobOptions: options,
   })
-  // The connection logs its own outages. Without a listener, an error would end the process.
+  // The connection logs its own outages. Without a listener, an error would crash the process.
   queue.on('error', () => {})
   await queue.waitUntilReady()
   return queue

@@ -1,14 +1,17 @@
-/** Each kind of process receives only the keys that it needs, so that a compromised process does not reveal all. */
+/** Selects the keys that each kind of process needs, so that a compromised process does not reveal the others. */
 import { publicKeyOf, rpcKeyOf } from './seal.ts'
 
-/** As in the environment. SECRETS_KEY and RPC_KEY may be comma-separated lists, whose first key is used. */
+/** Keys as set in the environment. Each value may be a comma-separated list, whose first key signs and seals. */
 export interface Keys {
   JWT_SECRET: string
   SECRETS_KEY: string
   RPC_KEY?: string | undefined
 }
 
-/** The keys that the API receives instead of SECRETS_KEY. */
+/**
+ * Returns the keys that the API receives instead of SECRETS_KEY.
+ * @throws if SECRETS_KEY is empty
+ */
 export function keysOfApi({ SECRETS_KEY, RPC_KEY }: Pick<Keys, 'SECRETS_KEY' | 'RPC_KEY'>) {
   const secrets = SECRETS_KEY.split(',')
     .map((text) => text.trim())
@@ -20,7 +23,7 @@ export function keysOfApi({ SECRETS_KEY, RPC_KEY }: Pick<Keys, 'SECRETS_KEY' | '
   }
 }
 
-/** Returns the keys by the names of their settings; undefined for a key that the process must not have. */
+/** Returns the keys of a process by setting name. A key that the process must not have is undefined. */
 export function keysFor(kind: 'api' | 'worker', keys: Keys): Record<string, string | undefined> {
   const { RPC_KEY, SECRETS_PUBLIC_KEY } = keysOfApi(keys)
   return kind === 'api'

@@ -1,41 +1,41 @@
 /**
- * Liveness timeouts between processes, for the cluster and for shells in pods. All are derived from one setting,
- * because some must be shorter than others: test/liveness-timeouts.test.ts checks their order.
+ * Liveness timeouts for API and workers, the cluster, and shells in pods. All are derived from one setting, because
+ * some must be shorter than others. test/liveness-timeouts.test.ts checks their order.
  */
 
-/** The default of WORKER_LIVENESS_TIMEOUT_SECONDS. */
+/** Default of WORKER_LIVENESS_TIMEOUT_SECONDS. */
 export const defaultSeconds = 3
 
-/** Milliseconds. */
+/** All values are in milliseconds. */
 export interface LivenessTimeouts {
-  /** Until a worker answers `100 Continue`. The call is handed over only then. */
+  /** Maximum time until a worker sends `100 Continue`. After that, the API sends the call to another worker. */
   handOver: number
-  /** Until a worker with open calls answers a liveness check. After that, the calls are lost. */
+  /** Maximum time until a worker with open calls responds to a liveness check. After that, its calls are lost. */
   answer: number
-  /** The last part of `answer`. A worker is only busy if one of its calls transferred bytes in that time. */
+  /** Final section of `answer`. If a call of the worker transfers bytes in this time, the worker is busy, not lost. */
   last: number
-  /** The age at which a worker's lease expires. A worker that has just died refuses connections. */
+  /** Age at which a worker's registry entry expires. A worker that died more recently refuses connections. */
   stale: number
-  /** How long a worker is unregistered before a liveness check. Emptying Redis unregisters all for a second. */
+  /** How long a worker is unregistered before its liveness is checked. Emptying Redis unregisters all for a second. */
   missing: number
-  /** Until it answers that liveness check. */
+  /** Maximum time until an unregistered worker responds to its liveness check. */
   missingAnswer: number
-  /** Until the cluster answers a request or opens a connection to a pod. */
+  /** Maximum time until the cluster responds to a request or opens a connection to a pod. */
   cluster: number
-  /** Until the cluster answers a worker's ping, which delays the worker's heartbeat. */
+  /** Maximum time until the cluster responds to a worker's ping. The ping delays the worker's heartbeat. */
   ping: number
-  /** The interval between pings on a connection to a pod. If it were shorter, a busy API server would look dead. */
+  /** Interval between pings on a connection to a pod. A shorter one would make a busy API server look dead. */
   keepAlive: number
-  /** Until a shell in a pod answers. After that, the connection counts as half-open. */
+  /** Maximum time until a shell in a pod responds. After that, its connection is considered half-open. */
   shell: number
-  /** Until another slot is opened for a command whose slot does not answer. */
+  /** How long a command waits for an unresponsive slot before another slot is opened. */
   slot: number
-  /** Added to the timeout of a call, for pods that answer slowly. */
+  /** Additional time that every call is allowed, for pods that respond slowly. */
   longer: number
 }
 
 /**
- * @param seconds WORKER_LIVENESS_TIMEOUT_SECONDS
+ * Derives all liveness timeouts from WORKER_LIVENESS_TIMEOUT_SECONDS.
  * @returns whole milliseconds, as timers require
  */
 export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
@@ -52,14 +52,14 @@ export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
     keepAlive: share(5 / 3),
     shell: share(5 / 3),
     slot: share(1),
-    // Callers already allow 20 s, which grow in proportion.
+    // With the default setting, callers allow 20 s. This extends them in proportion to the setting.
     longer: Math.max(0, Math.round((seconds / defaultSeconds - 1) * 20_000)),
   }
 }
 
 /**
- * The length of an event-loop stall after which a worker starts no command that was requested earlier, because the API
- * may have reported it as lost.
- * @param answerMs the liveness timeout of that API
+ * Returns the length, in milliseconds, of an event-loop stall after which a worker refuses commands that were requested
+ * before the stall. The API may have reported such commands as lost.
+ * @param answerMs liveness timeout of the API that sent the command, in milliseconds
  */
 export const stillMs = (answerMs: number): number => answerMs - 100

@@ -1,6 +1,6 @@
 /**
- * Structured logs. Commands, environments and credentials are never logged. Callers pass ids and numbers, and the
- * pattern of a route instead of a URL.
+ * Structured logs. Commands, environments and credentials are never logged. Callers log IDs, numbers, and route
+ * patterns instead of URLs.
  */
 import { type Logger as PinoLogger, pino } from 'pino'
 
@@ -13,12 +13,12 @@ export function openLog(role: string, level: string): Logger {
     formatters: { level: (label) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
     serializers: { err: describeError },
-    // Defence in depth: no caller passes these.
+    // Defense in depth: no caller logs these fields.
     redact: ['authorization', 'password', 'env', 'stdin', 'command'].flatMap((name) => [name, `*.${name}`]),
   })
 }
 
-/** Logs only known fields, because database drivers attach parameters to errors. */
+/** Returns the fields of an error that are safe to log. Database drivers attach query parameters to errors. */
 function describeError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) }
   const { code, sqlState } = error as { code?: unknown; sqlState?: unknown }

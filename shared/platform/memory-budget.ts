@@ -1,7 +1,7 @@
 /**
- * The memory budget of a process for data of clients, by account and kind. Bytes are reserved before they are
- * allocated. Each account and all accounts together have a limit. Output of commands is counted but never refused:
- * workers drop old output instead (workers/exec/registry.ts).
+ * A process's memory budget for client data, by account and kind. Bytes are reserved before they are allocated. There
+ * is a limit for each account and a total limit. Command output is counted but never refused, because workers drop old
+ * output instead (workers/exec/registry.ts).
  */
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
@@ -17,22 +17,23 @@ export const memoryKinds = [
 ] as const
 export type MemoryKind = (typeof memoryKinds)[number]
 type StreamKind = 'streams' | 'uploads'
-/** Kinds with a limit on the number of open reservations of an account. */
+/** Kinds of which an account may have only a limited number of open reservations. */
 type LimitedKind = StreamKind | 'requests'
 
-/** Bytes. */
 export interface MemoryLimits {
+  /** Limit for each account, in bytes. */
   ofAccount: number
+  /** Limit for all accounts together, in bytes. */
   ofAll: number
 }
 
-/** Bytes of the buffers of one streamed answer or upload. */
+/** Memory that the buffers of one streamed response or upload use, in bytes. */
 const streamBytes = 128 * 1024
-/** The part of an account's limit that all unauthenticated requests share. A sign-up takes a few KiB. */
+/** Fraction of an account's limit that all unauthenticated requests share. A sign-up needs a few KiB. */
 const unauthenticatedShare = 1 / 4
-/** The additional part of the total limit, which is available to all accounts except the one that holds most. */
+/** Extra fraction of the total limit that every account except the largest one may use. */
 const reserveShare = 1 / 4
-/** Milliseconds between two log messages about the same account. */
+/** Minimum time between two log messages about the same account, in milliseconds. */
 const logEveryMs = 10_000
 
 interface AccountMemory {
@@ -42,7 +43,7 @@ interface AccountMemory {
 }
 
 export class MemoryBudget {
-  /** The bytes of all accounts, by kind. */
+  /** Reserved bytes of all accounts, by kind. */
   readonly sums = Object.fromEntries(memoryKinds.map((kind) => [kind, 0])) as Record<MemoryKind, number>
   readonly limits: MemoryLimits
   private readonly log: Logger
@@ -55,7 +56,7 @@ export class MemoryBudget {
   }
 
   /**
-   * Opens a reservation without bytes.
+   * Opens an empty reservation.
    * @param accountId undefined for an unauthenticated request
    */
   open(accountId: string | undefined, kind: MemoryKind): Reservation {
@@ -69,7 +70,10 @@ export class MemoryBudget {
     return new Reservation(this, accountId, owner, kind)
   }
 
-  /** @throws {Problem} `rate_limited` if the account has `maxOpen` reservations of this kind */
+  /**
+   * Opens an empty reservation of a kind whose number is limited.
+   * @throws {Problem} `rate_limited` if the account already has `maxOpen` open reservations of this kind
+   */
   openLimited(accountId: string, kind: LimitedKind, maxOpen: number): Reservation {
     const openCount = this.ofOwner.get(accountId)?.open.get(kind) ?? 0
     if (openCount >= maxOpen) throw tooManyOpen(kind, maxOpen)
@@ -77,8 +81,8 @@ export class MemoryBudget {
   }
 
   /**
-   * Opens a reservation for the buffers of a stream.
-   * @throws {Problem} `rate_limited` if the account has too many open or is above a limit
+   * Opens a reservation for a stream's buffers.
+   * @throws {Problem} `rate_limited` if the account has too many open streams or exceeds its memory budget
    */
   openStream(accountId: string, kind: StreamKind, maxOpen = Number.POSITIVE_INFINITY): Reservation {
     const reservation = this.openLimited(accountId, kind, maxOpen)
@@ -91,7 +95,7 @@ export class MemoryBudget {
     }
   }
 
-  /** Called only by reservations, as are `close` and `count`. */
+  /** Reserves bytes. Only {@link Reservation} calls this method. */
   take(accountId: string | undefined, owner: AccountMemory, kind: MemoryKind, bytes: number): void {
     const { ofAccount, ofAll } = this.limits
     const limit = accountId === undefined ? ofAccount * unauthenticatedShare : ofAccount
@@ -117,7 +121,7 @@ export class MemoryBudget {
     this.sums[kind] += bytes
   }
 
-  /** Whether no other account holds as much. Called only above the total limit. */
+  /** Reports whether the account would hold more bytes than any other. Called only above the total limit. */
   private holdsMost(owner: AccountMemory, wanted: number): boolean {
     for (const other of this.ofOwner.values()) if (other !== owner && other.bytes >= wanted) return false
     return true
@@ -139,7 +143,7 @@ export class MemoryBudget {
   }
 }
 
-/** Reserved bytes of one account and kind. */
+/** Memory that is reserved for one account and kind. */
 export class Reservation {
   private bytes = 0
   private isOver = false
@@ -160,14 +164,17 @@ export class Reservation {
     this.kind = kind
   }
 
-  /** @throws {Problem} above a limit: `rate_limited`, or `unavailable` for an unauthenticated request */
+  /**
+   * Reserves more bytes.
+   * @throws {Problem} `rate_limited` if a limit is exceeded, or `unavailable` for an unauthenticated request
+   */
   add(bytes: number): void {
     if (this.isOver) return
     this.memoryBudget.take(this.accountId, this.owner, this.kind, bytes)
     this.bytes += bytes
   }
 
-  /** Adds the bytes and returns true, or returns false above a limit. */
+  /** Reserves more bytes. Returns false instead if this would exceed a limit. */
   tryAdd(bytes: number): boolean {
     try {
       this.add(bytes)
@@ -177,7 +184,7 @@ export class Reservation {
     }
   }
 
-  /** Moves bytes to a new reservation of another kind, which may live longer. */
+  /** Moves bytes to a new reservation of another kind, which is freed separately. */
   move(kind: MemoryKind, bytes: number): Reservation {
     const other = this.memoryBudget.open(this.accountId, kind)
     this.give(bytes)
@@ -192,7 +199,7 @@ export class Reservation {
     this.memoryBudget.count(this.owner, this.kind, -bytes)
   }
 
-  /** Releases all bytes, and ignores later changes. */
+  /** Releases all bytes and closes the reservation. Later calls have no effect. */
   free(): void {
     if (this.isOver) return
     this.isOver = true
@@ -204,8 +211,8 @@ export class Reservation {
 const tooMuch = (limit: number) =>
   new Problem(
     'rate_limited',
-    `This account's open requests, unread answers and output, and unread stdin may have ${limit} bytes together. ` +
-      'Wait until one of them is complete, or transfer less data concurrently.',
+    `The account's open requests, unread responses, unread output and unread stdin may use ${limit} bytes in total. ` +
+      'Wait until one of them is complete, or transfer less data at the same time.',
     { retryAfterSeconds: 1 },
   )
 
@@ -221,8 +228,8 @@ const shortOfMemory = () => unavailable('The service is short of memory. Try aga
 function tooManyOpen(kind: LimitedKind, maxOpen: number): Problem {
   const details: Record<LimitedKind, string> = {
     requests: `This account has ${maxOpen} open requests. Wait until one of them is complete.`,
-    streams: `This account has ${maxOpen} streamed answers open at one worker. Read one to the end or close it, then try again.`,
-    uploads: `This account has ${maxOpen} uploads open at one worker. Finish or cancel one, then try again.`,
+    streams: `This account has ${maxOpen} streamed responses open on one worker. Read one to the end or close it, then try again.`,
+    uploads: `This account has ${maxOpen} uploads open on one worker. Finish or cancel one, then try again.`,
   }
   return new Problem('rate_limited', details[kind], { retryAfterSeconds: 1 })
 }

@@ -1,10 +1,10 @@
-/** The Prometheus metrics of API and workers. */
+/** Prometheus metrics of the API and the workers. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { type MemoryBudget, memoryKinds } from './memory-budget.ts'
 
 export type Metrics = ReturnType<typeof openMetrics>
 
-/** Seconds. */
+/** Histogram buckets, in seconds. */
 const fast = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const slow = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 
@@ -25,7 +25,7 @@ export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
     'Repairs by the reconciler, by action',
     ['action'],
   )
-  // Alerts on increase() detect the first event only if the series starts at 0.
+  // Alerts on increase() detect the first event only if the time series starts at 0.
   if (role === 'worker') {
     execs.zero({ status: 'lost' })
     reconcileActions.inc({ action: 'end orphan' }, 0)
@@ -48,13 +48,13 @@ export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
     execs,
     slots: counter(
       'sandlot_slots_total',
-      'Commands that found an open slot (warm) or not (cold), with drivers that start processes slowly',
+      'Commands that used an open slot (warm) or had to open one (cold), with drivers that start processes slowly',
       ['outcome'],
     ),
     slotsWaiting: gauge('sandlot_slots_waiting', 'Open slots without a command', []),
     poolClaims: counter(
       'sandlot_pool_claims_total',
-      'Creates of images with a warm pool: claimed a pod, or missed because none was ready',
+      'Sandboxes created from an image with a warm pool, by outcome: claimed a pod, or missed because none was ready',
       ['image', 'outcome'],
     ),
     poolPods: gauge('sandlot_pool_pods', 'Warm pods, by state; wanted is the target size', [
@@ -70,7 +70,7 @@ export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
     jobs: histogram('sandlot_job_seconds', 'Duration of jobs, by name and outcome', ['job', 'outcome'], slow),
     held: new Gauge({
       name: 'sandlot_held_bytes',
-      help: 'Memory reserved for data of clients, by kind',
+      help: 'Memory reserved for client data, by kind',
       labelNames: ['kind'],
       registers,
       collect() {

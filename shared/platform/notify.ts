@@ -1,6 +1,6 @@
 /**
- * Notifications over Redis pub/sub about changes of a sandbox, key or call. They wake waiters, which also poll, so a
- * lost notification only adds latency.
+ * Redis pub/sub notifications about changes to a sandbox, an API key or a tool call. Waiting code also polls, so a lost
+ * notification only adds latency.
  */
 import { addAbortListener } from 'node:events'
 import type { Redis } from 'ioredis'
@@ -21,7 +21,7 @@ export class Notifications {
   private readonly waiting = new Map<string, Set<() => void>>()
   private readonly handlers: ((sandboxId: string) => void)[] = []
 
-  /** @param subscriber a separate connection, because a subscribed one cannot execute other commands */
+  /** @param subscriber a dedicated Redis connection, because a subscribed connection cannot run other commands */
   constructor(subscriber: Redis) {
     // ioredis subscribes again after an outage.
     void subscriber.subscribe(...Object.values(channels)).catch(() => {})
@@ -36,8 +36,8 @@ export class Notifications {
   }
 
   /**
-   * Resolves at the next notification about this id, after `maxMs`, or when the signal aborts. Until then, it keeps its
-   * waiters reachable.
+   * Waits until the next notification about an ID, until `maxMs` milliseconds have passed, or until the signal aborts.
+   * Until then, the waiting code is not garbage-collected.
    */
   next(topic: Topic, id: string, maxMs: number, signal?: AbortSignal): Promise<void> {
     const key = `${channels[topic]} ${id}`

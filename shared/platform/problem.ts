@@ -1,8 +1,8 @@
-/** An error for clients, with a code and a detail that includes the next step. */
+/** Errors that are returned to clients. Each has a code, and a detail that tells the client what to do next. */
 import { type ErrorCode, errors } from '../contract/errors.ts'
 
 export interface ProblemExtras {
-  /** For `Retry-After`, rounded up to whole seconds. */
+  /** Value of the `Retry-After` header, which is rounded up to whole seconds. */
   retryAfterSeconds?: number
   /** Additional members of the problem document. */
   members?: Record<string, unknown>
@@ -27,15 +27,15 @@ export class Problem extends Error {
   }
 }
 
-/** Seconds until a client should retry while a part of the service is unavailable. */
+/** Value of `Retry-After`, in seconds, while a dependency of the service is unavailable. */
 const retrySeconds = 2
 
 export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
 
 /**
- * Whether an error of a database or Redis client means that the server is unavailable, rather than that it refused the
- * request. Neither client has a class for such errors.
+ * Reports whether an error means that PostgreSQL or Redis is unavailable, rather than that the server rejected the
+ * request. Neither client library has an error class for this.
  */
 export function isOutage(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
@@ -48,13 +48,13 @@ export function isOutage(error: unknown): boolean {
   return false
 }
 
-// Codes of sockets; PostgreSQL's classes 08 (connection, except a protocol violation, which is a bug), 28 (wrong
-// password, or a role without the login right), 53 (resources) and 57 (operator), and its codes for a missing database
+// Socket error codes; PostgreSQL's classes 08 (connection, except a protocol violation, which is a bug), 28 (wrong
+// password, or a role that may not log in), 53 (resources) and 57 (operator), and its codes for a missing database
 // (3D000), a lock timeout (55P03), a deadlock, a serialization failure, and a read-only, demoted primary (25006).
 const outageCodes =
   /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08(?!P01)|28|53|57|3D000|55P03|40P01|40001|25006)/
-// pg, pg-pool and ioredis have only messages for these, as does a Redis with too many clients.
+// pg, pg-pool and ioredis report these errors without a code, as does a Redis server with too many clients.
 const outageMessages =
   /Connection (is closed|terminated|ended)|isn't writeable|is not queryable|Command timed out|timeout exceeded|Query read timeout|^ERR max number of clients/
-// Every other error reply of Redis is about its state: loading, a replica, out of memory or disk, a changed password.
+// Every other Redis error reply concerns the server's state: loading, a replica, out of memory or disk, a new password.
 const requestErrors = /^(ERR|WRONGTYPE|NOSCRIPT)\b/

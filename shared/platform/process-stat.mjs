@@ -1,7 +1,10 @@
-/** Process information of Linux. Plain JavaScript, because the installer runs on older versions of Node. */
+/** Reads Linux process information. It is plain JavaScript, because the installer must run on older Node versions. */
 import { readFileSync } from 'node:fs'
 
-/** @param {number} pid */
+/**
+ * Reports whether a process exists.
+ * @param {number} pid
+ */
 export function isAlive(pid) {
   try {
     return process.kill(pid, 0)
@@ -12,10 +15,10 @@ export function isAlive(pid) {
 }
 
 /**
+ * Reads a process's /proc/PID/stat, see proc(5).
  * @param {number} pid
- * @returns {string[] | undefined} the fields of proc(5)'s stat from field 3, the state, which is `[0]`; undefined if
- *   the
- *   process does not exist, and on other systems
+ * @returns {string[] | undefined} the fields from field 3 on, so that the state is `[0]`; undefined if the process does
+ *   not exist or the system is not Linux
  */
 export function readStat(pid) {
   try {

@@ -1,6 +1,6 @@
 /**
- * WebSockets with a frame rate limit per owner, which is an account or a pod, across all of its sockets. Limits on
- * bytes do not cover this, because an empty frame takes as much time as a large one.
+ * WebSockets with a frame rate limit. All sockets of one owner, which is an account or a pod, share the limit. Limits
+ * on bytes are not sufficient, because an empty frame takes as much time to process as a large one.
  */
 import { WebSocket } from 'ws'
 import type { TokenBuckets } from '../lib/token-buckets.ts'
@@ -8,15 +8,17 @@ import type { TokenBuckets } from '../lib/token-buckets.ts'
 const pongIntervalMs = 10
 
 /**
- * A WebSocket that is paused while its owner is above the limit. Frames of the last read, up to 100 KiB, are still
- * emitted and counted. Use it with `allowSynchronousEvents: false`, which emits one frame per event-loop iteration.
+ * A WebSocket that pauses while its owner exceeds the frame rate limit. Frames that have already been read from the
+ * socket, up to 100 KiB, are still emitted and counted. Requires `allowSynchronousEvents: false`, which emits one frame
+ * per event-loop iteration.
  */
 export class RateLimitedWebSocket extends WebSocket {
   private readonly pauseReasons = new Set<'rate' | 'reader'>()
 
   /**
-   * Answers only the latest ping every 10 ms, which RFC 6455 permits. Each pong is a TLS record, and a receiver of
-   * thousands would process all of them in one event-loop iteration. Use it with `autoPong: false`.
+   * Responds to pings, but only to the latest one in each 10 ms, as RFC 6455 permits. Each pong is a separate TLS
+   * record, and a client that receives thousands would process them in one event-loop iteration.
+   * Requires `autoPong: false`.
    */
   answerPings(): void {
     let latest: Buffer | undefined
@@ -34,7 +36,7 @@ export class RateLimitedWebSocket extends WebSocket {
     })
   }
 
-  /** Counts messages, pings and pongs from now on. */
+  /** Starts counting messages, pings and pongs toward the owner's limit. */
   limitFrames(limit: TokenBuckets, owner: string): void {
     let timer: NodeJS.Timeout | undefined
     const waitFor = (ms: number) => {
@@ -60,7 +62,7 @@ export class RateLimitedWebSocket extends WebSocket {
     super.pause()
   }
 
-  /** The socket remains paused until no reason is left. */
+  /** Removes a reason for the pause, and resumes the socket if no other reason remains. */
   private resumeFrom(reason: 'rate' | 'reader'): void {
     this.pauseReasons.delete(reason)
     if (this.pauseReasons.size === 0) super.resume()

@@ -1,21 +1,21 @@
-/** Connections to Redis, and the check of the Redis setting that the service depends on. */
+/** Opens Redis connections, and checks the eviction policy that the service depends on. */
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from './log.ts'
 
-/** Milliseconds without data after which a connection is replaced. No command blocks that long. */
+/** Time without data after which a connection is replaced, in milliseconds. No command blocks for this long. */
 const livenessMs = 3_000
-/** The interval of commands that detect an outage or a failover before a request fails. */
+/** Interval between heartbeats, in milliseconds. They detect an outage or failover before a request fails. */
 const heartbeatMs = 1_000
-/** This key never exists, but a replica refuses to delete it. */
+/** Key that each heartbeat deletes. It never exists, but a replica refuses the command and so reveals itself. */
 const heartbeatKey = 'sandlot:beat'
 
 type OutageMode = 'fail-fast' | 'retry'
 
 /**
- * Opens a connection that is replaced when the server does not answer for 4 s, and immediately when it is no longer a
- * primary. Unanswered commands are sent again.
- * @param mode while Redis is unavailable, `fail-fast` fails commands immediately, and `retry` waits
- * @param url `redis://…`, `rediss://…`, or `unix:///path` with `?db=N`
+ * Opens a Redis connection. It is replaced after 4 s without a reply, and immediately if the server is no longer a
+ * primary. Commands without a reply are sent again on the new connection.
+ * @param url `redis://…`, `rediss://…`, or `unix:///path`, to which `?db=N` can be added
+ * @param mode while Redis is unavailable, commands fail immediately (`fail-fast`) or wait (`retry`)
  */
 export function connectRedis(url: string, mode: OutageMode, log: Logger): Redis {
   const options = {
@@ -29,10 +29,10 @@ export function connectRedis(url: string, mode: OutageMode, log: Logger): Redis 
   return open(url.replace(/^unix:\/\//, ''), options, mode, log)
 }
 
-/** Duplicates, on which BullMQ's blocking commands run, are opened by the same function. */
+/** Opens a connection. Its `duplicate` method, which BullMQ uses for blocking commands, also calls this function. */
 function open(url: string, given: RedisOptions, mode: OutageMode, log: Logger): Redis {
   const options: RedisOptions = { ...given, ...leaveReplicas(() => redis, mode, log) }
-  // Replies in the format of RESP2, in which scripts return arrays and strings.
+  // Uses the RESP2 reply format, in which scripts return arrays and strings.
   const redis: Redis = new Redis(url, { ...options, replyMapping: 'legacy' })
   redis.duplicate = ((other) => open(url, { ...given, ...other }, mode, log)) as Redis['duplicate']
   reportOutage(redis, log)
@@ -40,12 +40,12 @@ function open(url: string, given: RedisOptions, mode: OutageMode, log: Logger): 
   return redis
 }
 
-/** Error replies of a server that is not a primary, or must not act as one, and has not executed the command. */
+/** Error replies of a server that is not a usable primary. The server has not executed the command. */
 const readOnlyReplies = /^(READONLY|UNBLOCKED|MASTERDOWN|NOREPLICAS|LOADING)\b/
-/** Milliseconds between two attempts while every connection reaches such a server. */
+/** Time between two reconnections while every connection reaches a read-only server, in milliseconds. */
 const failoverRetryMs = 1_000
 
-/** Options that close a connection to such a server and repeat its commands on the next connection. */
+/** Returns options that replace a connection to a read-only server and resend its commands on the new connection. */
 function leaveReplicas(get: () => Redis, mode: OutageMode, log: Logger): RedisOptions {
   const left: { socket: unknown; at: number } = { socket: undefined, at: Number.NEGATIVE_INFINITY }
   let pauseMs = 0
@@ -58,14 +58,14 @@ function leaveReplicas(get: () => Redis, mode: OutageMode, log: Logger): RedisOp
     reconnectOnError({ message }) {
       if (!readOnlyReplies.test(message)) return false
       const redis = get()
-      // Only the first of several refused commands decides.
+      // Of several refused commands on one connection, only the first one triggers a reconnection.
       if (redis.stream !== left.socket) {
         const now = performance.now()
         const sinceMs = now - left.at
         const isAgain = sinceMs < 2 * failoverRetryMs
         if (!isAgain) log.warn({ reply: message }, 'Redis is read-only: reconnecting')
         else if (mode === 'retry') pauseMs = failoverRetryMs
-        // The request fails. A later one reconnects again.
+        // Lets the request fail. A later request reconnects again.
         else if (sinceMs < failoverRetryMs) return false
         Object.assign(left, { socket: redis.stream, at: now })
         // ioredis adds a listener for each refused command.
@@ -77,7 +77,7 @@ function leaveReplicas(get: () => Redis, mode: OutageMode, log: Logger): RedisOp
   }
 }
 
-/** Queues commands for the next connection for some time, instead of failing them immediately. */
+/** For `ms` milliseconds, queues commands until the next connection is open instead of failing them immediately. */
 function queueFor(ms: number, { options }: Redis) {
   options.enableOfflineQueue = true
   setTimeout(() => {
@@ -107,12 +107,12 @@ function reportOutage(redis: Redis, log: Logger) {
 }
 
 /**
- * Checks that Redis does not evict keys, because that would lose jobs.
- * @returns the problem, or undefined, also if Redis does not permit CONFIG
+ * Checks that Redis does not evict keys, because evictions would lose jobs.
+ * @returns a description of the problem, or undefined if there is none or Redis does not permit CONFIG
  */
 export async function wrongEvictionPolicy(redis: Redis): Promise<string | undefined> {
-  const answer = await redis.config('GET', 'maxmemory-policy').catch(() => [])
-  const [, policy] = answer as string[]
+  const reply = await redis.config('GET', 'maxmemory-policy').catch(() => [])
+  const [, policy] = reply as string[]
   if (policy === undefined || policy === 'noeviction') return undefined
   return `Redis has maxmemory-policy ${policy}, which evicts jobs when memory is short. Set it to noeviction.`
 }

@@ -1,18 +1,21 @@
 /**
- * Hashes of requests, to compare those with the same Idempotency-Key. A request may contain little except a password,
- * so the hash is keyed, and cannot be used to guess the password without RPC_KEY.
+ * Request hashes, which compare requests that have the same Idempotency-Key. The hash is keyed with RPC_KEY. Otherwise,
+ * somebody who reads the database could use it to guess a password in the request.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'
 
 /**
- * Hashes the JSON of a request, independent of the order of keys.
- * @param secrets RPC_KEY, of which the first is used
+ * Returns a keyed hash of a request's JSON, which does not depend on the order of object keys.
+ * @param secrets all values of RPC_KEY, of which the first is used
  */
 export const hashOfRequest = (request: object, [first]: readonly string[]): Buffer =>
   hashUnder(first!, request)
 
-/** @param hash under any of the keys */
+/**
+ * Reports whether a hash was computed from this request.
+ * @param secrets all values of RPC_KEY; the hash may have been computed with any of them
+ */
 export const isHashOf = (hash: Buffer, request: object, secrets: readonly string[]): boolean =>
   secrets.some((secret) => hashUnder(secret, request).equals(hash))
 

@@ -1,15 +1,21 @@
-/** Checks of the state of a sandbox, shared by API and workers. */
+/** Sandbox state checks that the API and the workers share. */
 import type { SandboxRow } from '../data/sandboxes.ts'
 import { Problem } from './problem.ts'
 
 type EndedSandbox = Pick<SandboxRow, 'id' | 'destroy_reason' | 'destroy_detail'>
 
-/** For a sandbox that does not exist or belongs to another account. @throws {Problem} `not_found` */
+/**
+ * Throws the error for a sandbox that does not exist or belongs to another account.
+ * @throws {Problem} `not_found`
+ */
 export function refuseMissing(): never {
   throw new Problem('not_found', 'The sandbox does not exist.')
 }
 
-/** @throws {Problem} `sandbox_destroyed`, or `sandbox_starting` while its pod is being created */
+/**
+ * Checks that a sandbox is running.
+ * @throws {Problem} `sandbox_destroyed`, or `sandbox_starting` while the sandbox's pod is being created
+ */
 export function assertRunning(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at' | 'destroyed_at'>): void {
   if (sandbox.destroyed_at) refuseDestroyed(sandbox)
   if (sandbox.ready_at) return
@@ -20,7 +26,7 @@ export function assertRunning(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at
 
 export function refuseDestroyed({ id, destroy_reason, destroy_detail }: EndedSandbox): never {
   const why = [destroy_reason, destroy_detail].filter(Boolean).join(', ')
-  throw new Problem('sandbox_destroyed', `The sandbox is destroyed (${why}). Create a new one.`, {
+  throw new Problem('sandbox_destroyed', `The sandbox has been destroyed (${why}). Create a new one.`, {
     members: { sandbox_id: id, destroy_reason, destroy_detail },
   })
 }

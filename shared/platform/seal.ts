@@ -1,8 +1,10 @@
 /**
- * Seals secrets, environments and command lines before they are stored in PostgreSQL or Redis. Each sealed text can be
- * opened only with the same context. Secrets and environments are sealed to a public key (X25519, HKDF, AES-256-GCM;
- * 0.2 ms), so the API can seal them, but only workers, which have SECRETS_KEY, can open them. Command lines, which the
- * API displays, are sealed and opened under RPC_KEY, which both have.
+ * Encryption of secrets, environments and command lines before they are stored in PostgreSQL or Redis. A sealed string
+ * can be opened only with the context with which it was sealed.
+ *
+ * Secrets and environments are sealed to a public key (X25519, HKDF, AES-256-GCM; 0.2 ms). The API can seal them, but
+ * only workers have SECRETS_KEY and can open them. The API displays command lines, so they are sealed under RPC_KEY,
+ * which the API and workers share.
  */
 import {
   createCipheriv,
@@ -17,21 +19,30 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** The first byte of a sealed text. */
+/** First byte of sealed data, which identifies its format. */
 const formats = { toPublicKey: 2, underRpcKey: 3 }
 const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 
 export interface Sealer {
-  /** @param context the owner of the text, such as `sandbox-env sbx_…`; required to open it */
+  /**
+   * Encrypts a string.
+   * @param context what the string belongs to, such as `sandbox-env sbx_…`; `open` needs the same context
+   */
   seal(text: string, context: string): Buffer
 }
 
 export interface Opener {
-  /** @throws if the key is not listed, the context differs, or the text was modified */
+  /**
+   * Decrypts sealed data.
+   * @throws if the data was sealed under another key or context, or was modified
+   */
   open(sealed: Uint8Array, context: string): string
 }
 
-/** @param publicKey SECRETS_PUBLIC_KEY: see {@link publicKeyOf} */
+/**
+ * Creates a sealer for secrets and environments.
+ * @param publicKey SECRETS_PUBLIC_KEY, as returned by {@link publicKeyOf}
+ */
 export function makeSealer(publicKey: string): Sealer {
   const raw = Buffer.from(publicKey, 'base64url')
   const theirs = publicKeyFrom(raw)
@@ -50,7 +61,10 @@ export function makeSealer(publicKey: string): Sealer {
   }
 }
 
-/** @param secrets all values of SECRETS_KEY */
+/**
+ * Creates an opener for secrets and environments.
+ * @param secrets all values of SECRETS_KEY
+ */
 export function makeOpener(secrets: readonly string[]): Opener {
   const pairs = secrets.map((secret) => {
     const ours = privateKeyOf(secret)
@@ -68,7 +82,10 @@ export function makeOpener(secrets: readonly string[]): Opener {
   }
 }
 
-/** Seals and opens command lines. @param secrets RPC_KEY, of which the first seals and all open */
+/**
+ * Creates a sealer and opener for command lines.
+ * @param secrets all values of RPC_KEY; the first one seals, and each can open
+ */
 export function makeBox(secrets: readonly string[]): Sealer & Opener {
   const keys = secrets.map((secret) => {
     const key = deriveKey(secret, 'sandlot command lines')
@@ -88,19 +105,19 @@ export function makeBox(secrets: readonly string[]): Sealer & Opener {
   }
 }
 
-/** Derives 32 bytes for one purpose, which reveal nothing about those for another one. */
+/** Derives a 32-byte key for one purpose. It reveals nothing about the keys for other purposes. */
 export const deriveKey = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
 
-/** The default of RPC_KEY. It reveals nothing about the SECRETS_KEY from which it is derived. */
+/** Derives the default RPC_KEY from SECRETS_KEY. It reveals nothing about SECRETS_KEY. */
 export const rpcKeyOf = (secretsKey: string): string =>
   deriveKey(secretsKey, 'sandlot calls key').toString('base64url')
 
-/** Returns the SECRETS_PUBLIC_KEY of a SECRETS_KEY, as 32 bytes in base64url. */
+/** Returns the public key of a SECRETS_KEY for SECRETS_PUBLIC_KEY: 32 bytes in base64url. */
 export const publicKeyOf = (secretsKey: string): string =>
   rawOf(createPublicKey(privateKeyOf(secretsKey))).toString('base64url')
 
-/** The constant prefixes of X25519 keys in DER (RFC 8410). */
+/** Constant prefixes of DER-encoded X25519 keys (RFC 8410). */
 const der = {
   private: Buffer.from('302e020100300506032b656e04220420', 'hex'),
   public: Buffer.from('302a300506032b656e032100', 'hex'),
@@ -119,7 +136,7 @@ const publicKeyFrom = (raw: Buffer): KeyObject =>
 const rawOf = (key: KeyObject): Buffer =>
   key.export({ format: 'der', type: 'spki' }).subarray(der.public.length)
 
-/** Derives key and IV for one text. One key pair is generated for each text, so they never repeat. */
+/** Derives the key and IV for one string. They never repeat, because each string is sealed with a new key pair. */
 function agree(ours: KeyObject, theirs: KeyObject, onceRaw: Buffer, raw: Buffer) {
   const shared = diffieHellman({ privateKey: ours, publicKey: theirs })
   const salt = Buffer.concat([onceRaw, raw])

@@ -1,7 +1,7 @@
-/** The settings of the warm pools. */
+/** Warm pool settings. */
 import * as z from 'zod'
 
-/** The number of warm pods of an image. It follows demand between the two. */
+/** Minimum and maximum number of warm pods for an image. The actual number follows demand. */
 export interface PoolSize {
   min: number
   max: number
@@ -9,7 +9,7 @@ export interface PoolSize {
 
 const maxSize = 1_000
 
-/** `image=4` or `image=2..10`. The name of an image contains no `=`. */
+/** Parses `image=4` or `image=2..10`. An image name cannot contain `=`. */
 export const poolEntry = z.string().transform((text, context) => {
   const [, image, min, max] = /^([^=\s]+)=(\d{1,4})(?:\.\.(\d{1,4}))?$/.exec(text) ?? []
   const size = { min: Number(min), max: Number(max ?? min) }
@@ -23,7 +23,7 @@ export interface PoolSettings {
   WARM_POOLS: z.output<typeof poolEntry>[]
 }
 
-/** Pool sizes by image. `WARM_POOL_SIZE` is for the default image. */
+/** Returns the pool sizes by image. `WARM_POOL_SIZE` applies to the default image. */
 export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, defaultImage: string) {
   const pools = new Map<string, PoolSize>()
   if (size > 0) pools.set(defaultImage, { min: size, max: size })
@@ -31,18 +31,18 @@ export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, de
   return pools
 }
 
-/** Returns a contradiction between the settings, or undefined. */
+/** Returns an error message if the pool settings contradict each other or SANDBOX_IMAGES, otherwise undefined. */
 export function poolsProblem(
   { WARM_POOL_SIZE, WARM_POOLS }: PoolSettings,
   { image, images }: { image: string; images: readonly string[] },
 ): string | undefined {
   const named = WARM_POOLS.map((pool) => pool.image)
   if (named.some((each) => !images.includes(each))) {
-    return 'WARM_POOLS: names an image that SANDBOX_IMAGES does not offer'
+    return 'WARM_POOLS: contains an image that is not in SANDBOX_IMAGES'
   }
-  if (new Set(named).size < named.length) return 'WARM_POOLS: names an image twice'
+  if (new Set(named).size < named.length) return 'WARM_POOLS: contains an image twice'
   if (WARM_POOL_SIZE > 0 && named.includes(image)) {
-    return 'WARM_POOLS: names the image of SANDBOX_IMAGE, whose pool WARM_POOL_SIZE sets. Remove one of them'
+    return 'WARM_POOLS: contains SANDBOX_IMAGE, whose pool size is also set by WARM_POOL_SIZE. Remove one of the two'
   }
   return undefined
 }

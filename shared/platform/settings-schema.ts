@@ -1,6 +1,6 @@
 /**
- * Every setting of the service: name, type, default and description. The tables of docs/settings.md are generated from
- * it, and show `unset` instead of a default.
+ * Every setting of the service, with its type, default and description. `npm run docs` generates docs/settings.md from
+ * this file. If a setting has `unset`, the page shows that text instead of a default.
  */
 import * as z from 'zod'
 import { defaultSeconds } from './liveness-timeouts.ts'
@@ -15,7 +15,7 @@ const list = z.string().transform((text) =>
     .map((item) => item.trim())
     .filter((item) => item !== ''),
 )
-/** `name`, `*.name` or an address, each with or without a port; or `*`. */
+/** A host name, a wildcard such as `*.example.com`, or an IP address, each with an optional port; or `*`. */
 const host = z
   .string()
   .regex(
@@ -36,29 +36,29 @@ const secrets = list.pipe(
 const image = z.string().min(1)
 
 const addresses = {
-  PORT: port.default(8080).describe('The port of the API.'),
+  PORT: port.default(8080).describe('The port that the API listens on.'),
   HOST: z.string().default('127.0.0.1').describe('The address that the API listens on.'),
   ALLOWED_HOSTS: list
     .pipe(z.array(host))
     .default([])
     .describe(
-      'The host names of the API, comma-separated: `sandlot.example.com` or `*.example.com`, with or without a port, or `*` for any. A request for another host gets 421. Localhost, loopback addresses and `HOST` are always allowed.',
+      'The host names that clients may use for the API, comma-separated: `sandlot.example.com` or `*.example.com`, with or without a port, or `*` for any host. Requests for other hosts are rejected with 421. Localhost, loopback addresses and `HOST` are always allowed.',
     ),
   TRUSTED_PROXIES: list
     .default([])
     .describe(
-      'Addresses and CIDR ranges of proxies, comma-separated. The API trusts `X-Forwarded-For` only from them.',
+      'Addresses and CIDR ranges of proxies, comma-separated. The API trusts `X-Forwarded-For` only in requests from these proxies.',
     ),
-  INTERNAL_PORT: port.default(9090).describe('The port of health checks and metrics.'),
+  INTERNAL_PORT: port.default(9090).describe('The port that serves health checks and metrics.'),
   // Far above INTERNAL_PORT, which `npm start` increments for each process.
   RPC_PORT: port
     .default(9443)
-    .describe('The port of a worker for RPC from the API and from other workers, over TLS.'),
+    .describe('The port on which a worker accepts RPCs from the API and from other workers, over TLS.'),
   INTERNAL_HOST: z
     .string()
     .default('127.0.0.1')
     .describe(
-      'The address of these two ports. The API and all workers must be able to reach it on each worker.',
+      'The address that `INTERNAL_PORT` and `RPC_PORT` listen on. The API and all workers must be able to reach this address of each worker.',
     ),
 }
 
@@ -67,24 +67,24 @@ const databases = {
     .string()
     .min(1, 'is required: postgresql://user:password@host/database')
     .describe(
-      'PostgreSQL 15 or later: `postgresql://user:password@host/database`. `npm start` runs its own.',
+      'PostgreSQL 15 or later: `postgresql://user:password@host/database`. If unset, `npm start` runs its own server.',
     ),
   REDIS_URL: z
     .string()
     .min(1, 'is required: redis://host:6379, or unix:///path/of/redis.sock')
     .describe(
-      'Redis 7 or later with `maxmemory-policy noeviction`: `redis://…`, `rediss://…` or `unix:///path`. `npm start` runs its own.',
+      'Redis 7 or later with `maxmemory-policy noeviction`: `redis://…`, `rediss://…` or `unix:///path`. If unset, `npm start` runs its own server.',
     ),
 }
 
 const keys = {
   JWT_SECRET: secrets.optional().meta({
     unset: '**required by the API**',
-    description: 'Signs session tokens. Only the API has it.',
+    description: 'The key that signs session tokens. Only the API needs it.',
   }),
   SECRETS_KEY: secrets.optional().meta({
     unset: '**required by workers**',
-    description: 'Opens secrets and environments. Only workers should have it.',
+    description: 'The key that decrypts secrets and environments. Set it only for workers.',
   }),
   SECRETS_PUBLIC_KEY: z
     .string()
@@ -93,12 +93,12 @@ const keys = {
     .meta({
       unset: 'derived from `SECRETS_KEY`',
       description:
-        'Seals secrets and environments, which only workers can open. Set it for the API instead of `SECRETS_KEY`. `npm run admin -- public-key` prints it.',
+        'The key with which the API encrypts secrets and environments, so that only workers can decrypt them. Set it for the API instead of `SECRETS_KEY`. `npm run admin -- public-key` prints this key.',
     }),
   RPC_KEY: secrets.optional().meta({
     unset: 'derived from `SECRETS_KEY`',
     description:
-      'Authenticates API and workers to each other. It also encrypts stored command lines and keys the hashes of requests. `npm run admin -- public-key` prints it.',
+      'The key with which the API and workers authenticate each other. It also encrypts stored command lines and keys request hashes. `npm run admin -- public-key` prints this key.',
   }),
 }
 
@@ -106,10 +106,12 @@ const drivers = {
   SANDBOX_DRIVER: z
     .enum(['kubernetes', 'local'])
     .default('kubernetes')
-    .describe('Where sandboxes run. With `npm start`, the default is `local`.'),
+    .describe(
+      'Where sandboxes run: on Kubernetes or on this machine. With `npm start`, the default is `local`.',
+    ),
   KUBECONFIG: z.string().optional().meta({
     unset: 'the service account of the pod',
-    description: 'The file with the address and credentials of the cluster. Only workers should have it.',
+    description: "The path of the file with the cluster's address and credentials. Set it only for workers.",
   }),
   SANDBOX_NAMESPACE: z.string().default('sandlot').describe('The namespace of the sandbox pods.'),
   SANDBOX_RUNTIME_CLASS: z
@@ -120,17 +122,20 @@ const drivers = {
     .enum(['yes', 'no'])
     .default('yes')
     .describe(
-      '`no` runs each pod on Kubernetes in a separate user namespace (`hostUsers: false`), which the nodes must support.',
+      'Whether pods share the user namespace of their node. With `no`, each pod runs in a separate user namespace (`hostUsers: false`), which the nodes must support.',
     ),
   SANDBOX_NETWORK_POLICIES: list.optional().meta({
     unset: 'none',
     description:
-      'Names of additional network policies in that namespace that may allow traffic to or from sandboxes, comma-separated. While [any other policy](hosting.md#isolation-checks) allows traffic, no sandbox is created.',
+      'Names of additional network policies in `SANDBOX_NAMESPACE` that may allow traffic to or from sandboxes, comma-separated. While [any other policy](hosting.md#isolation-checks) allows such traffic, no sandbox is created.',
   }),
-  SANDBOX_LOCAL_DIR: z.string().default('.data/sandboxes').describe('The folder of local sandboxes.'),
+  SANDBOX_LOCAL_DIR: z
+    .string()
+    .default('.data/sandboxes')
+    .describe('The folder that contains the files of local sandboxes.'),
   SANDBOX_LOCAL_BWRAP: z.string().optional().meta({
     unset: 'found by `npm start`',
-    description: 'The path of bubblewrap for local sandboxes.',
+    description: 'The path of the bubblewrap executable, which local sandboxes need.',
   }),
 }
 
@@ -140,8 +145,7 @@ const sandboxes = {
     .describe('The default image. Any image with a POSIX shell works.'),
   SANDBOX_IMAGES: list.optional().meta({
     unset: 'only the default image',
-    description:
-      'The images that clients may choose, comma-separated. The default image is always one of them.',
+    description: 'The images that clients may choose, comma-separated. The default image is always allowed.',
   }),
   SANDBOX_CPU: quantity.default('1').describe('The CPU limit of a sandbox.'),
   SANDBOX_MEMORY: quantity.default('512Mi').describe('The memory limit of a sandbox.'),
@@ -150,76 +154,82 @@ const sandboxes = {
     .min(16)
     .default(256)
     .describe(
-      'The maximum number of processes in a local sandbox. On Kubernetes, [the nodes](hosting.md#settings-of-the-nodes) set it.',
+      'The maximum number of processes in a local sandbox. On Kubernetes, [the nodes](hosting.md#settings-of-the-nodes) set this limit.',
     ),
   SANDBOX_INODES: whole
     .min(1000)
     .default(65_536)
     .describe(
-      'The maximum number of files and folders in a local sandbox, which ends as `Evicted` above it. On Kubernetes, [the nodes](hosting.md#settings-of-the-nodes) set it.',
+      'The maximum number of files and folders in a local sandbox. A sandbox that exceeds this number fails with `Evicted`. On Kubernetes, [the nodes](hosting.md#settings-of-the-nodes) set this limit.',
     ),
   SANDBOX_CPU_REQUEST: quantity.default('50m').describe('The CPU request of a sandbox.'),
   SANDBOX_MEMORY_REQUEST: quantity.default('64Mi').describe('The memory request of a sandbox.'),
   SANDBOX_DISK_REQUEST: quantity.default('64Mi').describe('The disk request of a sandbox.'),
-  SANDBOX_MAX_SECONDS: whole.min(1).max(86_400).default(1800).describe('The maximum lifetime of a sandbox.'),
+  SANDBOX_MAX_SECONDS: whole
+    .min(1)
+    .max(86_400)
+    .default(1800)
+    .describe('The maximum lifetime of a sandbox, in seconds.'),
   SANDBOX_START_SECONDS: whole
     .min(1)
     .max(3600)
     .default(60)
-    .describe('The timeout for the start of a sandbox.'),
+    .describe('The maximum time for a sandbox to start, in seconds.'),
   SANDBOX_EGRESS: z
     .enum(['internet', 'none'])
     .default('internet')
     .describe(
-      'The network access of a sandbox on Kubernetes: the internet except private ranges and metadata addresses, or none. Local sandboxes have no network.',
+      'The network access of sandboxes on Kubernetes: either none, or the internet without private address ranges and metadata services. Local sandboxes have no network access.',
     ),
 }
 
 const pools = {
-  WARM_POOL_SIZE: whole
-    .min(0)
-    .max(1_000)
-    .default(0)
-    .describe('The number of warm pods with `SANDBOX_IMAGE`.'),
+  WARM_POOL_SIZE: whole.min(0).max(1_000).default(0).describe('The number of warm pods for `SANDBOX_IMAGE`.'),
   WARM_POOLS: list
     .pipe(z.array(poolEntry))
     .default([])
     .describe(
-      'Warm pools of other images, comma-separated: `image=n`, or `image=min..max` for a size that follows demand.',
+      'Warm pools for other images, comma-separated: `image=n`, or `image=min..max` for a size that follows demand.',
     ),
 }
 
 const limits = {
-  QUOTA_CONCURRENT_SANDBOXES: whole.min(0).default(2).describe('Concurrent sandboxes, per account.'),
+  QUOTA_CONCURRENT_SANDBOXES: whole.min(0).default(2).describe('Concurrent sandboxes per account.'),
   QUOTA_SANDBOX_HOURS_PER_MONTH: z.coerce
     .number()
     .min(0)
     .default(20)
-    .describe('Sandbox-hours per month, per account.'),
-  RATE_SANDBOX_OPS_PER_MINUTE: perMinute.default(120).describe('Commands and file operations, per account.'),
-  RATE_SANDBOX_LIFECYCLE_PER_MINUTE: perMinute.default(20).describe('Creates and destroys, per account.'),
+    .describe('Sandbox-hours per account and month.'),
+  RATE_SANDBOX_OPS_PER_MINUTE: perMinute
+    .default(120)
+    .describe('Commands and file operations per account and minute.'),
+  RATE_SANDBOX_LIFECYCLE_PER_MINUTE: perMinute
+    .default(20)
+    .describe('Requests that create or destroy sandboxes, per account and minute.'),
   RATE_CONNECTIONS_PER_MINUTE: perMinute
     .default(600)
-    .describe('Connections to ports of sandboxes, per account.'),
+    .describe('Connections to sandbox ports per account and minute.'),
   RATE_READS_PER_MINUTE: perMinute
     .default(600)
     .describe(
-      'Reads of sandboxes, lists and the account, per account. Each API process counts separately, so N processes allow N times as many.',
+      'Requests that read sandboxes, lists or the account, per account and minute. Each API process counts separately, so N processes allow N times as many.',
     ),
   RATE_CHANGES_PER_MINUTE: perMinute
     .default(60)
     .describe(
-      'Changes of keys, allowlist and secrets, per account. Each API process counts separately, so N processes allow N times as many.',
+      'Requests that change API keys, secrets or the allowlist, per account and minute. Each API process counts separately, so N processes allow N times as many.',
     ),
   RATE_MCP_PER_MINUTE: perMinute
     .default(300)
-    .describe('Messages to `/v1/mcp`, per account. A tool call also counts toward the limit of its route.'),
-  RATE_SIGNUP_PER_MINUTE: perMinute.default(5).describe('Sign-ups, per IP address.'),
-  RATE_LOGIN_PER_MINUTE: perMinute.default(10).describe('Logins, per IP address.'),
+    .describe(
+      'Messages to `/v1/mcp` per account and minute. A tool call also counts toward the limit of the route that it uses.',
+    ),
+  RATE_SIGNUP_PER_MINUTE: perMinute.default(5).describe('Sign-ups per IP address and minute.'),
+  RATE_LOGIN_PER_MINUTE: perMinute.default(10).describe('Logins per IP address and minute.'),
   RATE_LOGIN_ACCOUNT_PER_MINUTE: perMinute
     .default(10)
     .describe(
-      'Logins per email address, from all IP addresses together. IP addresses of earlier logins to the account are counted separately.',
+      'Logins per email address and minute, from all IP addresses together. An IP address from which the account has logged in before is counted separately.',
     ),
 }
 
@@ -227,43 +237,47 @@ const processes = {
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')
-    .describe('The level of the logs, which are lines of JSON on stdout.'),
+    .describe('The minimum level of logged messages. Logs are lines of JSON on stdout.'),
   NODE_ENV: z
     .string()
     .default('development')
-    .describe('With `production`, `npm start` does not format its logs for a terminal.'),
+    .describe(
+      'With `production`, `npm start` prints logs as JSON instead of formatting them for a terminal.',
+    ),
   PASSWORD_SCRYPT_LOG_N: whole
     .min(10)
     .max(20)
     .default(17)
-    .describe('The base-2 logarithm of the cost of a password hash. With 17, each takes 128 MiB.'),
+    .describe(
+      'The base-2 logarithm of the scrypt cost of a password hash. With 17, computing a hash uses 128 MiB of memory.',
+    ),
   PASSWORD_HASH_CONCURRENCY: whole
     .min(1)
     .default(2)
-    .describe('The number of concurrent password hashes in an API process.'),
+    .describe('The maximum number of password hashes that an API process computes concurrently.'),
   MEMORY_PER_ACCOUNT_MIB: whole
     .min(32)
     .default(64)
     .describe(
-      'The memory budget of an account in one API or worker process, in MiB, for requests, unread answers and output, and unread stdin.',
+      'The memory budget of each account in one API or worker process, in MiB. It covers requests, unread responses, unread output and unread stdin.',
     ),
   MEMORY_FOR_CLIENTS_MIB: whole
     .min(64)
     .default(256)
     .describe(
-      'The same for all accounts together. The default is suitable for a process with a memory limit of 1 GiB.',
+      'The memory budget of all accounts together in one process, in MiB. The default suits a process with a memory limit of 1 GiB.',
     ),
   DRAIN_SECONDS: whole.min(1).max(86_400).optional().meta({
     unset: '12 for an API, 20 for a worker',
     description:
-      'How long a process may take after SIGTERM to finish its work: an API its requests, a worker its commands. It exits earlier if no work is left. Configure a [longer grace period](hosting.md#stopping-and-upgrading) in the supervisor.',
+      'The maximum time, in seconds, that a process waits after SIGTERM for its work to finish: an API for its requests, a worker for its commands. The process exits earlier if no work is left. Configure a [longer grace period](hosting.md#stopping-and-upgrading) in the supervisor.',
   }),
   SHUTDOWN_DELAY_SECONDS: whole
     .min(0)
     .max(600)
     .default(0)
     .describe(
-      'How long an API still accepts requests after SIGTERM while its `/readyz` answers 503, so that load balancers can remove it.',
+      'How long, in seconds, an API keeps accepting requests after SIGTERM. During this time, its `/readyz` returns 503, so that load balancers can remove it.',
     ),
   WORKER_LIVENESS_TIMEOUT_SECONDS: z.coerce
     .number()
@@ -271,32 +285,32 @@ const processes = {
     .max(20)
     .default(defaultSeconds)
     .describe(
-      'How long a worker may fail to answer before the API reports its commands as lost, or sends a call to another worker. The timeouts of workers for the cluster and for shells in sandboxes are derived from it. A machine with overcommitted CPUs needs a higher value, with which [real failures are detected later](hosting.md#liveness-timeouts). Set the same value for all processes.',
+      'How long, in seconds, a worker may be unresponsive before the API reports its commands as lost or sends a call to another worker. The timeouts of workers for the cluster and for shells in sandboxes are derived from this setting. A machine with overcommitted CPUs needs a higher value, which [delays the detection of real failures](hosting.md#liveness-timeouts). Set the same value for all processes.',
     ),
   RECONCILE_INTERVAL_SECONDS: z.coerce
     .number()
     .min(0.1)
     .default(10)
-    .describe('The interval of the reconciler, which compares pods with rows.'),
+    .describe('The interval, in seconds, at which the reconciler compares pods with rows.'),
   SANDBOX_RECORD_DAYS: whole
     .min(35)
     .max(36_500)
     .default(400)
     .describe(
-      'How many days an ended sandbox remains in lists and in usage by sandbox. Then its usage is added to sums by day, and its row is deleted.',
+      'How many days a destroyed sandbox remains in lists and in the usage by sandbox. After that, its row is deleted, and its usage is kept only in daily totals.',
     ),
   CLIENT_STALL_SECONDS: whole
     .min(1)
     .max(3_600)
     .default(30)
     .describe(
-      'The API closes a connection if the client reads none of the pending bytes for this long. This applies to answers, streams and WebSockets. Events of a command may stall 60 times as long, and idle streams stay open.',
+      'The API closes a connection if the client reads none of the pending bytes for this many seconds. This applies to responses, streams and WebSockets. For a stream of command events, the limit is 60 times as long. Idle streams stay open.',
     ),
   EVENT_LOOP_STALL_SECONDS: whole
     .min(0)
     .default(30)
     .describe(
-      'A process exits if its event loop stalls for this long, so that its supervisor restarts it. 0 disables this.',
+      'A process exits if its event loop stalls for this many seconds, so that its supervisor restarts it. 0 disables this check.',
     ),
 }
 

@@ -1,6 +1,6 @@
 /**
- * The settings of a process, which are read from the environment and validated once. No other code of the services
- * reads `process.env`. The client and the scripts have their own settings.
+ * Reads a process's settings from the environment, and validates them once. No other code of the API or the workers
+ * reads `process.env`. The client and the scripts have separate settings.
  */
 import { resolve } from 'node:path'
 import type * as z from 'zod'
@@ -15,7 +15,7 @@ export class SettingsError extends Error {
   override name = 'SettingsError'
 }
 
-/** Reads the cost of password hashes, for a program that needs no other setting. */
+/** Reads the password hash cost, for a program that needs no other setting. */
 export const readPasswordCost = (environment: Record<string, string | undefined>): number =>
   check(Environment.pick({ PASSWORD_SCRYPT_LOG_N: true }), environment).PASSWORD_SCRYPT_LOG_N
 
@@ -25,7 +25,7 @@ export type Role = 'api' | 'worker'
 
 type EnvironmentValues = z.output<typeof Environment>
 
-/** Returns the names of required keys that are not set. The API seals and signs, and a worker opens. */
+/** Returns the names of required keys that are not set. Which keys are required depends on the kind of process. */
 function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValues)[] {
   const needed: (keyof EnvironmentValues)[] =
     role === 'worker'
@@ -34,15 +34,15 @@ function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValu
   return needed.filter((name) => env[name] === undefined)
 }
 
-/** Reads only the settings of a driver, which need neither databases nor keys. */
+/** Reads only the driver settings. Databases and keys need not be configured. */
 export const readDriverSettings = (environment: Record<string, string | undefined>) =>
   driverSettings(check(Environment.omit({ DATABASE_URL: true, REDIS_URL: true }), environment))
 
 /**
  * Reads the settings of an API or worker process.
  * @param environment usually `process.env`
- * @param role determines the required keys
- * @throws {SettingsError} names all missing and wrong settings, and never includes a value
+ * @param role determines which keys are required
+ * @throws {SettingsError} if settings are missing or invalid; the message names all of them and contains no values
  */
 export function readSettings(environment: Record<string, string | undefined>, role: Role = 'api') {
   const env = check(Environment, environment)
@@ -56,20 +56,20 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     production: env.NODE_ENV === 'production',
     logLevel: env.LOG_LEVEL,
     http: { host: env.HOST, port: env.PORT },
-    /** Host names that the API accepts in addition to its own address and the loopback addresses. */
+    /** Host names that the API accepts, in addition to the address that it listens on and loopback addresses. */
     allowedHosts: env.ALLOWED_HOSTS,
     internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
     calls: { host: env.INTERNAL_HOST, port: env.RPC_PORT },
-    /** The memory budget in bytes, for one account and for all. */
+    /** Memory budgets of each account and of all accounts together, in bytes. */
     memory: { ofAccount: env.MEMORY_PER_ACCOUNT_MIB * mib, ofAll: env.MEMORY_FOR_CLIENTS_MIB * mib },
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
-    /** The first signs, all verify. */
+    /** Keys of session tokens. The first key signs, and all keys verify. */
     jwtSecrets: env.JWT_SECRET ?? [],
-    /** They open sealed texts. An API needs none. */
+    /** Keys that open secrets and environments. The API needs none. */
     secretsKeys,
     secretsPublicKey: env.SECRETS_PUBLIC_KEY ?? publicKeyOf(secretsKeys[0]!),
-    /** The first seals, all open. API and workers authenticate each other with them. */
+    /** Keys for RPC authentication and stored command lines. The first key seals, and all keys can open. */
     rpcKeys: env.RPC_KEY ?? secretsKeys.map(rpcKeyOf),
     driver: env.SANDBOX_DRIVER,
     ...driver,
@@ -77,10 +77,10 @@ export function readSettings(environment: Record<string, string | undefined>, ro
       directory: resolve(env.SANDBOX_LOCAL_DIR),
       bwrap: env.SANDBOX_LOCAL_BWRAP,
     },
-    /** The sizes of the warm pools, by image. */
+    /** Warm pool sizes by image. */
     pools: readPools(env, env.SANDBOX_IMAGE),
     quotas: { concurrent: env.QUOTA_CONCURRENT_SANDBOXES, hoursPerMonth: env.QUOTA_SANDBOX_HOURS_PER_MONTH },
-    /** Tokens per minute, by bucket. */
+    /** Rate limits in tokens per minute, by token bucket. */
     rates: {
       sandbox_ops: env.RATE_SANDBOX_OPS_PER_MINUTE,
       sandbox_lifecycle: env.RATE_SANDBOX_LIFECYCLE_PER_MINUTE,
@@ -92,20 +92,20 @@ export function readSettings(environment: Record<string, string | undefined>, ro
       reads: env.RATE_READS_PER_MINUTE,
       changes: env.RATE_CHANGES_PER_MINUTE,
     },
-    /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */
+    /** Addresses and CIDR ranges of the proxies whose X-Forwarded-For header is trusted. */
     trustedProxies: env.TRUSTED_PROXIES,
     password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_HASH_CONCURRENCY },
-    /** Days for which rows of ended sandboxes are kept. */
+    /** How long the rows of destroyed sandboxes are kept, in days. */
     recordDays: env.SANDBOX_RECORD_DAYS,
     reconcileIntervalSeconds: env.RECONCILE_INTERVAL_SECONDS,
     livenessTimeouts: livenessTimeoutsOf(env.WORKER_LIVENESS_TIMEOUT_SECONDS),
-    /** Seconds that a stopping process has to finish its work. */
+    /** Maximum time that a stopping process waits for its work to finish, in seconds. */
     drainSeconds: env.DRAIN_SECONDS ?? (role === 'api' ? 12 : 20),
-    /** Seconds before those, during which an API still accepts requests. */
+    /** How long an API keeps accepting requests before it starts to drain, in seconds. */
     shutdownDelaySeconds: env.SHUTDOWN_DELAY_SECONDS,
-    /** Seconds of an event-loop stall after which a process exits; 0 disables this. */
+    /** Length of an event-loop stall after which a process exits, in seconds. 0 disables this check. */
     stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
-    /** Seconds after which a connection is closed if the client reads no pending bytes. */
+    /** How long a client may read no pending bytes before its connection is closed, in seconds. */
     clientStallSeconds: env.CLIENT_STALL_SECONDS,
   }
 }
@@ -115,12 +115,12 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
     kubernetes: {
       kubeconfig: env.KUBECONFIG,
       namespace: env.SANDBOX_NAMESPACE,
-      /** Names of network policies that are not checked. */
+      /** Names of additional network policies that may allow traffic to or from sandboxes. */
       policies: env.SANDBOX_NETWORK_POLICIES ?? [],
     },
     sandbox: {
       image: env.SANDBOX_IMAGE,
-      /** Images that clients may choose, including the default one. */
+      /** Images that clients may choose, including the default image. */
       images: [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])],
       limits: { cpu: env.SANDBOX_CPU, memory: env.SANDBOX_MEMORY, disk: env.SANDBOX_DISK },
       requests: {
@@ -129,10 +129,10 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
         disk: env.SANDBOX_DISK_REQUEST,
       },
       pids: env.SANDBOX_PIDS,
-      /** Files and folders. On Kubernetes, the settings of the nodes limit them. */
+      /** Maximum number of files and folders in a local sandbox. On Kubernetes, node settings limit them. */
       inodes: env.SANDBOX_INODES,
       runtimeClass: env.SANDBOX_RUNTIME_CLASS,
-      /** Whether pods share the user ids of their node. */
+      /** Whether pods share their node's user namespace. */
       hostUsers: env.SANDBOX_HOST_USERS === 'yes',
       maxSeconds: env.SANDBOX_MAX_SECONDS,
       startSeconds: env.SANDBOX_START_SECONDS,
@@ -158,7 +158,7 @@ function check<Shape extends z.ZodType>(
   throw new SettingsError(describeProblems(lines))
 }
 
-const describeMissing = (name: string) => `  ${name}: is not set, and has no default`
+const describeMissing = (name: string) => `  ${name}: is not set and has no default`
 
 const describeProblems = (lines: string[]) =>
-  `Some settings are missing or wrong:\n${[...new Set(lines)].join('\n')}\ndocs/settings.md lists all of them.`
+  `Some settings are missing or invalid:\n${[...new Set(lines)].join('\n')}\nSee docs/settings.md for all settings.`

@@ -1,27 +1,30 @@
-/** Limits on HTTP connections, so that no input costs the server more than it costs the client. */
+/** Limits on HTTP connections. They prevent a client from causing much more work than it does itself. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TokenBuckets } from '../lib/token-buckets.ts'
 
-/** Node parses all pipelined requests of one read in one event-loop iteration. Clients pipeline only a few. */
+/**
+ * Maximum number of unanswered requests on a connection, which is destroyed above this number. Node parses all
+ * pipelined requests that arrive in one read within one event-loop iteration. Real clients pipeline only a few.
+ */
 const maxUnanswered = 8
 
-/** Milliseconds until an ended connection is destroyed: the answer needs time to arrive. */
+/** How long an ended connection is kept so that the response can arrive, in milliseconds. Then it is destroyed. */
 const lingerMs = 2_000
 
 /**
- * How much of a body is still read after its answer. Many clients read the answer only after they have sent the whole
- * body, and closing a connection with unread bytes resets it, which can discard the answer. If the body may be longer
- * than 256 KiB, the connection accepts no further request, and the rest of the body is dropped without being parsed.
+ * Limits on reading a request body after the response has been sent. Many clients read the response only after they
+ * have sent the entire body. Closing a connection with unread bytes resets it, which can discard the response. If the
+ * body may be longer than 256 KiB, the rest is dropped without parsing, and the connection accepts no further request.
  */
 const unreadBody = { ms: 15_000, parsedBytes: 256 * 1024, bytes: 64 * 1024 * 1024 }
 
 const unansweredOf = new WeakMap<Socket, number>()
 
 /**
- * Applies the limits of a connection to one of its requests. Call it before anything else handles the request.
- * @returns false if the connection is destroyed, because it has more than 8 unanswered requests
+ * Applies the connection limits to a request. Call this before anything else handles the request.
+ * @returns false if the connection has been destroyed, for example because it had more than 8 unanswered requests
  */
 export function limitRequest(request: IncomingMessage, response: ServerResponse): boolean {
   const { socket } = request
@@ -42,8 +45,8 @@ export function limitRequest(request: IncomingMessage, response: ServerResponse)
 }
 
 /**
- * Calls back when a response is complete or its connection is closed, immediately if that has already happened. A plain
- * 'close' listener that is added after an `await` may be too late and never be called.
+ * Calls back when a response is complete or its connection closes, or immediately if this has already happened. A plain
+ * 'close' listener that is added after an `await` may never be called.
  */
 export function onceClosed(response: ServerResponse, callback: () => void): void {
   if (response.closed) callback()
@@ -54,8 +57,8 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || 'content-length' in headers
 
 /**
- * Node's parser continues after the socket is destroyed and creates a request for each head of the last read, which
- * takes 100 ms for 64 KiB on a busy machine. Returning 2 signals a protocol upgrade, which ends the parsing.
+ * Stops Node's HTTP parser. After a socket is destroyed, the parser continues to create requests from the last read,
+ * which takes 100 ms for 64 KiB on a busy machine. Returning 2 signals a protocol upgrade, which stops the parser.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } }
@@ -63,21 +66,22 @@ function stopParsing(socket: Socket): void {
 }
 
 /**
- * Returns a function that is called with the bytes of each chunk of a body, and returns whether the body exceeds the
- * limit: a token bucket of 1,024 chunks, to which every 16 bytes and every 5 ms add one. Chunks are limited because
- * each costs more time than its bytes. Typing in a terminal stays below the limit.
- * @param now milliseconds of a monotonic clock
+ * Creates a limit on the number of small chunks in a body, because each chunk costs more time than its bytes. The limit
+ * is a token bucket of 1,024 chunks, to which every 16 bytes and every 5 ms add one. Typing in a terminal stays below
+ * it.
+ * @param now returns the time of a monotonic clock, in milliseconds
+ * @returns a function to call with the byte count of each chunk; it returns true if the body exceeds the limit
  */
 export function makeChunkLimit(now?: () => number): (bytes: number) => boolean {
   const chunks = new TokenBuckets({ perSecond: 200, burst: 1_024 }, now)
   return (bytes) => chunks.spend('', 1 - bytes / 16) > 0
 }
 
-/** Destroys the connection of a body that arrives in too many small chunks, even if nothing reads the body. */
+/** Destroys the connection if the request body arrives in too many small chunks, even if nothing reads the body. */
 function limitChunks(request: IncomingMessage): void {
   const isExceededBy = makeChunkLimit()
   const push = request.push.bind(request)
-  // Node's parser passes every chunk to `push`. A 'data' listener would start the stream before its reader does.
+  // Node's parser passes every chunk to `push`. A 'data' listener would start the stream before its reader is attached.
   request.push = (chunk: Buffer | null, encoding) => {
     if (chunk !== null && isExceededBy(chunk.length)) {
       request.socket.destroy()
@@ -87,7 +91,7 @@ function limitChunks(request: IncomingMessage): void {
   }
 }
 
-/** A chunked body has no Content-Length. */
+/** Reports whether the body may exceed 256 KiB. The length of a chunked body is unknown. */
 const mayBeLong = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > unreadBody.parsedBytes
 
@@ -97,7 +101,7 @@ function limitUnreadBody(request: IncomingMessage, response: ServerResponse): vo
     if (!request.complete && mayBeLong(request)) response.shouldKeepAlive = false
     return writeHead(...args)
   }
-  // Before Node's own listener, which closes the connection if no other request is expected.
+  // Runs before Node's own listener, which closes the connection if no other request is expected.
   response.prependOnceListener('finish', () => {
     const { socket } = request
     if (request.complete || socket.destroyed) return
@@ -126,13 +130,13 @@ function limitUnreadBody(request: IncomingMessage, response: ServerResponse): vo
   })
 }
 
-/** Ends a socket that has left Node's server, after its pending bytes. */
+/** Sends the pending bytes of a socket that is no longer managed by Node's HTTP server, and then closes the socket. */
 export function closeGracefully(socket: Duplex): void {
   if (socket.destroyed) return
   socket.on('error', () => socket.destroy())
   const timer = setTimeout(() => socket.destroy(), lingerMs)
   socket.once('close', () => clearTimeout(timer))
-  // Unread bytes would prevent the socket from closing, and the answer might be lost.
+  // Unread bytes would prevent the socket from closing, and the response might be lost.
   socket.resume()
   socket.end()
 }

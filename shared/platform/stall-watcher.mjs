@@ -1,5 +1,6 @@
 /**
- * The thread of stall.ts. It counts its own ticks, because they also stop while the process or machine is suspended.
+ * Thread that stall.ts starts. It measures time by its own ticks, which pause while the process or machine is
+ * suspended, so a suspension does not count as a stall.
  */
 import { write } from 'node:fs'
 import { workerData } from 'node:worker_threads'
@@ -16,7 +17,7 @@ const timer = setInterval(() => {
   clearInterval(timer)
   const message = `The event loop was stalled for ${(ticks * tickMs) / 1000} s. Process ${process.pid} exits.\n`
   write(2, message, end)
-  // The stall may be caused by unread output, which would also block this write.
+  // If unread output has caused the stall, this write may also block, so the process is killed without waiting for it.
   setTimeout(end, 1_000)
 }, tickMs)
 

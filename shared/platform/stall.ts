@@ -1,13 +1,16 @@
 /**
- * Kills this process if its event loop stalls, because it then serves no requests and answers no health check. Its
- * supervisor starts another one. A thread monitors the event loop, and costs 18 MB of memory and 25 ms of CPU.
+ * Kills this process if its event loop stalls, because a stalled process serves neither requests nor health checks. The
+ * supervisor then starts a new process. The monitoring thread costs 18 MB of memory and 25 ms of CPU.
  */
 import { Worker } from 'node:worker_threads'
 import type { Logger } from './log.ts'
 
 const tickMs = 1_000
 
-/** @param seconds of a stall; 0 disables this */
+/**
+ * Starts a thread that kills this process when its event loop stalls.
+ * @param seconds length of a stall after which the process is killed; 0 disables the check
+ */
 export function exitWhenStalled(seconds: number, log: Logger): void {
   if (seconds === 0) return
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
@@ -19,6 +22,6 @@ export function exitWhenStalled(seconds: number, log: Logger): void {
     // The thread needs no heap. By default, it would reserve as much memory as the whole process may use.
     resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1 },
   })
-  watcher.on('error', (err) => log.error({ err }, 'the monitor of the event loop has failed'))
+  watcher.on('error', (err) => log.error({ err }, 'the event-loop monitor has failed'))
   watcher.unref()
 }

@@ -1,9 +1,12 @@
-/** Liveness checks of workers. TLS authenticates the worker that answers. */
+/** Liveness checks of workers. TLS authenticates the worker that responds. */
 import { type Agent, get } from 'node:https'
 import { readPendingInput } from '../platform/event-loop-stall.ts'
 import { type Callee, provenTo } from './channel.ts'
 
-/** Returns `gone` if the connection is refused or breaks, and `silent` without an answer within `ms` milliseconds. */
+/**
+ * Sends a liveness check to a worker. Returns `gone` if the connection is refused or breaks, and `silent` if the worker
+ * does not respond within `ms` milliseconds.
+ */
 export function checkLiveness(
   worker: Callee & { url: string },
   agent: Agent,
@@ -14,12 +17,12 @@ export function checkLiveness(
       response.resume()
       done('alive')
     })
-    const done = (answer: 'alive' | 'silent' | 'gone') => {
+    const done = (result: 'alive' | 'silent' | 'gone') => {
       clearTimeout(timer)
-      resolve(answer)
+      resolve(result)
     }
     const timer = setTimeout(async () => {
-      // If this process was busy, the answer may have arrived without having been read.
+      // If this process was busy, the response may have arrived without having been read.
       await readPendingInput()
       done('silent')
       request.destroy()

@@ -1,23 +1,24 @@
 /**
- * RPC from the API to a worker, for commands and files. RPCs need not be durable and may be large, so they use HTTP. A
- * job is as fast for a small command, but it has no backpressure, and command, stdin and output would have to be sealed
- * and stored in Redis, as with Redis streams. Over HTTP, a slow reader blocks the command, and a disconnect is noticed
- * immediately. `bench/transport.ts` compares them. The body of a call is sent only after the worker's 100 Continue, so
- * a frozen worker never receives a command that the API has given to another worker.
+ * RPCs from the API to a worker, for commands and files. They use HTTP because they need not be durable and may be
+ * large. Over HTTP, a slow reader blocks the command, and a disconnect is noticed immediately. Jobs and Redis streams
+ * provide no backpressure, and would store command, stdin and output in Redis. `bench/transport.ts` compares them.
+ *
+ * The API sends the body of a call only after the worker's `100 Continue`. A frozen worker therefore never receives a
+ * command that the API has sent to another worker in the meantime.
  */
 import type { Tags } from '../contract/conditions.ts'
 import type { Input } from '../contract/endpoint.ts'
 import type { ExecRequest, ExecResult } from '../contract/exec.ts'
 import type { CreatedFile, FileView, files } from '../contract/files.ts'
 
-/** Arguments and results are JSON. */
+/** Calls whose arguments and results are JSON. */
 export interface Calls {
-  /** Starts a command. Returns after it has ended, or immediately for a background command. */
+  /** Starts a command. Returns after the command has exited, or immediately for a background command. */
   exec: { args: StartExec; result: ExecResult }
-  /** Returns the current or, with `wait`, the final result of a command. */
+  /** Returns a command's current result. With `wait`, waits until the command has exited. */
   getExec: { args: OneExec & { wait: boolean }; result: ExecResult }
   stopExec: { args: OneExec & { signal: string }; result: ExecResult }
-  /** Kills all processes in the sandbox. Returns when commands can run again. */
+  /** Kills all processes in the sandbox, and waits until commands can run again. */
   resetSandbox: { args: InSandbox; result: Record<string, never> }
   viewFile: {
     args: InSandbox &
@@ -44,19 +45,19 @@ export interface Calls {
 export type CallName = keyof Calls
 
 /**
- * Calls that stream bytes in one or both directions. If the body comes from the client, the arguments are sent in a
- * header and must be small. The API forwards the worker's status, headers and body unchanged.
+ * Calls that stream bytes in one or both directions. If the request body is the client's data, the arguments are sent
+ * in a header and must be small. The API forwards the worker's status, headers and body unchanged.
  */
 export interface Streams {
   /** Starts a command and streams its events to the client. */
   execEvents: { args: StartExec }
-  /** Streams the events of a command after `lastEventId`, or from its start. */
+  /** Streams a command's events that follow `lastEventId`, or all of its events. */
   followExec: { args: OneExec & { lastEventId?: string | undefined } }
   writeStdin: { args: OneExec & { offset?: number | undefined; eof: boolean } }
   readOutput: { args: OneExec & { stream: 'stdout' | 'stderr'; range?: string | undefined } }
-  /** Reads a file or a range of it, with the conditions of RFC 9110. */
+  /** Reads a file or a byte range of it. Supports the conditional requests of RFC 9110. */
   readRaw: { args: InSandbox & FileName & ReadConditions }
-  /** Reads lines of a file, or a file with redacted secrets. The length is not known in advance. */
+  /** Reads a range of lines, or a file with its secrets redacted. The length is not known in advance. */
   readShown: { args: Calls['viewFile']['args'] }
   /** Writes a file. Returns a CreatedFile. */
   writeRaw: {
@@ -65,7 +66,7 @@ export interface Streams {
         mode?: string | undefined
         overwrite: boolean
         ifMatch?: Tags | undefined
-        /** Fails if the file exists. */
+        /** If true, the call fails when the file already exists. */
         isNew: boolean
       }
   }
@@ -83,11 +84,11 @@ export interface ReadConditions {
   ifRange?: string | undefined
   ifMatch?: Tags | undefined
   ifNoneMatch?: Tags | undefined
-  /** The caller needs the ETag, even of a large file. */
+  /** Whether the response must include an ETag, even for a large file. */
   isTagged: boolean
 }
 
-/** Exactly one of the two, as in the contract. */
+/** A file path, as plain text or in base64. Exactly one of the two fields is set. */
 export interface FileName {
   path?: string | undefined
   path_base64?: string | undefined
@@ -95,10 +96,13 @@ export interface FileName {
 
 export interface StartExec extends InSandbox {
   execId: string
-  /** How the client receives the result: as JSON at the end, as events, or by polling. Sets the default timeout. */
+  /**
+   * How the client receives the result: as JSON after the command has exited, as events, or by polling. The default
+   * timeout depends on the mode.
+   */
   mode: 'json' | 'events' | 'background'
   request: ExecRequest
-  /** Whether the account has an allowlist, which also restricts variables. */
+  /** Whether the account has a command allowlist. If so, the worker also checks environment variables. */
   isListed?: boolean
   idempotencyKey?: string | undefined
 }
@@ -115,20 +119,20 @@ export const callPath = (name: CallName) => `/calls/${name}`
 export const streamPath = (name: StreamCallName) => `/streams/${name}`
 export const isStream = (path: string): boolean => path.startsWith('/streams/')
 export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path)?.[1]
-/** The paths of WebSockets to a command and to a port. The API forwards the client's connection unchanged. */
+/** Paths of the WebSockets to a command and to a port. The API forwards the client's connection unchanged. */
 export const attachPath = '/attach'
 export const portPath = '/port'
 
-/** The header with the arguments of a stream whose body comes from the client: JSON in base64url. */
+/** Header that contains a stream's arguments as base64url-encoded JSON when the body is the client's data. */
 export const argsHeader = 'x-sandlot-args'
-/** The header with the account whose memory budget the body is charged to. */
+/** Header that names the account whose memory budget is charged for the body. */
 export const accountHeader = 'x-sandlot-account'
-/** The header with the milliseconds after which the API considers an unresponsive worker lost. */
+/** Header that contains the time, in milliseconds, after which the API considers an unresponsive worker lost. */
 export const livenessTimeoutHeader = 'x-sandlot-liveness-timeout-ms'
-/** Set on the answer to a stream if the body is a {@link CallProblem}. */
+/** Response header of a stream that is set if the body is a {@link CallProblem}. */
 export const problemHeader = 'x-sandlot-problem'
 
-/** An error that the worker returns for the client. */
+/** An error that a worker returns and the API forwards to the client. */
 export interface CallProblem {
   code: string
   detail: string
@@ -137,7 +141,7 @@ export interface CallProblem {
 }
 
 /**
- * The code of an internal {@link CallProblem}: the command of this Idempotency-Key belongs to another worker. Its
- * members are `exec_id` and `worker_id`.
+ * Code of a {@link CallProblem} that the client never sees. The request's Idempotency-Key belongs to a command on
+ * another worker. The problem's members are `exec_id` and `worker_id`.
  */
 export const execElsewhere = 'exec_elsewhere'

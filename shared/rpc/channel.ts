@@ -1,15 +1,17 @@
 /**
- * RPC uses TLS under a pre-shared key (RFC 4279) that Redis and PostgreSQL never see. The key is different for each
- * worker. The handshake authenticates both sides before any part of a call is sent, without certificates, and TLS
- * prevents reading, modifying and replaying calls. A connection costs 1 to 2 ms of CPU and is kept open; a call costs
- * both sides 20 to 90 µs. A MAC for each request would need stored nonces, the hash of a body before the body is
- * complete and a running MAC for streams, and would not provide confidentiality.
+ * RPC connections use TLS with pre-shared keys (RFC 4279), without certificates. Each worker has a different key, which
+ * is never stored in Redis or PostgreSQL. The handshake authenticates both sides before a call is sent, and TLS
+ * prevents reading, modifying and replaying calls. Opening a connection costs 1 to 2 ms of CPU, and connections are
+ * reused. Each call costs both sides 20 to 90 µs.
+ *
+ * A MAC on each request would not provide confidentiality. It would also require stored nonces, the hash of a body
+ * before the body is complete, and a running MAC for streams.
  */
 import { Agent, type AgentOptions, type RequestOptions } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import { deriveKey } from '../platform/seal.ts'
 
-/** Each connection has its own key, so an attacker who learns RPC_KEY later cannot read earlier traffic. */
+/** Ephemeral key exchange gives each connection its own key, so a leaked RPC_KEY does not expose earlier traffic. */
 const suite = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
   // Node does not support pre-shared keys with TLS 1.3.
@@ -17,29 +19,33 @@ const suite = {
   maxVersion: 'TLSv1.2',
 } as const
 
-/** The worker that receives a call, and the RPC_KEY that it accepts. */
+/** The worker that receives a call. */
 export interface Callee {
   id: string
+  /** The RPC_KEY that the worker accepts. */
   secret: string
 }
 
-/** The API's side: connections for requests with the options of {@link provenTo}. */
+/** Opens the API's connection pool for calls. Each request also needs the options of {@link provenTo}. */
 export const openCallAgent = (options: AgentOptions = {}): Agent =>
-  // There is no certificate, and therefore no name to check. The key authenticates the worker.
+  // Without a certificate, there is no host name to check. The pre-shared key authenticates the worker.
   new Agent({ ...options, ...suite, checkServerIdentity: () => undefined, maxCachedSessions: 0 })
 
-/** Request options with which only this worker can receive the request. */
+/** Returns request options that make the TLS handshake fail with any other worker. */
 export function provenTo({ id, secret }: Callee): RequestOptions {
   const options = { pskCallback: () => ({ identity: keyName(secret), psk: keyOf(secret, id) }) }
   return options as RequestOptions
 }
 
-/** The worker's side. @param secrets all values of RPC_KEY, so that keys can be rotated process by process */
+/**
+ * Returns the TLS options of a worker's RPC server.
+ * @param secrets all values of RPC_KEY; accepting several allows key rotation one process at a time
+ */
 export function acceptCallsTo(workerId: string, secrets: readonly string[]): TlsOptions {
   const keys = new Map(secrets.map((secret) => [keyName(secret), keyOf(secret, workerId)]))
   return { ...suite, pskCallback: (_socket, name) => keys.get(name) ?? null }
 }
 
-/** Distinguishes the keys of a rotation without revealing anything about them. */
+/** Returns a public identifier of a key, which tells keys apart during a rotation and reveals nothing about them. */
 const keyName = (secret: string) => deriveKey(secret, 'sandlot call key name').toString('hex').slice(0, 16)
 const keyOf = (secret: string, workerId: string) => deriveKey(secret, `sandlot calls to ${workerId}`)

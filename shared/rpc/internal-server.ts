@@ -1,4 +1,4 @@
-/** The server on the internal port of every process: liveness, readiness and metrics. */
+/** The HTTP server on each process's internal port. It serves liveness, readiness and metrics. */
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { ping } from '../data/ping.ts'
 import { countByState } from '../data/sandbox-pods.ts'
@@ -9,18 +9,18 @@ import { SettingsError } from '../platform/settings.ts'
 import { limitRequest } from '../platform/sockets.ts'
 import { listWorkers, takesCalls } from './worker-registry.ts'
 
-/** Rejects with the reason if the part is unavailable. */
+/** Rejects with the reason if the checked dependency is unavailable. */
 type HealthCheck = () => Promise<unknown>
 
 const checkMs = 2_000
 const readinessKey = 'sandlot:readiness'
-/** Milliseconds to receive a request, which has no body. */
+/** Maximum time to receive a request, in milliseconds. The connection is closed after that. */
 const requestMs = 20_000
 
-/** The parts that every process needs, by their names in /readyz. */
+/** Readiness checks that API and workers share, by their names in the response of /readyz. */
 export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck> => ({
   postgres: () => ping(db),
-  // Writes, because a replica would also answer reads.
+  // Writes a key, because a replica would also accept reads.
   redis: async () => {
     await redis.set(readinessKey, '1', 'PX', 10 * checkMs)
     const wrong = await wrongEvictionPolicy(redis)
@@ -52,7 +52,7 @@ async function sendReadiness(checks: Record<string, HealthCheck>, response: Serv
 async function stateOf(check: HealthCheck): Promise<string> {
   try {
     await withTimeout(checkMs, check(), () => {
-      throw new Error(`no answer within ${checkMs / 1000} s`)
+      throw new Error(`no response within ${checkMs / 1000} s`)
     })
     return 'ok'
   } catch (error) {
@@ -60,7 +60,7 @@ async function stateOf(check: HealthCheck): Promise<string> {
   }
 }
 
-/** Sends the metrics. Those that need a query are read now, and keep their previous values if that fails. */
+/** Sends all metrics. Metrics that require a query are updated first, and keep their old values if the query fails. */
 async function sendMetrics(context: Context, response: ServerResponse) {
   const { metrics, db, jobs } = context
   await Promise.allSettled([
@@ -81,23 +81,24 @@ export function answer(response: ServerResponse, status: number, body: unknown) 
   response.end(JSON.stringify(body))
 }
 
-/** The API's checks of the workers and the cluster. */
+/** Readiness checks that only the API needs. */
 export const workerChecks = (context: Context): Record<string, HealthCheck> => ({
   workers: async () => {
     if (!(await listWorkers(context)).some(takesCalls)) throw new Error('no worker is running')
   },
   cluster: async () => {
     const workers = (await listWorkers(context)).filter(takesCalls)
-    if (workers.length === 0) throw new Error('no worker is running that could check it')
+    if (workers.length === 0) throw new Error('no worker is running to check the cluster')
     const problem = workers.every((worker) => worker.driverProblem !== null) && workers[0]?.driverProblem
     if (problem) throw new Error(problem)
   },
 })
 
 /**
- * @param setting the name of the port's setting, for the error message
- * @returns the port; if 0 was requested, the one that the kernel chose
- * @throws {SettingsError} if the address is in use or cannot be used
+ * Starts listening.
+ * @param setting name of the port's setting, for the error message
+ * @returns the port; for port 0, the one that the kernel chose
+ * @throws {SettingsError} if the address is invalid or already in use
  */
 export async function listen(
   server: Server,

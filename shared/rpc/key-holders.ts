@@ -1,6 +1,6 @@
 /**
- * Key fingerprints by process. Each process publishes its own in Redis, so that an operator who rotates keys can check
- * that all processes have the new one (`npm run admin -- keys`).
+ * Fingerprints of the keys that each process uses. Every process publishes them in Redis. An operator who rotates keys
+ * can then check with `npm run admin -- keys` that all processes have the new key.
  */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -12,7 +12,7 @@ import type { Context } from '../platform/context.ts'
 import { deriveKey, publicKeyOf } from '../platform/seal.ts'
 import type { Role, Settings } from '../platform/settings.ts'
 
-/** Names of settings. For SECRETS_KEY, an API has the public key of the first value. */
+/** Settings whose fingerprints are published. For SECRETS_KEY, the API publishes its public key's fingerprint. */
 export const keyNames = ['JWT_SECRET', 'SECRETS_KEY', 'RPC_KEY'] as const
 export type KeyName = (typeof keyNames)[number]
 
@@ -20,9 +20,9 @@ const fingerprint = /^[0-9a-f]{6}$/
 const Fingerprints = z.array(z.string().regex(fingerprint)).max(100)
 const KeyHolder = z.object({
   kind: z.enum(['api', 'worker']),
-  /** Host and process id. */
+  /** The host name and process ID, separated by a colon. */
   place: z.string().regex(/^[\w.-]{1,255}:\d{1,10}$/),
-  /** In the order of the setting: the first one signs and seals. */
+  /** Fingerprints in the order of the setting. The first key signs and seals. */
   keys: z.object({ JWT_SECRET: Fingerprints, SECRETS_KEY: Fingerprints, RPC_KEY: Fingerprints }),
 })
 export type KeyHolder = z.output<typeof KeyHolder>
@@ -32,7 +32,7 @@ const publishEveryMs = 2_000
 const expireMs = 10_000
 const withdrawMs = 500
 
-/** Publishes this process's fingerprints. Returns a function that withdraws them. */
+/** Publishes this process's key fingerprints until the returned function is called, which removes them. */
 export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'settings'>, kind: Role) {
   const key = prefix + randomUUID()
   const place = `${hostname()}:${process.pid}`
@@ -48,7 +48,10 @@ export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'setti
   }
 }
 
-/** Returns processes that were alive within ten seconds. Entries are not signed, because they grant nothing. */
+/**
+ * Returns the processes that published their fingerprints in the last ten seconds. The entries are not signed, because
+ * they grant no access.
+ */
 export async function listKeyHolders(redis: Redis): Promise<KeyHolder[]> {
   const found: (string | null)[] = []
   for await (const names of redis.scanStream({ match: `${prefix}*`, count: 1_000 })) {
@@ -67,6 +70,6 @@ const fingerprintsOf = (settings: Settings, kind: Role): KeyHolder['keys'] => ({
   RPC_KEY: settings.rpcKeys.map(fingerprintOf),
 })
 
-/** 24 bits distinguish the keys of an installation, and are too few to recover a key. */
+/** Returns 24 bits in hex: enough to tell an installation's keys apart, and too few to recover a key. */
 export const fingerprintOf = (key: string): string =>
   deriveKey(key, 'sandlot key fingerprint').toString('hex').slice(0, 6)

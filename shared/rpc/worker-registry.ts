@@ -1,7 +1,7 @@
 /**
- * The registry of live workers: their addresses, and whether they can reach the cluster. It is a hash in Redis in which
- * each worker renews its entry every second, by the clock of Redis. Redis is not trusted, so an entry is valid only if
- * it is recent and signed under RPC_KEY.
+ * Registry of live workers: their addresses, and whether they can reach the cluster. The registry is a Redis hash. Each
+ * worker renews its entry every second, and Redis adds its own timestamp. Redis is not trusted, so an entry is valid
+ * only if it is recent and signed under RPC_KEY.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Redis } from 'ioredis'
@@ -12,31 +12,32 @@ import { deriveKey } from '../platform/seal.ts'
 
 export interface WorkerEntry {
   id: string
-  /** The base address of its internal server. */
+  /** Base URL of the worker's RPC server. */
   url: string
-  /** Why it cannot create sandboxes: the cluster is unreachable or misconfigured. Null if it can. */
+  /** Why the worker cannot create sandboxes, such as an unreachable cluster. Null if it can create them. */
   driverProblem: string | null
-  /** False when only an operator can fix the problem. */
+  /** False if only an operator can fix `driverProblem`. */
   isSetUp?: boolean | undefined
   /** The worker is shutting down: it accepts no new work, but keeps serving its running commands. */
   isDraining?: boolean | undefined
 }
 
-/** A worker with a valid signature. */
+/** A worker whose registry entry has a valid signature. */
 export interface ListedWorker extends WorkerEntry {
-  /** The RPC_KEY that it signed with and that it accepts. */
+  /** The RPC_KEY that signed the worker's entry. The worker accepts calls under this key. */
   secret: string
 }
 
 export const announceEveryMs = 1_000
 /**
- * Milliseconds. A worker that cannot reach Redis may still be alive, so its address is kept for this long after the
- * last renewal, and other processes can send a liveness check to it.
+ * How long an entry is kept after its last renewal, in milliseconds. A worker that cannot reach Redis may still be
+ * alive, and other processes need its address to send a liveness check.
  */
 const keptMs = 3_600_000
 /**
- * Milliseconds for which an attacker who controls Redis can replay an entry, and by which the clocks of two machines
- * may differ. A replay only makes a dead worker appear alive: no other process can answer its RPCs (channel.ts).
+ * Maximum difference, in milliseconds, between an entry's signed timestamp and the local clock. Machine clocks may
+ * differ by this much, and an attacker who controls Redis can replay an entry for this long. A replay only makes a dead
+ * worker appear alive, because no other process can respond to its RPCs (channel.ts).
  */
 const replayMs = 60_000
 const key = 'sandlot:workers'
@@ -60,7 +61,10 @@ const listScript = `
   end
   return live`
 
-/** @param secrets all values of RPC_KEY; a reader needs one of them */
+/**
+ * Registers a worker, or renews its entry.
+ * @param secrets all values of RPC_KEY; the entry is signed under each, so that a reader needs only one of them
+ */
 export async function announceWorker(
   redis: Redis,
   secrets: readonly string[],
@@ -75,7 +79,7 @@ export const withdrawWorker = async (redis: Redis, id: string): Promise<void> =>
   await redis.hdel(key, id)
 }
 
-/** Returns the live workers. Entries with an invalid signature or an old timestamp are skipped and logged. */
+/** Returns all live workers. Entries with an invalid signature or an old timestamp are logged and skipped. */
 export async function listWorkers({
   redis,
   settings,
@@ -92,7 +96,7 @@ export async function listWorkers({
   return [...listed.values()]
 }
 
-/** Returns the latest entries of these workers, including dead ones. */
+/** Returns the latest registry entries of the given workers, whether alive or dead. */
 export async function findEntries(
   { redis, settings }: Pick<Context, 'redis' | 'settings'>,
   ids: readonly string[],
@@ -107,7 +111,10 @@ export async function findEntries(
 const sign = (secret: string, text: string): Buffer =>
   createHmac('sha256', deriveKey(secret, 'sandlot worker entries')).update(text).digest()
 
-/** @returns undefined without a valid signature; `at` is when the worker signed it, by its own clock */
+/**
+ * Parses an entry and verifies its signature.
+ * @returns undefined if no signature is valid; `at` is the signing time by the worker's clock
+ */
 function readEntry(
   entry: string,
   secrets: readonly string[],
@@ -133,17 +140,17 @@ function warnOfForgery(log: Logger) {
   if (performance.now() - warnedAt < warnEveryMs) return
   warnedAt = performance.now()
   log.warn(
-    'ignoring a worker in Redis whose entry is not signed under RPC_KEY, or whose clock is off by a minute',
+    'ignoring a registry entry in Redis: it is not signed under RPC_KEY, or its clock differs by over a minute',
   )
 }
 
 export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
 
 /**
- * Rendezvous hashing: all processes compute the same order of workers for a sandbox. The first one is its slot owner,
- * which receives its RPCs. A worker that starts or stops changes the owner of only its own share. Only the end of the
- * id is hashed, which a sandbox shares with the warm pod that it claimed.
- * @param id of a sandbox, or the name of a warm pod
+ * Orders workers for a sandbox by rendezvous hashing, so that all processes compute the same order. The first worker is
+ * the sandbox's slot owner and receives its RPCs. A worker that starts or stops affects only the sandboxes that it
+ * owns. Only the end of the ID is hashed, because a sandbox shares that end with the warm pod that it claimed.
+ * @param id a sandbox ID or the name of a warm pod
  */
 export function inOrderFor<W extends WorkerEntry>(id: string, workers: W[]): W[] {
   const rank = (worker: W) =>

@@ -251,8 +251,8 @@ test('--json prints one object, also for errors', async () => {
 test.each([
   [[], 2, 'A command is missing.\n\nUsage'],
   [['acounts'], 2, 'Unknown admin command acounts.\n\nUsage'],
-  [['suspend'], 2, 'suspend takes the EMAIL of one account.'],
-  [['accounts', 'a@b.c'], 2, 'accounts takes no EMAIL.'],
+  [['suspend'], 2, 'suspend requires the EMAIL of one account.'],
+  [['accounts', 'a@b.c'], 2, 'accounts accepts no EMAIL.'],
   [['suspend', 'nobody@example.com'], 1, 'There is no account nobody@example.com'],
   [['suspend', 'a@b.c', '--hours', '1'], 2, 'suspend has no option --hours'],
 ] as const)('rejects %j with a readable message', async (args, code, words) => {

@@ -223,7 +223,7 @@ describeConcurrently('PostgreSQL', () => {
     const refusal = await refused(alice.call('listApiKeys'))
     expectUnavailable(refusal)
     expectDurationBelow(refusal.ms, 15_000)
-    expect((await readiness(world.apis[0]!)).parts.postgres).toContain('no answer')
+    expect((await readiness(world.apis[0]!)).parts.postgres).toContain('no response')
     await world.plugs.postgres!.start()
     await world.eventually(() => alice.call('listApiKeys'), recoverMs)
   })

@@ -153,10 +153,10 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
       args: set('sandboxes.maxSeconds=600', 'settings.SANDBOX_MAX_SECONDS=601'),
     },
     { words: '/sandboxes/clusterAdds/tolerations', args: set('sandboxes.clusterAdds.tolerations={*}') },
-    { words: 'sandboxes.namespace must be another', args: set('sandboxes.namespace=sandlot-system') },
-    { words: 'quickstart.enabled brings', args: set('quickstart.enabled=true', 'redis.url=redis://redis') },
+    { words: 'sandboxes.namespace must differ', args: set('sandboxes.namespace=sandlot-system') },
+    { words: 'quickstart.enabled installs', args: set('quickstart.enabled=true', 'redis.url=redis://redis') },
     {
-      words: 'choose one of the two',
+      words: 'Enable only one of them',
       args: set('ingress.enabled=true', 'httpRoute.enabled=true', 'hosts={a.b}'),
     },
     { words: 'hosts is empty', args: set('ingress.enabled=true') },

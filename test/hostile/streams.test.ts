@@ -76,7 +76,7 @@ describeOnBothDrivers('streams', (driver) => {
 
       const refused = await openStalled(files[0]!)
       expect(statusOf(refused)).toBe('429')
-      expect(refused.text()).toContain('has 64 streamed answers open')
+      expect(refused.text()).toContain('has 64 streamed responses open')
       expect(refused.text()).toContain('then try again')
       await expect(
         alice.open('execCommand', {

@@ -69,14 +69,14 @@ test('a default port changes if the user set the same port for another setting',
   const [api] = await planProcesses(new Map([['api', 'node api']]), settings, (line) => said.push(line))
   expect(api!.ports.INTERNAL_PORT).toBe(String(port))
   expect(Number(api!.ports.PORT)).toBeGreaterThan(port)
-  expect(said).toEqual([`Port ${port} on 127.0.0.1 is not free, so PORT is ${api!.ports.PORT}.`])
+  expect(said).toEqual([`Port ${port} on 127.0.0.1 is not free. Using ${api!.ports.PORT} for PORT instead.`])
 })
 
 test('a Procfile has a release and processes, and any other line is an error', () => {
   const { release, processes } = parseProcfile('# ours\nrelease: a b\n\nweb-1: c: d\n')
   expect(release).toBe('a b')
   expect([...processes]).toEqual([['web-1', 'c: d']])
-  expect(() => parseProcfile('nonsense')).toThrow('cannot read "nonsense"')
+  expect(() => parseProcfile('nonsense')).toThrow('invalid line: "nonsense"')
 })
 
 test('every npm script starts in JavaScript that old versions of Node can run', () => {

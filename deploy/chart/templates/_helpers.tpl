@@ -47,7 +47,7 @@ securityContext:
 {{ if .Values.quickstart.enabled }}redis://:$(REDIS_PASSWORD)@sandlot-redis:6379{{ else }}{{ .Values.redis.url }}{{ end }}
 {{- end }}
 
-{{/* A URL, after the variable with its password. */}}
+{{/* Environment variable with a URL, preceded by the variable with the URL's password, if any. */}}
 {{- define "sandlot.urlEnv" -}}
 {{- if .url }}
 {{- if contains (printf "$(%s)" .password) .url }}
@@ -80,7 +80,7 @@ volumes:
 {{- end }}
 {{- end }}
 
-{{/* The environment of API and workers. */}}
+{{/* Environment variables of the API and the workers. */}}
 {{- define "sandlot.env" -}}
 {{- $sandboxes := .Values.sandboxes }}
 {{- $env := dict
@@ -157,7 +157,7 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* With quickstart, the database is as new as this pod. The first pod migrates it, and the others wait. */}}
+{{/* With quickstart, the database may not be migrated yet. The first pod migrates it, and the others wait. */}}
 {{- define "sandlot.migrateFirst" -}}
 {{- if .Values.quickstart.enabled }}
 initContainers:

@@ -16,7 +16,7 @@ export const ApiKey = defineEntity({
     revoked_at: p.datetime(3).nullable(),
     last_used_at: p.datetime(3).nullable(),
     is_replaced: p.boolean().default(false),
-    /** Of a replaced key: its original lifetime; null for unlimited. */
+    /** Original lifetime of a key that was rotated. Null if the key had no expiry, or was never rotated. */
     lifetime: p.interval().nullable(),
   },
 })

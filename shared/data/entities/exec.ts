@@ -24,7 +24,7 @@ export const Exec = defineEntity({
     truncated: p.boolean().default(false),
     started_at: p.datetime(3),
     duration_ms: p.double().$type<number>().nullable(),
-    /** Reported as lost while it may still run: the reconciler ends it. */
+    /** Whether the command was reported as lost but may still be running. The reconciler kills such commands. */
     is_left: p.boolean().default(false),
   },
 })

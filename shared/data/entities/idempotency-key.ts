@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core'
 
-/** The Idempotency-Keys of creates. Those of commands are columns of `exec`. */
+/** Idempotency keys of requests that created sandboxes. The keys of commands are stored in the table `exec`. */
 export const IdempotencyKey = defineEntity({
   name: 'IdempotencyKey',
   tableName: 'idempotency_key',

@@ -1,4 +1,4 @@
-/** All tables with their columns and types. Migrations create them, with their indexes and checks. */
+/** All tables with their columns and types. Migrations create the tables, indexes and check constraints. */
 import type { InferKyselyDB } from '@mikro-orm/postgresql'
 import { Account } from './account.ts'
 import { ApiKey } from './api-key.ts'
@@ -24,5 +24,5 @@ export const entities = [
   WarmPod,
 ] as const
 
-/** The tables for typed statements. */
+/** Column types of all tables, for Kysely. */
 export type Tables = InferKyselyDB<(typeof entities)[number]>

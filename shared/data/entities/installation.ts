@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core'
 
-/** One row with the id in the labels of pods. */
+/** Single-row table with the installation ID, which every pod has as a label. */
 export const Installation = defineEntity({
   name: 'Installation',
   tableName: 'installation',

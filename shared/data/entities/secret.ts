@@ -6,11 +6,11 @@ export const Secret = defineEntity({
   properties: {
     id: p.text().primary(),
     account_id: p.text(),
-    /** Null for one of all sandboxes of the account. */
+    /** The sandbox that the secret belongs to. Null for an account-wide secret. */
     sandbox_id: p.text().nullable(),
     name: p.text(),
     sealed_value: p.blob().$type<Buffer>(),
-    /** Its bytes in an environment. */
+    /** Size of the secret as an environment variable, in bytes. */
     bytes: p.integer(),
     created_at: p.datetime(3),
   },

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core'
 
-/** Usage by UTC day of sandboxes whose rows are deleted. */
+/** Usage per UTC day of sandboxes whose rows have been deleted. */
 export const UsageDay = defineEntity({
   name: 'UsageDay',
   tableName: 'usage_day',
