@@ -57,7 +57,7 @@ async function assertRunning(key: string) {
 test.each([
   ['with a key', 'lost'],
   ['without one', undefined],
-])('the response to the insert is lost, and PostgreSQL is unavailable for a while, %s', async (_, key) => {
+])("a command %s can be retried after the insert's response is lost and PostgreSQL is unavailable", async (_, key) => {
   const before = await countRows()
   // One command at a time, because earlier requests of another one would be lost too.
   onInsert = () => wire.loseAnswers()
@@ -71,7 +71,7 @@ test.each([
   if (key) await assertRunning(key)
 })
 
-test('a table is locked for longer than a command waits', async () => {
+test('a rejected command can be retried after its table was locked for longer than it waits', async () => {
   const before = await countRows()
   const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const lock = world.db.transaction(async (db) => {
@@ -90,7 +90,7 @@ test('a table is locked for longer than a command waits', async () => {
   expect(await countRows()).toBe(before + 1)
 })
 
-test('PostgreSQL receives the insert only after the command was refused', async () => {
+test('a command can be retried if PostgreSQL received its insert only after the rejection', async () => {
   const before = await countRows()
   onInsert = () => {
     onInsert = () => {}
