@@ -1,4 +1,4 @@
-/** Shared by `exec -t` and `attach`. */
+/** Terminal handling that `exec -t` and `attach` share. */
 import type { Command } from 'commander'
 import { CliError, exitCodes } from '../core/errors.ts'
 import type { Output } from '../core/output.ts'
@@ -18,7 +18,7 @@ export function requireTerminal(what: string, hint?: string): void {
   throw new CliError('usage', `${what} needs a terminal, and stdin is not one.`, { hint })
 }
 
-/** Returns the exit code once the command has ended or the user has detached. */
+/** Attaches until the command exits or the user detaches. @returns the exit code */
 export async function stayAttached(
   remote: Remote,
   execId: string,

@@ -1,4 +1,4 @@
-/** Copies folders like `cp -rp`. */
+/** Copies folders between this machine and a session, like `cp -rp`. */
 import { mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { CliError } from '../core/errors.ts'
@@ -18,7 +18,7 @@ export interface CopiedFolder {
   skipped: Skipped
 }
 
-/** Copies into the target if it is a folder, otherwise to its path. */
+/** Uploads a folder to the target path, or into the target if it is a folder. */
 export async function sendFolder(folder: string, to: RemotePath): Promise<CopiedFolder> {
   const source = readableFolder(folder)
   const kind = await kindOf(to)
@@ -75,7 +75,7 @@ export async function printFolder(from: RemotePath): Promise<Skipped> {
   return skipped
 }
 
-/** undefined for `DIR/.`, the entries of a folder. */
+/** Returns a folder's name, or undefined for `DIR/.`, which names only the folder's entries. */
 function nameOf(folder: string): string | undefined {
   const name = basename(folder)
   return ['', '.', '..'].includes(name) ? undefined : name

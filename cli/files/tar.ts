@@ -1,4 +1,4 @@
-/** Transfers folders through the sandbox's own tar. */
+/** Transfers folders by running tar in the sandbox. */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
@@ -10,17 +10,17 @@ import type { RemotePath } from './download.ts'
 import type { Skipped } from './skipped.ts'
 import { cleanUpCommand, copyExits, packCommand, unpackCommand } from './tar-commands.ts'
 
-/** Base of relative paths. */
+/** Folder to which relative remote paths refer. */
 export const home = '/workspace'
 const keptBytes = 64 * 1024
 
 interface Unpacking {
-  /** Whether to set the target's mode. */
+  /** Whether to set the mode of the target folder itself. */
   setsRoot: boolean
   skipped: Skipped
 }
 
-/** Unpacks an archive of the folder `root` to this path. */
+/** Unpacks an archive that contains the folder `root` to a path in the sandbox. */
 export async function uploadArchive(
   place: RemotePath,
   archive: AsyncIterable<Buffer>,
@@ -37,7 +37,7 @@ export async function uploadArchive(
   } else assertSuccess(ended, stderr)
 }
 
-/** @param write receives the archive; resolves when it can take more */
+/** Packs a folder in the sandbox. @param write receives the archive, and resolves when it accepts more */
 export async function downloadArchive(
   place: RemotePath,
   write: (bytes: Buffer) => Promise<void>,
@@ -89,7 +89,7 @@ const cleanUp = ({ api, id }: RemotePath, command: string[]): Promise<unknown> =
     .run({ command })
     .catch(() => {})
 
-/** Lines of stderr without tar's summary. */
+/** Returns the lines of tar's stderr without its summary. */
 const linesOf = (stderr: string): string[] =>
   stderr
     .split('\n')

@@ -1,6 +1,6 @@
 /**
- * Unpacks an untrusted archive into a local folder and nowhere else. Each file is written under a temporary
- * name and then renamed. Names are bytes, kept in strings as latin1.
+ * Unpacks an untrusted archive into a local folder and writes nothing outside it. Writes each file under a temporary
+ * name and then renames it. Strings store the bytes of names as latin1.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,18 +25,18 @@ import { posix } from 'node:path'
 import { extract, type Header } from 'tar-stream'
 import type { Skipped } from './skipped.ts'
 
-/** Limit of Linux. */
+/** Maximum length of a path, in bytes. Linux has the same limit. */
 const maxPathBytes = 4096
-/** Every further file would fail too. */
+/** Error codes that stop the unpacking, because every later file would fail too. */
 const fatalCodes = ['ENOSPC', 'EDQUOT']
 
 interface Unpacking {
-  /** Whether to set the mode of the folder itself. */
+  /** Whether to set the mode of the target folder itself. */
   setsRoot: boolean
   skipped: Skipped
 }
 
-/** @param folder an existing path without symbolic links */
+/** Returns a writer for the archive. @param folder an existing path without symbolic links */
 export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   const options = { filenameEncoding: 'latin1' }
   // tar-stream does not decompress, so an archive cannot grow.
@@ -46,17 +46,17 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   // The failure may occur before anything awaits it.
   done.catch(() => {})
   return {
-    /** Resolves when more can be written. @throws if the archive is broken */
+    /** Writes bytes of the archive. Resolves when it accepts more. @throws if the archive is invalid */
     async write(bytes: Buffer): Promise<void> {
       if (!archive.write(bytes))
         await Promise.race([once(archive as unknown as NodeJS.EventEmitter, 'drain'), done])
     },
-    /** @throws if the archive is broken or truncated */
+    /** Waits until all entries are unpacked. @throws if the archive is invalid or truncated */
     async end(): Promise<void> {
       archive.end(undefined)
       await done
     },
-    /** Stops, and removes the incomplete file. */
+    /** Stops unpacking and removes the incomplete file. */
     abort(): void {
       archive.destroy()
       target.removeTemporary()
@@ -81,7 +81,7 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   }
 }
 
-/** pax headers have UTF-8 names; other headers have bytes. */
+/** Returns an entry's names. Names in pax headers are UTF-8, and names in other headers are bytes. */
 function namesOf({ name, linkname, pax }: Header): { path: string[]; link: string } {
   const { path, linkpath } = (pax ?? {}) as Record<string, string | undefined>
   if ([path, linkpath].some((each) => each?.includes('\ufffd'))) throw new Error('its name is not UTF-8')
@@ -90,7 +90,7 @@ function namesOf({ name, linkname, pax }: Header): { path: string[]; link: strin
   return { path: partsOf(whole), link: linkpath === undefined ? (linkname ?? '') : bytesOf(linkpath) }
 }
 
-/** Absolute names are relative to the folder. */
+/** Splits a name into its segments. Treats an absolute name as relative to the target folder. */
 function partsOf(name: string): string[] {
   if (name.length > maxPathBytes) throw new Error(`its name has ${name.length} bytes`)
   const parts = name.split('/').filter((part) => part !== '' && part !== '.')
@@ -103,7 +103,7 @@ const bytesOf = (path: string): Buffer => Buffer.from(path, 'latin1')
 
 type FolderFacts = Pick<Header, 'mode' | 'mtime'>
 
-/** Mode and time are set on leaving the folder, because writing entries needs the one and changes the other. */
+/** Folder whose mode and time are set last. Writing entries requires permissions and changes the time. */
 interface OpenFolder {
   name: string
   facts?: FolderFacts
@@ -114,7 +114,7 @@ class Target {
   private readonly setsRoot: boolean
   private readonly skipped: Skipped
   private rootFacts: FolderFacts | undefined
-  /** Folders above the current entry. An archive lists a folder directly before its entries. */
+  /** Parent folders of the current entry. An archive lists a folder directly before its entries. */
   private readonly open: OpenFolder[] = []
   private temporary: string | undefined
 
@@ -193,7 +193,7 @@ class Target {
     }
   }
 
-  /** @returns a temporary path next to the entry */
+  /** Enters the parent folder of an entry. @returns a temporary path next to the entry */
   private prepare(path: string[]): Buffer {
     if (path.length === 0) throw new Error('is not a folder, but has the name of the folder itself')
     const folder = path.slice(0, -1)
@@ -211,8 +211,8 @@ class Target {
   }
 
   /**
-   * Opens a folder and leaves those that do not contain it. Never follows a link.
-   * @param missing mode for creating missing folders
+   * Enters a folder and leaves the folders that do not contain it. Never follows a link.
+   * @param missing creates missing folders with this mode
    */
   private enter(path: string[], missing?: { mode: number | undefined }): void {
     let depth = 0
@@ -250,8 +250,8 @@ class Target {
 const statsOf = (path: Buffer): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 /**
- * Whether a link stays inside the folder, also through other such links. `..` is allowed only at the start:
- * after a link's name it would lead to an unchecked place.
+ * Reports whether a link's target is inside the folder, even through other unpacked links. `..` is allowed only at the
+ * start, because `..` after the name of a link may lead anywhere.
  */
 function staysInside(path: string, target: string): boolean {
   const climb = /^(?:\.{1,2}(?:\/+|$))*/.exec(target)![0]
