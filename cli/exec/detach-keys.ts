@@ -18,8 +18,8 @@ export function readDetachKeys(text: string): Buffer {
     return /^[!-~]$/.test(key) ? key.charCodeAt(0) : undefined
   })
   if (bytes.every((byte) => byte !== undefined)) return Buffer.from(bytes)
-  throw new CliError('usage', `--detach-keys ${JSON.stringify(text)} names no keys.`, {
-    hint: 'Give letters and ctrl-LETTER with commas between them, such as ctrl-p,ctrl-q or ctrl-a,d; or none.',
+  throw new CliError('usage', `--detach-keys ${JSON.stringify(text)} is invalid.`, {
+    hint: 'Separate letters and ctrl-LETTER with commas, such as ctrl-p,ctrl-q or ctrl-a,d. Use none for no keys.',
   })
 }
 

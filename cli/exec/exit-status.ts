@@ -10,7 +10,7 @@ export function noteExitStatus(ended: ExecOutcome, note: (text: string) => void)
   const { status, duration_ms, reason } = ended
   const ofSession = destroyReasonOf(ended)
   if (ofSession !== undefined) {
-    note(`sandlot: the session has ended (${ofSession}), and the command with it.`)
+    note(`sandlot: the session has ended (${ofSession}), which killed the command.`)
     return
   }
   const why = reason === null || reason === undefined ? '' : `: ${reason}`
@@ -19,11 +19,11 @@ export function noteExitStatus(ended: ExecOutcome, note: (text: string) => void)
   }
   if (status === 'timed_out') note(`sandlot: timed out after ${Math.round(duration_ms)} ms`)
   if (status === 'lost') {
-    note(`sandlot: the command was lost${why}. Whether it ran, and its exit status, are unknown.`)
+    note(`sandlot: the command was lost${why}. It is unknown whether the command ran and how it exited.`)
   }
   const rule =
     reason === clientDisconnected
-      ? ' It was disconnected for longer than the grace of the command (--grace).'
+      ? " The client was disconnected for longer than the command's grace (--grace)."
       : ''
   if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
 }

@@ -37,7 +37,7 @@ export async function follow(
     if (event.event === 'exit') return event.data
     await hand(event, follower)
   }
-  throw new Error('The events ended without an exit.')
+  throw new Error('The event stream ended without an exit event.')
 }
 
 /** Retry delay from which an interruption is reported to the user, in milliseconds. */
@@ -89,7 +89,7 @@ async function* untilBroken({ response, fail }: OpenExchange, retry: RetryPolicy
   } catch (error) {
     throw fail(error)
   }
-  throw fail(new Error('the stream of events was cut off'))
+  throw fail(new Error('the event stream was interrupted'))
 }
 
 /**

@@ -15,7 +15,7 @@ export const addDetachKeys = (command: Command, when = ''): Command =>
 
 export function requireTerminal(what: string, hint?: string): void {
   if (process.stdin.isTTY) return
-  throw new CliError('usage', `${what} needs a terminal, and stdin is not one.`, { hint })
+  throw new CliError('usage', `${what} requires a terminal, but stdin is not a terminal.`, { hint })
 }
 
 /** Attaches until the command exits or the user detaches. @returns the exit code */

@@ -46,7 +46,8 @@ export function noteMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (t
     ...(stdout_bytes > 0 ? [`${stdout_bytes} bytes of stdout`] : []),
     ...(stderr_bytes > 0 ? [`${stderr_bytes} bytes of stderr`] : []),
   ]
-  if (parts.length > 0) note(`sandlot: ${parts.join(' and ')} are no longer kept, and are missing here.`)
+  if (parts.length > 0)
+    note(`sandlot: ${parts.join(' and ')} are missing here, because the service no longer keeps them.`)
 }
 
 export const reconnectNotes = (note: (text: string) => void) => ({

@@ -12,7 +12,7 @@ const shells = /^((ba|da|a|k|mk|z|fi)?sh|busybox)$/
 export function noteSharedStdin({ byteCount }: Input, advice: string, note: (text: string) => void): void {
   if (byteCount === 0 || !isSharedWithShell()) return
   const bytes = byteCount === 1 ? '1 byte' : `${byteCount} bytes`
-  note(`sandlot: the command was sent stdin of the shell that runs this client (${bytes}). ${advice}`)
+  note(`sandlot: the command received ${bytes} of stdin that belong to the surrounding shell. ${advice}`)
 }
 
 /** Reports whether a parent shell has the same stdin. Returns false on systems without /proc, such as macOS. */

@@ -69,7 +69,7 @@ export async function runStreaming({
       execId === undefined ? start() : remote.follow(execId, lastEventId)
     const ended = await follow(first, reopen, follower)
     if (taking.wasTerminated())
-      note(`sandlot: SIGTERM was passed on, and the command has ended: ${describeExit(ended)}.`)
+      note(`sandlot: the command has ended after SIGTERM was forwarded: ${describeExit(ended)}.`)
     return ended
   } catch (error) {
     if (execId === undefined) throw error
@@ -101,7 +101,7 @@ function explainLostConnection(
   const [duration, limit] = [showSeconds(disconnectedMs / 1000), showSeconds(grace / 1000)]
   return addStory(
     error,
-    `The client was disconnected for ${duration}, longer than the command's grace of ${limit}, so the service ends the command.`,
+    `The client was disconnected for ${duration}, longer than the command's grace of ${limit}. The service therefore kills the command.`,
     `\`${shellLine('sandlot', 'logs', '-s', sessionId, execId)}\` shows its output. \`sandlot exec --grace 5m\` sets a longer grace.`,
   )
 }

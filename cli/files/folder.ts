@@ -69,7 +69,7 @@ export async function fetchFolder(from: RemotePath, local: string): Promise<Copi
 
 export async function printFolder(from: RemotePath): Promise<Skipped> {
   if (process.stdout.isTTY)
-    throw new CliError('usage', `${from.path} is a folder, and its archive is not written to a terminal.`)
+    throw new CliError('usage', `${from.path} is a folder. Redirect its archive to a file or pipe.`)
   const skipped = new Skipped()
   await downloadArchive(from, (bytes) => print('stdout', bytes), skipped)
   return skipped
@@ -100,7 +100,7 @@ function makeFolder(path: string): string {
 }
 
 const inTheWay = (path: string) =>
-  new CliError('failed', `${path} is a file, and a folder cannot be copied over it.`)
+  new CliError('failed', `${path} is a file. A folder cannot replace a file.`)
 
 const notCopied = (path: string, error: unknown) =>
   new CliError('failed', `${path} was not copied: ${(error as Error).message}`)

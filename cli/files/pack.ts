@@ -84,10 +84,11 @@ async function* readExactly(file: FileHandle, size: number, skip: (reason: strin
 async function readSome(file: FileHandle, buffer: Buffer, skip: (reason: string) => void): Promise<number> {
   try {
     const { bytesRead } = await file.read(buffer)
-    if (bytesRead === 0) skip('became shorter while it was read, and is filled with zeros in the copy')
+    if (bytesRead === 0) skip('shrank while it was read; the copy contains zeros instead of the missing bytes')
     return bytesRead
   } catch (error) {
-    skip(`could not be read completely, and is filled with zeros in the copy: ${(error as Error).message}`)
+    const { message } = error as Error
+    skip(`could not be read completely; the copy contains zeros instead of the missing bytes: ${message}`)
     return 0
   }
 }

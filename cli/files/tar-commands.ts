@@ -57,10 +57,10 @@ merge() {
   for entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
     place=$2/\${entry##*/}
     if [ -L "$entry" ] || [ -f "$entry" ]; then
-      if [ -e "$place" ] && [ ! -f "$place" ] && [ ! -L "$place" ]; then refuse "$place" 'is not a file, and is not replaced'; continue; fi
+      if [ -e "$place" ] && [ ! -f "$place" ] && [ ! -L "$place" ]; then refuse "$place" 'is not a file and is not replaced'; continue; fi
     elif [ -d "$entry" ]; then
       if [ -d "$place" ]; then merge "$entry" "$place" "$(mode_and_time "$entry")"; continue; fi
-      if [ -e "$place" ] || [ -L "$place" ]; then refuse "$place" 'is not a folder, and is not replaced'; continue; fi
+      if [ -e "$place" ] || [ -L "$place" ]; then refuse "$place" 'is not a folder and is not replaced'; continue; fi
       if [ ! -w "$entry" ]; then move_locked "$entry" "$2"; continue; fi
     else continue
     fi

@@ -57,7 +57,7 @@ export async function downloadArchive(
   if (taken < ended.stdout_bytes) {
     throw new CliError(
       'network',
-      'The connection was interrupted for too long, and part of the archive is lost.',
+      'The connection was interrupted for too long. The archive is incomplete.',
     )
   }
   for (const line of named) skipped.addLine(line)
@@ -100,15 +100,15 @@ function explainRefusal(error: unknown): never {
   if (!(error instanceof CliError) || error.code !== 'command_not_allowed') throw error
   throw addStory(
     error,
-    'A folder is copied by sh and tar in the sandbox.',
-    'Files can be copied one by one without a command.',
+    'Copying a folder runs sh and tar in the sandbox.',
+    'Copy files one by one, which runs no command.',
   )
 }
 
 function assertSuccess({ status, exit_code, signal, reason }: ExecOutcome, stderr: string): void {
   if (status === 'exited' && exit_code === 0) return
   if (exit_code === 126 || exit_code === 127 || /\btar: (command )?not found/.test(stderr)) {
-    throw new CliError('failed', 'The sandbox has no tar, which is needed to copy folders.', {
+    throw new CliError('failed', 'The sandbox has no tar, which is required to copy folders.', {
       hint: 'Copy files one by one, or create the session with an image that has tar.',
     })
   }

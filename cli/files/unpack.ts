@@ -84,7 +84,7 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
 /** Returns an entry's names. Names in pax headers are UTF-8, and names in other headers are bytes. */
 function namesOf({ name, linkname, pax }: Header): { path: string[]; link: string } {
   const { path, linkpath } = (pax ?? {}) as Record<string, string | undefined>
-  if ([path, linkpath].some((each) => each?.includes('\ufffd'))) throw new Error('its name is not UTF-8')
+  if ([path, linkpath].some((each) => each?.includes('\ufffd'))) throw new Error('its name is not valid UTF-8')
   const bytesOf = (text: string) => Buffer.from(text).toString('latin1')
   const whole = path === undefined ? name : bytesOf(path)
   return { path: partsOf(whole), link: linkpath === undefined ? (linkname ?? '') : bytesOf(linkpath) }
@@ -94,7 +94,7 @@ function namesOf({ name, linkname, pax }: Header): { path: string[]; link: strin
 function partsOf(name: string): string[] {
   if (name.length > maxPathBytes) throw new Error(`its name has ${name.length} bytes`)
   const parts = name.split('/').filter((part) => part !== '' && part !== '.')
-  if (parts.includes('..')) throw new Error('its name has .. in it')
+  if (parts.includes('..')) throw new Error('its name contains ..')
   return parts
 }
 
@@ -169,7 +169,7 @@ class Target {
 
   private makeLink(path: string[], target: string, mtime: Date): void {
     if (!staysInside(path.join('/'), target))
-      throw new Error(`a link to ${textOf(target)} leads out of the folder`)
+      throw new Error(`a link to ${textOf(target)} points outside the folder`)
     this.place(path, (temporary) => {
       symlinkSync(bytesOf(target), temporary)
       lutimesSync(temporary, mtime, mtime)
@@ -179,7 +179,7 @@ class Target {
   private makeHardLink(path: string[], target: string[]): void {
     this.enter(target.slice(0, -1))
     const existing = this.pathOf(target)
-    if (!statsOf(existing)?.isFile()) throw new Error('is a hard link, and its target is not a file here')
+    if (!statsOf(existing)?.isFile()) throw new Error('is a hard link whose target is not a file in the folder')
     this.place(path, (temporary) => linkSync(existing, temporary))
   }
 
@@ -195,7 +195,7 @@ class Target {
 
   /** Enters the parent folder of an entry. @returns a temporary path next to the entry */
   private prepare(path: string[]): Buffer {
-    if (path.length === 0) throw new Error('is not a folder, but has the name of the folder itself')
+    if (path.length === 0) throw new Error('has the name of the folder itself but is not a folder')
     const folder = path.slice(0, -1)
     this.enter(folder, { mode: undefined })
     this.temporary = [this.root, ...folder, `.sandlot-${randomUUID()}.part`].join('/')
@@ -206,7 +206,7 @@ class Target {
     const final = this.pathOf(path)
     const stats = statsOf(final)
     if (stats && !stats.isFile() && !stats.isSymbolicLink())
-      throw new Error('the existing entry is not a file, and is not replaced')
+      throw new Error('the existing entry is not a file and is not replaced')
     renameSync(bytesOf(this.temporary!), final)
   }
 

@@ -31,7 +31,7 @@ async function assertActive(api: Api, id: string): Promise<void> {
   })
   if (!session?.destroyed_at) return
   throw new CliError('sandbox_destroyed', `The session has ended (${session.destroy_reason}).`, {
-    hint: '`sandlot session create` creates a new one.',
+    hint: '`sandlot session create` creates a new session.',
   })
 }
 

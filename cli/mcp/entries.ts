@@ -36,7 +36,7 @@ export function findTarget(name: string, scope: TargetScope): Target {
     })
   }
   if (scope === 'project' && !target.project) {
-    throw new CliError('usage', `${target.title} has no settings for a project.`, {
+    throw new CliError('usage', `${target.title} does not support project settings.`, {
       hint: 'Use --scope user.',
     })
   }
@@ -88,7 +88,7 @@ export function entryFor(target: Target, server: Server): ServerEntry {
   if (entry) return entry
   throw new CliError(
     'usage',
-    `${target.title} cannot use a server over HTTP without the key in its settings.`,
+    `${target.title} would have to store the API key to use a server over HTTP.`,
     {
       hint: 'Omit --http to use the local server.',
     },

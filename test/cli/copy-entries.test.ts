@@ -117,8 +117,8 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     const up = await cp(`${local('deep')}/.`, ':deep')
     expect(up).toMatchObject({ code: 9 })
     expect(notCopied(up).sort()).toEqual([
-      '/workspace/deep/file: is not a folder, and is not replaced',
-      '/workspace/deep/folder: is not a file, and is not replaced',
+      '/workspace/deep/file: is not a folder and is not replaced',
+      '/workspace/deep/folder: is not a file and is not replaced',
     ])
     expect(await sh('cat deep/file deep/last; ls -A deep')).toBe('deep\nlastfile\nfolder\nkind\nlast\n')
     const down = await cp(':deep/.', local('deep'))

@@ -81,7 +81,7 @@ test("exec warns when it sends the shell's remaining stdin, and -n leaves stdin 
   expect(await loop('')).toMatchObject({
     ...{ code: 0, stdout: 'a\n' },
     stderr:
-      'sandlot: the command was sent stdin of the shell that runs this client (4 bytes). Use -n to leave stdin to ' +
+      'sandlot: the command received 4 bytes of stdin that belong to the surrounding shell. Use -n to leave stdin to ' +
       'the shell, as in a `while read` loop, or -i to send it without this note.\n',
   })
   expect(await loop('-n')).toMatchObject({ code: 0, stdout: 'a\nb\nc\n', stderr: '' })
@@ -131,7 +131,7 @@ test.each([
       onStart: (child) => child.stdout!.once('data', () => child.kill('SIGTERM')),
     })
     expect(ran).toMatchObject({ stdout, code })
-    expect(ran.stderr).toBe(`sandlot: SIGTERM was passed on, and the command has ended: ${end}.\n`)
+    expect(ran.stderr).toBe(`sandlot: the command has ended after SIGTERM was forwarded: ${end}.\n`)
   },
 )
 
@@ -154,7 +154,7 @@ test("a killed client's command is killed after the requested grace", async () =
   const { data } = (await user.run(['ps', '--json'])).json()
   const { id } = data.find(({ command }: { command: string }) => command.includes('up; sleep 775'))
   expect((await user.run(['logs', '-f', id])).stderr).toContain(
-    'killed: its client disconnected. It was disconnected for longer than the grace of the command (--grace).',
+    "killed: its client disconnected. The client was disconnected for longer than the command's grace (--grace).",
   )
 })
 
@@ -216,7 +216,7 @@ test('exec reports that its command was killed because the session was destroyed
   })
   expect(code).toBe(125)
   expect(stderr).toBe(
-    'sandlot: the session has ended (it was destroyed on request), and the command with it.\n',
+    'sandlot: the session has ended (it was destroyed on request), which killed the command.\n',
   )
 })
 
@@ -227,7 +227,7 @@ test.each([
   const said: string[] = []
   const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecOutcome
   noteExitStatus(end, (text) => said.push(text))
-  expect(said).toEqual([`sandlot: the session has ended (${why}), and the command with it.`])
+  expect(said).toEqual([`sandlot: the session has ended (${why}), which killed the command.`])
   expect(describeExit(end)).toBe(`killed with its session (${why})`)
   expect(describeStatus(end).text).toBe(`killed with its session: ${why}`)
 })

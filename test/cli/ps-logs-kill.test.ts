@@ -196,5 +196,5 @@ test('logs reports how many bytes are missing for a command whose session was de
   await alice.call('destroySandbox', { params: { id: body.id } })
   const { code, stdout, stderr } = await home.run(['logs', '-s', body.id, ended])
   expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
-  expect(stderr).toBe('sandlot: 5 bytes of stdout are no longer kept, and are missing here.\n')
+  expect(stderr).toBe('sandlot: 5 bytes of stdout are missing here, because the service no longer keeps them.\n')
 })
