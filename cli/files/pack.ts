@@ -84,7 +84,8 @@ async function* readExactly(file: FileHandle, size: number, skip: (reason: strin
 async function readSome(file: FileHandle, buffer: Buffer, skip: (reason: string) => void): Promise<number> {
   try {
     const { bytesRead } = await file.read(buffer)
-    if (bytesRead === 0) skip('shrank while it was read; the copy contains zeros instead of the missing bytes')
+    if (bytesRead === 0)
+      skip('shrank while it was read; the copy contains zeros instead of the missing bytes')
     return bytesRead
   } catch (error) {
     const { message } = error as Error

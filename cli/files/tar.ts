@@ -55,10 +55,7 @@ export async function downloadArchive(
   const isPartial = ended.status === 'exited' && [1, 2].includes(ended.exit_code!) && taken > 0
   if (!isPartial || named.length === 0) assertSuccess(ended, stderr)
   if (taken < ended.stdout_bytes) {
-    throw new CliError(
-      'network',
-      'The connection was interrupted for too long. The archive is incomplete.',
-    )
+    throw new CliError('network', 'The connection was interrupted for too long. The archive is incomplete.')
   }
   for (const line of named) skipped.addLine(line)
 }

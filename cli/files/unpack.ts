@@ -84,7 +84,8 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
 /** Returns an entry's names. Names in pax headers are UTF-8, and names in other headers are bytes. */
 function namesOf({ name, linkname, pax }: Header): { path: string[]; link: string } {
   const { path, linkpath } = (pax ?? {}) as Record<string, string | undefined>
-  if ([path, linkpath].some((each) => each?.includes('\ufffd'))) throw new Error('its name is not valid UTF-8')
+  if ([path, linkpath].some((each) => each?.includes('\ufffd')))
+    throw new Error('its name is not valid UTF-8')
   const bytesOf = (text: string) => Buffer.from(text).toString('latin1')
   const whole = path === undefined ? name : bytesOf(path)
   return { path: partsOf(whole), link: linkpath === undefined ? (linkname ?? '') : bytesOf(linkpath) }
@@ -179,7 +180,8 @@ class Target {
   private makeHardLink(path: string[], target: string[]): void {
     this.enter(target.slice(0, -1))
     const existing = this.pathOf(target)
-    if (!statsOf(existing)?.isFile()) throw new Error('is a hard link whose target is not a file in the folder')
+    if (!statsOf(existing)?.isFile())
+      throw new Error('is a hard link whose target is not a file in the folder')
     this.place(path, (temporary) => linkSync(existing, temporary))
   }
 

@@ -70,7 +70,10 @@ function openBytes(local: string, isFile: boolean): AsyncIterable<Uint8Array> {
   return {
     async *[Symbol.asyncIterator]() {
       if (begun && !isFile)
-        throw new CliError('network', `The upload failed. It cannot be repeated, because ${nameOf(local)} can be read only once.`)
+        throw new CliError(
+          'network',
+          `The upload failed. It cannot be repeated, because ${nameOf(local)} can be read only once.`,
+        )
       begun = true
       try {
         yield* openSource(local)

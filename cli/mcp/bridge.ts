@@ -74,7 +74,10 @@ const isCancellation = (message: Message | Message[]): message is Message =>
   !Array.isArray(message) && message.method === 'notifications/cancelled'
 
 const endedEarly = () =>
-  new CliError('network', 'The service closed the connection before replying. The outcome of the request is unknown.')
+  new CliError(
+    'network',
+    'The service closed the connection before replying. The outcome of the request is unknown.',
+  )
 
 function parse(line: string): Message | Message[] | undefined {
   const value = parseJson(line)

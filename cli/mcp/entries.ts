@@ -86,13 +86,9 @@ export function thisServer(portable: boolean, profile: string | undefined): Serv
 export function entryFor(target: Target, server: Server): ServerEntry {
   const entry = entryOf(target, server)
   if (entry) return entry
-  throw new CliError(
-    'usage',
-    `${target.title} would have to store the API key to use a server over HTTP.`,
-    {
-      hint: 'Omit --http to use the local server.',
-    },
-  )
+  throw new CliError('usage', `${target.title} would have to store the API key to use a server over HTTP.`, {
+    hint: 'Omit --http to use the local server.',
+  })
 }
 
 export interface Edit {

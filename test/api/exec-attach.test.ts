@@ -103,7 +103,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.bytes('stdout').toString('latin1')).toContain('<nave>')
   })
 
-  test('types the stdin of an exec request into its terminal', async () => {
+  test('sends the stdin of an exec request to its terminal as typed input', async () => {
     const exec_id = await start({ command: 'read word; echo "got-$word"', tty: true, stdin: 'it\n' })
     expect(await waitForExit(exec_id)).toMatchObject({
       exit_code: 0,

@@ -132,7 +132,7 @@ describe('MCP over HTTP', () => {
     expect(Number(second.headers['retry-after'])).toBeGreaterThan(0)
   })
 
-  test('stores any cancellation in little Redis memory and lets it expire', async () => {
+  test('a cancellation uses little Redis memory for any request id, and expires', async () => {
     const bob = await world.account()
     const before = new Set(await world.redis.keys('sandlot:mcp-cancelled:*'))
     const ids = ['x'.repeat(60_000), 'short', 7]

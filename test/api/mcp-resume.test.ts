@@ -39,7 +39,7 @@ async function connect(account: Account, { to = 0, backTo = 1 } = {}) {
 }
 
 // Concurrent, because each uses separate files and mostly waits.
-test.concurrent('a broken stream resumes its command and progress at another API process', async () => {
+test.concurrent('a client resumes a broken stream and its progress at another API process', async () => {
   const { client, cut, isBack } = await connect(alice)
   const seen: number[] = []
   const onprogress = ({ progress }: { progress: number }) => seen.push(progress)

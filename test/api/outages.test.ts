@@ -131,7 +131,7 @@ describeConcurrently('Redis', () => {
     expect(ran.body.stdout).toBe('on\n')
   })
 
-  test('processes refuse to start and running ones report it if Redis may evict jobs', async () => {
+  test('no process starts, and running processes report an error, if Redis may evict jobs', async () => {
     const running = [world.apis[0]!, world.workers[0]!]
     const hasLogged = ({ lines }: Process) => lines.some(({ msg }) => msg.includes('Set it to noeviction'))
     await world.redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
@@ -239,7 +239,7 @@ describeConcurrently('PostgreSQL', () => {
     await world.eventually(() => alice.call('getAccount', { api }), recoverMs)
   })
 
-  test('a command rejected while PostgreSQL is frozen returns an id that leads to its result', async () => {
+  test('a request that fails while PostgreSQL is frozen returns the id of its running command', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     // Its stdin is open before the freeze, so that the other command can be ended during it.

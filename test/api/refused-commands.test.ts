@@ -74,7 +74,7 @@ test.each([
   },
 )
 
-test('a rejected command can be retried after its table was locked for longer than it waits', async () => {
+test('a command that was rejected because of a table lock can be retried', async () => {
   const before = await countRows()
   const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const lock = world.db.transaction(async (db) => {

@@ -87,7 +87,7 @@ test('a stopping process closes idle connections before it notifies running comm
   expectDurationBelow(unusedClosedMs, 8_000)
 })
 
-test('a JSON command receives the shutdown error, and its repetition attaches at another process', async () => {
+test('a command request receives a shutdown error, and its retry attaches at another process', async () => {
   expect(json).toBeInstanceOf(Refusal)
   const { status, code, retryAfter, headers, problem } = json as Refusal
   expect([status, code, retryAfter, headers.get('connection')]).toEqual([503, 'unavailable', 1, 'close'])

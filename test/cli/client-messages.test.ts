@@ -150,7 +150,7 @@ test('files create sends a file that is larger than any JSON body', async () => 
   expect(body).toHaveLength(limits.bodyBytes + 1)
 })
 
-test('explains on a dumb terminal why it shows help instead of the picker', async () => {
+test('the client explains on a dumb terminal why it shows help instead of the picker', async () => {
   using home = new Home()
   const terminal = openTerminal([process.execPath, clientPath], home.environment({ TERM: 'dumb' }))
   await terminal.shows('The picker is not available because TERM is dumb')

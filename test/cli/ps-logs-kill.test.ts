@@ -196,5 +196,7 @@ test('logs reports how many bytes are missing for a command whose session was de
   await alice.call('destroySandbox', { params: { id: body.id } })
   const { code, stdout, stderr } = await home.run(['logs', '-s', body.id, ended])
   expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
-  expect(stderr).toBe('sandlot: 5 bytes of stdout are missing here, because the service no longer keeps them.\n')
+  expect(stderr).toBe(
+    'sandlot: 5 bytes of stdout are missing here, because the service no longer keeps them.\n',
+  )
 })

@@ -206,7 +206,7 @@ test.each([
   expect(command.log.total.stdout + command.log.total.stderr).toBe(100_000)
 })
 
-test('alternating output blocks on its reader, and its memory cost decides when it is dropped', async () => {
+test('output that alternates between streams blocks on its reader and counts by its memory cost', async () => {
   const log = new OutputLog()
   const most = 128 * 1024
   log.limitUnread(most)
