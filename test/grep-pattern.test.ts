@@ -95,10 +95,7 @@ describe('grep patterns', () => {
     },
   )
 
-  test.each(refusals)(
-    'rejects the grep pattern %s by name and suggests an alternative',
-    (pattern, refused) => {
-      expect(translateGrepPattern(pattern)).toEqual({ refused: expect.stringMatching(refused) })
-    },
-  )
+  test.each(refusals)('rejects %s by name and suggests an alternative', (pattern, refused) => {
+    expect(translateGrepPattern(pattern)).toEqual({ refused: expect.stringMatching(refused) })
+  })
 })

@@ -112,24 +112,21 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     )
   })
 
-  test.skipIf(process.getuid?.() !== 0)(
-    'the server image runs as an unprivileged user with only its own files',
-    () => {
-      const run = (...args: string[]) => {
-        const as = ['--userspec', `${user}:${user}`, files, '/usr/bin/sandlot-server', ...args]
-        const env = { SECRETS_KEY: 'a-key-of-thirty-two-bytes-or-more' }
-        return spawnSync('/usr/sbin/chroot', as, { env, encoding: 'utf8' })
-      }
-      expect(run('admin', 'public-key')).toMatchObject({
-        status: 0,
-        stdout: expect.stringMatching(/^SECRETS_PUBLIC_KEY=[\w-]{43}\nRPC_KEY=/),
-      })
-      expect(run()).toMatchObject({
-        status: 2,
-        stderr: expect.stringContaining('api | worker | migrate | admin'),
-      })
-    },
-  )
+  test.skipIf(process.getuid?.() !== 0)('the image runs as an unprivileged user with its own files', () => {
+    const run = (...args: string[]) => {
+      const as = ['--userspec', `${user}:${user}`, files, '/usr/bin/sandlot-server', ...args]
+      const env = { SECRETS_KEY: 'a-key-of-thirty-two-bytes-or-more' }
+      return spawnSync('/usr/sbin/chroot', as, { env, encoding: 'utf8' })
+    }
+    expect(run('admin', 'public-key')).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^SECRETS_PUBLIC_KEY=[\w-]{43}\nRPC_KEY=/),
+    })
+    expect(run()).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('api | worker | migrate | admin'),
+    })
+  })
 
   describe('its commands', () => {
     let database: TestDatabase

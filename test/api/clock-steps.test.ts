@@ -52,17 +52,14 @@ test('ends expired sandboxes and frees their quota when the PostgreSQL clock ste
 test.each([
   ['back', -hourMs],
   ['forward', 2 * hourMs],
-])(
-  'jobs, rate limits and the worker registry continue to work when the Redis clock steps %s',
-  async (_, byMs) => {
-    const alice = await world.account()
-    await moveClockOfRedis(world.redis, byMs)
-    const params = await world.eventually(() => create(alice), recoverMs)
-    expect(await world.eventually(() => say(alice, params), recoverMs)).toBe('on\n')
-    await alice.call('destroySandbox', { params })
-    await world.eventually(() => world.account(), recoverMs)
-  },
-)
+])('jobs, limits and workers continue when the Redis clock steps %s', async (_, byMs) => {
+  const alice = await world.account()
+  await moveClockOfRedis(world.redis, byMs)
+  const params = await world.eventually(() => create(alice), recoverMs)
+  expect(await world.eventually(() => say(alice, params), recoverMs)).toBe('on\n')
+  await alice.call('destroySandbox', { params })
+  await world.eventually(() => world.account(), recoverMs)
+})
 
 test('an API process whose clock is wrong finds no worker, bills correctly and recovers with its clock', async () => {
   const folder = join(world.folder, 'moved')

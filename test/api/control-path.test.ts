@@ -16,44 +16,33 @@ describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
     'chmod 000 /run/sandlot/*',
     'rm -rf /run/sandlot/*/*; chmod 000 /run/sandlot/* /run /tmp /dev/shm',
     'chmod 000 /workspace; kill -9 $PPID',
-  ])(
-    'commands, file requests and resets still work after a tenant runs `%s`',
-    async (harm, { onTestFinished }) => {
-      expect(await sh('mkdir -p folder && echo here >folder/file')).toMatchObject({ exit_code: 0 })
-      onTestFinished(async () => {
-        await exec({
-          command: 'chmod 1777 /tmp; chmod -R u+rwX /workspace; rm -f /workspace/new-*',
-          cwd: '/',
-        })
+  ])('exec, file requests and resets work after `%s`', async (harm, { onTestFinished }) => {
+    expect(await sh('mkdir -p folder && echo here >folder/file')).toMatchObject({ exit_code: 0 })
+    onTestFinished(async () => {
+      await exec({ command: 'chmod 1777 /tmp; chmod -R u+rwX /workspace; rm -f /workspace/new-*', cwd: '/' })
+    })
+    await sh(harm)
+    const isClosed = (await exec({ command: 'cd /workspace', cwd: '/' })).exit_code !== 0
+    const inDefault = isClosed
+      ? { stdout: '/\n', reason: expect.stringContaining('/workspace could not be entered') }
+      : { stdout: '/workspace\n', reason: null }
+    for (const round of ['before', 'after']) {
+      expect(await sh('pwd'), round).toMatchObject({ status: 'exited', exit_code: 0, ...inDefault })
+      expect(await exec({ command: 'pwd', cwd: '/' }), round).toMatchObject({
+        ...{ status: 'exited', exit_code: 0, stdout: '/\n', reason: null },
       })
-      await sh(harm)
-      const isClosed = (await exec({ command: 'cd /workspace', cwd: '/' })).exit_code !== 0
-      const inDefault = isClosed
-        ? { stdout: '/\n', reason: expect.stringContaining('/workspace could not be entered') }
-        : { stdout: '/workspace\n', reason: null }
-      for (const round of ['before', 'after']) {
-        expect(await sh('pwd'), round).toMatchObject({ status: 'exited', exit_code: 0, ...inDefault })
-        expect(await exec({ command: 'pwd', cwd: '/' }), round).toMatchObject({
-          ...{ status: 'exited', exit_code: 0, stdout: '/\n', reason: null },
-        })
-        const explicit = await exec({ command: 'pwd', cwd: '/workspace' })
-        expect(explicit, round).toMatchObject({
-          status: 'exited',
-          exit_code: isClosed ? 126 : 0,
-          reason: null,
-        })
-        const code = harm.startsWith('rm -rf /[') ? 'file_not_found' : 'permission_denied'
-        const isOpen = !isClosed && (await sh('cat folder/file')).exit_code === 0
-        if (isOpen) expect((await view('folder/file')).body).toMatchObject({ content: 'here\n' })
-        else await expect(view('folder/file')).rejects.toMatchObject({ code })
-        const create = () =>
-          alice.call('createFile', { params, body: { path: `new-${round}`, content: 'x' } })
-        if (isClosed) await expect(create()).rejects.toMatchObject({ code: 'permission_denied' })
-        else await create()
-        if (round === 'before') await reset()
-      }
-    },
-  )
+      const explicit = await exec({ command: 'pwd', cwd: '/workspace' })
+      expect(explicit, round).toMatchObject({ status: 'exited', exit_code: isClosed ? 126 : 0, reason: null })
+      const code = harm.startsWith('rm -rf /[') ? 'file_not_found' : 'permission_denied'
+      const isOpen = !isClosed && (await sh('cat folder/file')).exit_code === 0
+      if (isOpen) expect((await view('folder/file')).body).toMatchObject({ content: 'here\n' })
+      else await expect(view('folder/file')).rejects.toMatchObject({ code })
+      const create = () => alice.call('createFile', { params, body: { path: `new-${round}`, content: 'x' } })
+      if (isClosed) await expect(create()).rejects.toMatchObject({ code: 'permission_denied' })
+      else await create()
+      if (round === 'before') await reset()
+    }
+  })
 
   test('rejects each file request for an inaccessible folder with permission_denied', async () => {
     await sh('mkdir -p closed && echo x >closed/file && chmod 000 closed')

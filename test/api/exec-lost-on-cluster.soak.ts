@@ -107,23 +107,20 @@ describe.skipIf(!hasCluster)('lost commands on a cluster', () => {
   test.each([
     ['to an administrator', 'Deleted', deletePod],
     ['by a kill of its main process', 'Error (exit code 137)', killMainProcess],
-  ] as const)(
-    'reports the loss of a pod %s on every stream within five seconds',
-    async (_, detail, killPod) => {
-      const at = { id: (await alice.call('createSandbox')).body.id }
-      const streams = await runOnEveryStream('601', at)
-      await killPod(at)
-      const { ends, ms } = await endsOf(streams)
-      expect(ms).toBeLessThan(5_000)
-      expect(ends).toEqual(streams.map(() => ({ status: 'killed', reason: 'pod_failed' })))
-      const { body } = await alice.call('getSandbox', { params: at })
-      expect(body).toMatchObject({
-        state: 'destroyed',
-        destroy_reason: 'pod_failed',
-        destroy_detail: detail,
-      })
-    },
-  )
+  ] as const)('reports a pod lost %s on every stream within five seconds', async (_, detail, killPod) => {
+    const at = { id: (await alice.call('createSandbox')).body.id }
+    const streams = await runOnEveryStream('601', at)
+    await killPod(at)
+    const { ends, ms } = await endsOf(streams)
+    expect(ms).toBeLessThan(5_000)
+    expect(ends).toEqual(streams.map(() => ({ status: 'killed', reason: 'pod_failed' })))
+    const { body } = await alice.call('getSandbox', { params: at })
+    expect(body).toMatchObject({
+      state: 'destroyed',
+      destroy_reason: 'pod_failed',
+      destroy_detail: detail,
+    })
+  })
 
   test('reports a command as lost within five seconds when the cluster connection breaks, and ends it', async () => {
     const streams = await runOnEveryStream('602')

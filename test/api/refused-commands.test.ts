@@ -57,22 +57,19 @@ async function assertRunning(key: string) {
 test.each([
   ['with a key', 'lost'],
   ['without one', undefined],
-])(
-  "a command %s can be retried after the insert's response is lost and PostgreSQL is unavailable",
-  async (_, key) => {
-    const before = await countRows()
-    // One command at a time, because earlier requests of another one would be lost too.
-    onInsert = () => wire.loseAnswers()
-    const call = expectRefusal(run(key))
-    await world.eventually(async () => (await countRows()) === before + 1, 10_000)
-    wire.cut()
-    onInsert = () => {}
-    expect(await call).toMatchObject({ status: 503 })
-    wire.repair()
-    await world.eventually(async () => (await countRows()) === before, 10_000)
-    if (key) await assertRunning(key)
-  },
-)
+])('a command %s can be retried after an outage of PostgreSQL', async (_, key) => {
+  const before = await countRows()
+  // One command at a time, because earlier requests of another one would be lost too.
+  onInsert = () => wire.loseAnswers()
+  const call = expectRefusal(run(key))
+  await world.eventually(async () => (await countRows()) === before + 1, 10_000)
+  wire.cut()
+  onInsert = () => {}
+  expect(await call).toMatchObject({ status: 503 })
+  wire.repair()
+  await world.eventually(async () => (await countRows()) === before, 10_000)
+  if (key) await assertRunning(key)
+})
 
 test('a command that was rejected because of a table lock can be retried', async () => {
   const before = await countRows()

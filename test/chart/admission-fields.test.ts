@@ -42,30 +42,24 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policy", () => {
     await chart?.remove()
   })
 
-  test.each(objects)(
-    'the admission policy rejects each field of $path that Sandlot does not set',
-    async (object) => {
-      const { path, schema, find } = object
-      const known = find(admitted) as Record<string, unknown>
-      const fields = Object.keys(schemas[`io.k8s.${schema}`]!.properties!)
-      const unset = fields.filter((field) => known[field] === undefined)
-      const outcomes: Record<string, string> = {}
-      for (const field of unset) outcomes[`${path}.${field}`] = await outcomeOf(object, field)
-      const expected = Object.fromEntries(
-        Object.keys(outcomes).map((name) => {
-          if (setByCluster.includes(name)) return [name, 'admitted']
-          return [
-            name,
-            refusedByServer.includes(name) ? 'refused by the API server' : 'refused by the policy',
-          ]
-        }),
-      )
-      // A cluster whose feature gate is off removes the field.
-      for (const [name, outcome] of Object.entries(outcomes))
-        if (outcome === 'removed') expected[name] = outcome
-      expect(outcomes).toEqual(expected)
-    },
-  )
+  test.each(objects)('rejects each field of $path that Sandlot does not set', async (object) => {
+    const { path, schema, find } = object
+    const known = find(admitted) as Record<string, unknown>
+    const fields = Object.keys(schemas[`io.k8s.${schema}`]!.properties!)
+    const unset = fields.filter((field) => known[field] === undefined)
+    const outcomes: Record<string, string> = {}
+    for (const field of unset) outcomes[`${path}.${field}`] = await outcomeOf(object, field)
+    const expected = Object.fromEntries(
+      Object.keys(outcomes).map((name) => {
+        if (setByCluster.includes(name)) return [name, 'admitted']
+        return [name, refusedByServer.includes(name) ? 'refused by the API server' : 'refused by the policy']
+      }),
+    )
+    // A cluster whose feature gate is off removes the field.
+    for (const [name, outcome] of Object.entries(outcomes))
+      if (outcome === 'removed') expected[name] = outcome
+    expect(outcomes).toEqual(expected)
+  })
 
   async function outcomeOf({ path, refusal, find }: PodObject, field: string): Promise<string> {
     const pod = buildSandboxPod()

@@ -73,13 +73,10 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
   })
 
   const others = installations.filter((installation) => installation !== 'minimal')
-  test.each(others)(
-    'the values of %s render the recorded differences from the minimal chart',
-    async (installation) => {
-      const differences = compareObjects(templateOf('minimal'), templateOf(installation))
-      await expect(differences).toMatchFileSnapshot(snapshotOf(`${installation}.diff`))
-    },
-  )
+  test.each(others)('%s renders the recorded differences from the minimal chart', async (installation) => {
+    const differences = compareObjects(templateOf('minimal'), templateOf(installation))
+    await expect(differences).toMatchFileSnapshot(snapshotOf(`${installation}.diff`))
+  })
 
   test.each(installations)('helm lint accepts the values of %s', (installation) => {
     const { status, stdout } = spawnSync('helm', ['lint', '--strict', chart, ...valuesOf(installation)], {
@@ -93,25 +90,22 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     { egress: 'internet', own: [] },
     { egress: 'internet', own: ['203.0.113.0/24', '2a00:1::/32'] },
     { egress: 'none', own: [] },
-  ])(
-    'the chart and npm run cluster create the same namespace, policies and role: $egress, $own',
-    ({ egress, own }) => {
-      const ranges = own.length > 0 ? [`sandboxes.ownRanges={${own.join(',')}}`] : []
-      const objects = render(set('sandboxes.namespace=pods', `sandboxes.egress=${egress}`, ...ranges))
-      const policies = buildPolicies('pods', egress, own, 'sandlot-system')
-      const walls = objects.filter(
-        ({ kind, metadata }) => metadata!.namespace === 'pods' && /^(NetworkPolicy|Role)/.test(kind!),
-      )
-      expect(walls).toHaveLength(policies.length - 2)
-      for (const made of policies) {
-        const rendered = structuredClone(find(objects, made.kind!, made.metadata!.name!))
-        expect(rendered.metadata!.labels!['app.kubernetes.io/managed-by']).toBe('Helm')
-        // The label names the process that created the object last.
-        rendered.metadata!.labels!['app.kubernetes.io/managed-by'] = 'sandlot'
-        expect(rendered).toEqual(JSON.parse(JSON.stringify(made)))
-      }
-    },
-  )
+  ])('makes the same isolation as npm run cluster: $egress, $own', ({ egress, own }) => {
+    const ranges = own.length > 0 ? [`sandboxes.ownRanges={${own.join(',')}}`] : []
+    const objects = render(set('sandboxes.namespace=pods', `sandboxes.egress=${egress}`, ...ranges))
+    const policies = buildPolicies('pods', egress, own, 'sandlot-system')
+    const walls = objects.filter(
+      ({ kind, metadata }) => metadata!.namespace === 'pods' && /^(NetworkPolicy|Role)/.test(kind!),
+    )
+    expect(walls).toHaveLength(policies.length - 2)
+    for (const made of policies) {
+      const rendered = structuredClone(find(objects, made.kind!, made.metadata!.name!))
+      expect(rendered.metadata!.labels!['app.kubernetes.io/managed-by']).toBe('Helm')
+      // The label names the process that created the object last.
+      rendered.metadata!.labels!['app.kubernetes.io/managed-by'] = 'sandlot'
+      expect(rendered).toEqual(JSON.parse(JSON.stringify(made)))
+    }
+  })
 
   test('the chart gives each process its own keys, and the API no access to the cluster', () => {
     const objects = render(valuesOf('production'))

@@ -28,20 +28,17 @@ beforeAll(async () => {
   expect(await user.run(['exec', '-c', script])).toMatchObject({ code: 0 })
 })
 
-test.each(['numbers', 'random', 'long'])(
-  'files view prints the file %s byte for byte without stderr',
-  async (path) => {
-    const { size, sha256: sum } = await factsOf(path)
-    const { bytes, stderr, code } = await view([path])
-    expect({ size: bytes.length, sum: sha256(bytes), stderr, code }).toEqual({
-      size,
-      sum,
-      stderr: '',
-      code: 0,
-    })
-    expect(sha256((await view([path, '-q', '--reveal'])).bytes)).toBe(sum)
-  },
-)
+test.each(['numbers', 'random', 'long'])('view prints %s byte for byte without stderr', async (path) => {
+  const { size, sha256: sum } = await factsOf(path)
+  const { bytes, stderr, code } = await view([path])
+  expect({ size: bytes.length, sum: sha256(bytes), stderr, code }).toEqual({
+    size,
+    sum,
+    stderr: '',
+    code: 0,
+  })
+  expect(sha256((await view([path, '-q', '--reveal'])).bytes)).toBe(sum)
+})
 
 test.each([
   ['numbers', '199999:', '199999\n200000\n'],

@@ -63,19 +63,16 @@ const wrong: string[][] = [
 ]
 
 describe('wrong usage', () => {
-  test.each(wrong.map((args) => [args]))(
-    'the invalid usage %j exits with 2 and prints the reason',
-    async (args) => {
-      using home = new Home()
-      const plain = await home.run(args, { env: configured })
-      expect(plain.stderr).not.toBe('')
-      expect(plain.stdout).toBe('')
-      expect(plain.code).toBe(2)
-      const json = await home.run([...args, '--json'], { env: configured })
-      expect(json.json().error).toMatchObject({ code: 'usage', exit_code: 2 })
-      expect(json.code).toBe(2)
-    },
-  )
+  test.each(wrong.map((args) => [args]))('%j exits with 2 and reports the reason on stderr', async (args) => {
+    using home = new Home()
+    const plain = await home.run(args, { env: configured })
+    expect(plain.stderr).not.toBe('')
+    expect(plain.stdout).toBe('')
+    expect(plain.code).toBe(2)
+    const json = await home.run([...args, '--json'], { env: configured })
+    expect(json.json().error).toMatchObject({ code: 'usage', exit_code: 2 })
+    expect(json.code).toBe(2)
+  })
 
   const wrongExec = [
     [],

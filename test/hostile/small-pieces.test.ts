@@ -60,15 +60,12 @@ describe('bodies in one-byte chunks', () => {
     ['of a file in JSON', 'POST', () => `/v1/sandboxes/${params.id}/files/create`, authorized],
     ['of a raw file', 'PUT', () => `/v1/sandboxes/${params.id}/files/raw?path=x`, authorized],
     ['of a route without a body', 'GET', () => `/v1/sandboxes/${params.id}`, authorized],
-  ])(
-    'closes the connection without a response for a body %s in one-byte chunks',
-    async (_, method, path, headers) => {
-      const connection = openRaw(world.url(), headOf(method, path(), headers()) + pieces)
-      await connection.closed
-      expect(connection.text()).toBe('')
-      connection.socket.destroy()
-    },
-  )
+  ])('closes the connection for one-byte chunks %s', async (_, method, path, headers) => {
+    const connection = openRaw(world.url(), headOf(method, path(), headers()) + pieces)
+    await connection.closed
+    expect(connection.text()).toBe('')
+    connection.socket.destroy()
+  })
 
   test('stores a body of at most 1,024 one-byte chunks', async () => {
     const connection = openRaw(

@@ -37,32 +37,29 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
     await world[Symbol.asyncDispose]()
   })
 
-  test.each(points)(
-    'rows and pods agree again after a worker crash at "%s" and a flush of Redis',
-    async (point) => {
-      const alice = await world.account()
-      // Nothing else may end the sandbox at its TTL before the crash point.
-      const noSweep: Record<string, string> = point.startsWith('expire')
-        ? { RECONCILE_INTERVAL_SECONDS: '3600' }
-        : {}
-      if (point === 'pool: the row is deleted, its pod is not') await leaveWarmPod(world)
-      const doomed = await world.startDoomedWorker(point, keepsPool(point) ? pool : noSweep)
-      // This worker must notice the death on its own, so it was alive when the sandbox was requested.
-      const sandboxId = await bringTo(point, world, alice, doomed, driver)
-      expect(await doomed.ended).toBe('SIGKILL')
-      await world.redis.flushall()
-      // The reconciler leaves newer rows to their jobs, which are lost.
-      await moveClock(world.db, 10_000)
+  test.each(points)('rows and pods agree after a crash at "%s" and a Redis flush', async (point) => {
+    const alice = await world.account()
+    // Nothing else may end the sandbox at its TTL before the crash point.
+    const noSweep: Record<string, string> = point.startsWith('expire')
+      ? { RECONCILE_INTERVAL_SECONDS: '3600' }
+      : {}
+    if (point === 'pool: the row is deleted, its pod is not') await leaveWarmPod(world)
+    const doomed = await world.startDoomedWorker(point, keepsPool(point) ? pool : noSweep)
+    // This worker must notice the death on its own, so it was alive when the sandbox was requested.
+    const sandboxId = await bringTo(point, world, alice, doomed, driver)
+    expect(await doomed.ended).toBe('SIGKILL')
+    await world.redis.flushall()
+    // The reconciler leaves newer rows to their jobs, which are lost.
+    await moveClock(world.db, 10_000)
 
-      const worker = await world.startWorker()
-      if (sandboxId) await world.eventually(async () => isSettled(world, sandboxId), mendMs)
-      // None of the repairing workers keeps a pool.
-      await world.eventually(async () => (await findWarmPods(world.db)).length === 0, mendMs)
-      await expectAgreement(world, driver)
-      if (sandboxId) await expectBilledOnce(world, alice, sandboxId, point)
-      await worker.stop()
-    },
-  )
+    const worker = await world.startWorker()
+    if (sandboxId) await world.eventually(async () => isSettled(world, sandboxId), mendMs)
+    // None of the repairing workers keeps a pool.
+    await world.eventually(async () => (await findWarmPods(world.db)).length === 0, mendMs)
+    await expectAgreement(world, driver)
+    if (sandboxId) await expectBilledOnce(world, alice, sandboxId, point)
+    await worker.stop()
+  })
 }
 
 const pool = { WARM_POOL_SIZE: '1' }

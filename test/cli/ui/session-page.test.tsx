@@ -44,15 +44,12 @@ test.each([
   ['pod_failed', 'OOMKilled', 'its pod failed (OOMKilled)'],
   ['start_failed', 'no image', 'it could not be started (no image)'],
   ['suspended', null, 'the account was suspended'],
-] as const)(
-  'the page of a session that ended as %s shows the reason',
-  (destroy_reason, destroy_detail, words) => {
-    const gone = ended({ destroy_reason, destroy_detail })
-    const screen = draw(stateWith([gone], { pages: [sessionPage(gone.id)] }))
-    expect(screen).toMatch(/! Ended at [\d:]{8}/)
-    expect(screen).toContain(words)
-  },
-)
+] as const)('shows why a session ended as %s', (destroy_reason, destroy_detail, words) => {
+  const gone = ended({ destroy_reason, destroy_detail })
+  const screen = draw(stateWith([gone], { pages: [sessionPage(gone.id)] }))
+  expect(screen).toMatch(/! Ended at [\d:]{8}/)
+  expect(screen).toContain(words)
+})
 
 describe('the output page', () => {
   const output = tailOf(Array.from({ length: 100 }, (_, line) => `line ${line + 1}\n`).join(''))
