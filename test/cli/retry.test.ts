@@ -64,7 +64,7 @@ test('the retry budget starts at the first failure', () => {
   for (let failures = 0; failures < 6; failures++) expect(retry.afterFailure(broken)).toBeGreaterThan(0)
 })
 
-test('rejects with the last error', async () => {
+test('a retried operation rejects with its last error', async () => {
   const errors = [1, 2, 3].map((number) => new CliError('network', `Broken for the ${number}.`))
   const left = [...errors]
   const fail = () => Promise.reject(left.shift())
