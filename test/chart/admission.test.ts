@@ -60,7 +60,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
     expect(pod.spec!.containers[0]!.image).toBe(images.busybox)
   })
 
-  test('the admission policies admit a pod without limits if sandboxes.limits allows it', async () => {
+  test('the cluster admits a pod without limits and applies the limits of sandboxes.limits', async () => {
     const pod = buildSandboxPod()
     delete main(pod).resources
     const limits = { cpu: '1', memory: '512Mi', 'ephemeral-storage': '1Gi' }
