@@ -5,7 +5,7 @@ import { decide, refuseVariables, warningOf } from '../shared/allowlist/decide.t
 import { affectsPrograms } from '../shared/allowlist/environment-variables.ts'
 import { bypasses, bypassList, harmlessVariables, notPrevented } from './allowlist-bypasses.ts'
 
-describe('an entry', () => {
+describe('allowlist entries', () => {
   test.each<[string, string[], boolean]>([
     ['ls', ['ls'], true],
     ['ls', ['ls', '-la', '/'], true],
@@ -31,12 +31,12 @@ describe('an entry', () => {
     ['sh', ['sh', '-c', 'anything'], true],
     ['bash build.sh', ['bash', 'build.sh', 'x'], true],
     ['bash build.sh', ['bash', '-c', 'build.sh'], false],
-  ])('%j allows %j: %s', (entry, argv, allowed) => {
+  ])('the entry %j allows the command %j: %s', (entry, argv, allowed) => {
     expect(decide([entry], argv).allowed).toBe(allowed)
   })
 })
 
-describe('a shell string runs when an entry lets a shell run any script', () => {
+describe('shell strings', () => {
   test.each<[string, boolean]>([
     ['sh', true],
     ['bash', true],
@@ -48,7 +48,7 @@ describe('a shell string runs when an entry lets a shell run any script', () => 
     ['bash build.sh', false],
     ['shred', false],
     ['env', false],
-  ])('%j: %s', (entry, allowed) => {
+  ])('the entry %j allows any shell string: %s', (entry, allowed) => {
     expect(decide(['ls', entry], 'ls; id')).toMatchObject(
       allowed
         ? { allowed, entry }
@@ -61,7 +61,7 @@ describe('a shell string runs when an entry lets a shell run any script', () => 
   })
 })
 
-test('without an allowlist everything is allowed, and with an empty one nothing', () => {
+test('allows every command without an allowlist, and no command with an empty allowlist', () => {
   for (const command of ['rm -rf /', ['rm', '-rf', '/']]) {
     expect(decide(undefined, command)).toEqual({ allowed: true })
     expect(decide(null, command)).toEqual({ allowed: true })
@@ -69,11 +69,11 @@ test('without an allowlist everything is allowed, and with an empty one nothing'
   }
 })
 
-test('names the first entry that allows a command', () => {
+test('returns the first allowlist entry that allows a command', () => {
   expect(decide(['ls', 'git *', 'git status'], ['git', 'status'])).toEqual({ allowed: true, entry: 'git *' })
 })
 
-test('a rejection contains the command and the allowed arguments, but not the given ones', () => {
+test('a rejection names the command and the allowed arguments, but not the rejected arguments', () => {
   expect(decide(['git status', 'git log'], ['git', 'push', 'hunter2'])).toEqual({
     allowed: false,
     reason: `"git" is allowed only with these arguments: "git status", "git log".`,
@@ -88,14 +88,14 @@ test('a rejection contains the command and the allowed arguments, but not the gi
   expect(decide(['ls'], ['rm -rf'])).not.toHaveProperty('needs')
 })
 
-test.each(bypasses)('rejects %s', (_, command, env) => {
+test.each(bypasses)('rejects a known bypass of the allowlist: %s', (_, command, env) => {
   expect(decide(bypassList, command, env).allowed).toBe(false)
 })
 
 describe('dangerous variables', () => {
   const ways = bypasses.flatMap(([name, command, env]) => (env ? [{ name, command, env }] : []))
 
-  test.each(ways)('rejects $name while there is a list', ({ command, env }) => {
+  test.each(ways)('rejects the variable of a bypass while an allowlist is set: $name', ({ command, env }) => {
     const [variable] = Object.keys(env)
     expect(decide(bypassList, command, env)).toEqual({
       allowed: false,
@@ -109,17 +109,17 @@ describe('dangerous variables', () => {
   })
 
   test.each(['MAGICK_CONFIGURE_PATH', 'HELM_PLUGINS', 'FLASK_APP', 'GUNICORN_CMD_ARGS', 'GH_PAGER'])(
-    '%s is one',
+    'classifies %s as a dangerous environment variable',
     (name) => {
       expect(affectsPrograms(name)).toBe(true)
     },
   )
 
-  test.each(harmlessVariables)('accepts %s', (name) => {
+  test.each(harmlessVariables)('accepts the harmless environment variable %s', (name) => {
     expect(affectsPrograms(name)).toBe(false)
   })
 
-  test('secrets and the environment of a sandbox have separate messages', () => {
+  test('rejects dangerous secrets and dangerous sandbox variables with different messages', () => {
     expect(refuseVariables('secret', { A: 1, LD_PRELOAD: 1 })?.reason).toMatch(
       /^The secret LD_PRELOAD .* name\.$/,
     )
@@ -133,7 +133,7 @@ describe('dangerous variables', () => {
 const page = readFileSync(new URL('../docs/allowlist.md', import.meta.url), 'utf8').replace(/\s+/g, ' ')
 
 test.each(notPrevented)(
-  'documents that the list does not prevent %s: %s allows %j',
+  'confirms a documented limitation of the allowlist (%s): %s allows %j',
   (words, entry, command, env) => {
     expect(page.slice(page.indexOf('## What it is not'))).toContain(words)
     expect(decide([entry], command, env)).toEqual({ allowed: true, entry })
@@ -167,12 +167,12 @@ test.each([
   'git log',
   '/usr/bin/git grep -n',
   'vim',
-])('warns about %j', (entry) => {
+])('warns that the allowlist entry %j can run other commands', (entry) => {
   expect(warningOf(entry)).toMatch(/can run any|other commands/)
 })
 
 test.each(['ls', 'cat', 'git status', 'npm run *', '/bin/echo', 'pytest'])(
-  'does not warn about %j',
+  'does not warn about the harmless allowlist entry %j',
   (entry) => {
     expect(warningOf(entry)).toBeUndefined()
   },

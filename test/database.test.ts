@@ -14,7 +14,7 @@ beforeAll(() => {
 })
 afterAll(() => db.close())
 
-test('an idle transaction releases its locks and fails', async () => {
+test('an idle transaction fails and releases its locks', async () => {
   const lock = 'select pg_advisory_xact_lock(4321)'
   const still = db.transaction(async (queries) => {
     await queries.query('set local idle_in_transaction_session_timeout = 300')
@@ -27,7 +27,7 @@ test('an idle transaction releases its locks and fails', async () => {
   expect(await db.query('select 1 as one')).toEqual([{ one: 1 }])
 })
 
-describe('a transaction', () => {
+describe('failed transactions', () => {
   let relay: Relay
   let url: string
 
@@ -43,7 +43,7 @@ describe('a transaction', () => {
     }
   })
 
-  test('whose statement got no response closes its connection without waiting for another response', async () => {
+  test('a transaction whose statement received no response closes its connection without waiting further', async () => {
     const silent = openDatabase(url, { connections: 1, timeouts: { ...requestTimeouts, answer: 1_000 } })
     const begun = Promise.withResolvers<void>()
     const ended = silent.transaction(async (queries) => {
@@ -62,7 +62,7 @@ describe('a transaction', () => {
     expect(first).toBe('failed')
   })
 
-  test('that a demoted primary rejected closes its connection, and the next one writes', async () => {
+  test('a transaction that a demoted primary rejects closes its connection, and the next one succeeds', async () => {
     const one = openDatabase(inject('services').postgres.url, { connections: 1 })
     const write = () => one.transaction((queries) => queries.query('create temporary table written ()'))
     await write()
@@ -79,7 +79,7 @@ describe('a transaction', () => {
   test.each([
     { what: 'rejects its role', of: /user=\w+/, to: 'user=nobody', code: '28000' },
     { what: 'lacks the database', of: '///sandlot', to: '///nowhere', code: '3D000' },
-  ])('a PostgreSQL that $what counts as unavailable', async ({ of, to, code }) => {
+  ])('treats a PostgreSQL server that $what as unavailable', async ({ of, to, code }) => {
     const one = openDatabase(inject('services').postgres.url.replace(of, to))
     const refused = await one.query('select 1').catch((error) => error)
     expect(refused).toMatchObject({ code })
@@ -88,7 +88,7 @@ describe('a transaction', () => {
   })
 })
 
-test('an account uses at most three connections, and another account does not wait for it', async () => {
+test('an account uses at most three database connections, and other accounts do not wait for them', async () => {
   const shared = openDatabase(inject('services').postgres.url, { connections: 4 })
   const release = Promise.withResolvers<void>()
   let begun = 0

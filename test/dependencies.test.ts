@@ -9,7 +9,7 @@ import { serverBundle } from '../scripts/server-bundle.ts'
 
 afterAll(stop)
 
-test('production dependencies are exactly the packages that the server imports', async () => {
+test('the production dependencies are exactly the packages that the server imports', async () => {
   const { metafile } = await build({
     ...serverBundle,
     entryPoints: [

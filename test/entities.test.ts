@@ -41,6 +41,6 @@ const ofDatabase = () =>
 
 const inOrder = (columns: object[]) => columns.map((column) => JSON.stringify(column)).sort()
 
-test('entities have the tables, columns, types, nullability and defaults of the database', async () => {
+test('the entities match the tables, columns, types, nullability and defaults of the database', async () => {
   expect(inOrder(await ofEntities())).toEqual(inOrder(await ofDatabase()))
 })

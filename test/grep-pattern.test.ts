@@ -81,9 +81,9 @@ const refusals: [string, RegExp][] = [
   ['a\\', /ends in a backslash/],
 ]
 
-describe('patterns of grep', () => {
+describe('grep patterns', () => {
   test.each(translations)(
-    'translates %j to %j, which matches %j but not %j',
+    'translates the grep pattern %j to %j, which matches %j but not %j',
     (pattern, posix, matching, other) => {
       expect(translateGrepPattern(pattern)).toEqual({ posix })
       const grep = spawnSync('grep', ['-E', '-e', posix], {
@@ -95,7 +95,7 @@ describe('patterns of grep', () => {
     },
   )
 
-  test.each(refusals)('rejects %s by name, with an alternative', (pattern, refused) => {
+  test.each(refusals)('rejects %s by name and suggests an alternative', (pattern, refused) => {
     expect(translateGrepPattern(pattern)).toEqual({ refused: expect.stringMatching(refused) })
   })
 })

@@ -58,7 +58,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  test('is identical when another process builds it', () => {
+  test('the server image is identical when another process builds it', () => {
     const { config, layers } = readManifest()
     const again = contents.layers.map((layer) => makeTar(withFolders(layer), new Date(0)))
     expect(again.map(digestOf)).toEqual(readJson(blobOf(config.digest)).rootfs.diff_ids)
@@ -66,7 +66,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     for (const index of [0, 2]) expect(digestOf(gzipSync(again[index]!))).toBe(layers[index].digest)
   })
 
-  test('is an OCI layout with correct digests and sizes, of at most 60 MB', () => {
+  test('the server image is an OCI layout with correct digests and sizes, of at most 60 MB', () => {
     expect(readJson(blobs.get('oci-layout'))).toEqual({ imageLayoutVersion: '1.0.0' })
     const [listed] = readJson(blobs.get('index.json')).manifests
     const name = expect.stringMatching(/^localhost\/sandlot-server:\d/)
@@ -80,7 +80,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     expect(archive.length).toBeLessThan(60_000_000)
   })
 
-  test('contains Node, its libraries and the server, but no shell, database or user interface', () => {
+  test('the server image contains Node, its libraries and the server, but no shell or database', () => {
     const programs = paths.filter((path) => /(^|\/)s?bin\//.test(path))
     expect(programs.sort()).toEqual(['usr/bin/node', 'usr/bin/sandlot-server'])
     const names = sbom.packages.map(({ name }) => name)
@@ -91,14 +91,14 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     expect(sbom.packages[0]!.checksums).toEqual([{ algorithm: 'SHA256', checksumValue: digest.slice(7) }])
   })
 
-  test('contains no traces of the machine that built it', () => {
+  test('the server image contains no traces of the machine that built it', () => {
     const sources = paths.filter((path) => path.endsWith('.mjs'))
     expect(sources.length).toBeGreaterThan(5)
     const telling = sources.filter((path) => readFileSync(join(files, path), 'utf8').includes(root))
     expect(telling).toEqual([])
   })
 
-  test('deploy/image/Dockerfile builds the same container from these files', () => {
+  test('deploy/image/Dockerfile builds the same container from the same files', () => {
     const lines = readFileSync(join(root, 'deploy/image/Dockerfile'), 'utf8').split('\n')
     const ports = Object.keys(config.ExposedPorts).map((port) => port.split('/')[0])
     expect(lines).toEqual(
@@ -112,7 +112,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     )
   })
 
-  test.skipIf(process.getuid?.() !== 0)('runs as an unprivileged user with only its own files', () => {
+  test.skipIf(process.getuid?.() !== 0)('the image runs as an unprivileged user with its own files', () => {
     const run = (...args: string[]) => {
       const as = ['--userspec', `${user}:${user}`, files, '/usr/bin/sandlot-server', ...args]
       const env = { SECRETS_KEY: 'a-key-of-thirty-two-bytes-or-more' }
@@ -157,7 +157,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     test.each([
       { args: ['migrate'], answer: /^The database is up to date\.$/ },
       { args: ['admin', '--json', 'accounts'], answer: /^\{"data":\[\]/ },
-    ])('$args completes', async ({ args, answer }) => {
+    ])('the image command $args completes', async ({ args, answer }) => {
       const child = start(args, settings())
       const lines: string[] = []
       createInterface(child.stdout).on('line', (line) => lines.push(line))
@@ -168,7 +168,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     test.each([
       { kind: 'api', ready: 'listening' },
       { kind: 'worker', ready: 'working' },
-    ])('$kind starts, and exits with code 0 after SIGTERM', async ({ kind, ready }) => {
+    ])('the image starts $kind, which exits with code 0 after SIGTERM', async ({ kind, ready }) => {
       const child = start([kind], settings())
       const ended = new Promise((resolve) => child.once('close', resolve))
       for await (const line of createInterface(child.stdout)) {
@@ -177,7 +177,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
       expect(await ended).toBe(0)
     })
 
-    test('a command without required settings names them, and exits with 2', () => {
+    test('an image command without required settings names them and exits with 2', () => {
       const { status, stderr } = spawnSync(process.execPath, [join(files, 'app/sandlot-server.mjs'), 'api'], {
         env: {},
         encoding: 'utf8',

@@ -6,7 +6,7 @@ import WebSocket, { WebSocketServer } from 'ws'
 import { keepAlive } from '../shared/contract/keep-alive.ts'
 import { eventually } from './support/eventually.ts'
 
-test('sends a ping only when no messages arrive', async () => {
+test('sends a keep-alive ping only when no messages arrive', async () => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   await once(server, 'listening')
   const socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`)

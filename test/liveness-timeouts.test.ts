@@ -4,7 +4,7 @@ import { marginMs } from '../api/exec/load-exec.ts'
 import { defaultSeconds, livenessTimeoutsOf, stillMs } from '../shared/platform/liveness-timeouts.ts'
 import { announceEveryMs } from '../shared/rpc/worker-registry.ts'
 
-test('match the documented values by default', () => {
+test('the default liveness timeouts match the documented values', () => {
   expect(livenessTimeoutsOf(defaultSeconds)).toEqual({
     handOver: 3_000,
     answer: 3_000,
@@ -24,7 +24,7 @@ test('match the documented values by default', () => {
 /** All valid settings, in steps of 0.1. */
 const settable = Array.from({ length: 191 }, (_, step) => (10 + step) / 10)
 
-test.each(settable)('with %s s, each timeout is shorter than those that must follow it', (seconds) => {
+test.each(settable)('at %s s, each timeout is shorter than those that must follow', (seconds) => {
   const { handOver, answer, last, stale, missing, missingAnswer } = livenessTimeoutsOf(seconds)
   const { cluster, ping, keepAlive, shell, slot, longer } = livenessTimeoutsOf(seconds)
   // A worker that was reported as lost starts no earlier command.
@@ -49,7 +49,7 @@ test.each(settable)('with %s s, each timeout is shorter than those that must fol
   expect(2 * slot + cluster + shell).toBeLessThan(marginMs + longer)
 })
 
-test.each(settable)('with %s s, each timeout is a whole number of milliseconds', (seconds) => {
+test.each(settable)('with %s s, each liveness timeout is a whole number of milliseconds', (seconds) => {
   for (const [name, ms] of Object.entries(livenessTimeoutsOf(seconds))) {
     expect(ms, name).toSatisfy(Number.isInteger)
   }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startWorld } from './support/index.ts'
 
-test('logs contain ids of requests, accounts and sandboxes, but no data of clients', async () => {
+test('logs contain ids of requests, accounts and sandboxes, but no client data', async () => {
   await using world = await startWorld({ env: { LOG_LEVEL: 'trace' } })
   const canary = (what: string) => `canary-${what}-7f3a`
   const alice = await world.account({ password: canary('password') })

@@ -63,7 +63,7 @@ async function insertEnded(count: number) {
   return alice
 }
 
-test('creates continue while it waits for a table lock of another session', async () => {
+test("creates continue while a migration waits for another session's table lock", async () => {
   const alice = await world.account()
   await using held = await hold('lock table sandbox in row exclusive mode')
   const migrating = run()
@@ -73,7 +73,7 @@ test('creates continue while it waits for a table lock of another session', asyn
   expect(await migrating).toEqual([cleanup])
 })
 
-test('updates a table in batches, and waits for a row lock of another session', async () => {
+test("a migration updates a table in batches and waits for another session's row lock", async () => {
   const alice = await insertEnded(2_500)
   await using held = await hold(`select from sandbox where id = 'sbx_${'2000'.padStart(26, '0')}' for update`)
   const migrating = run()
@@ -89,7 +89,7 @@ test('updates a table in batches, and waits for a row lock of another session', 
   expect(await world.db.query('select id from sandbox where sealed_env is not null')).toEqual([])
 })
 
-test('of two concurrent migrations, one waits for the other', async () => {
+test('one of two concurrent migrations waits for the other', async () => {
   await using held = await hold('lock table sandbox in row exclusive mode')
   const first = run()
   await world.eventually(isSaid('waiting for a lock'), 10_000)
@@ -106,7 +106,7 @@ const findIndex = async () => {
   return index
 }
 
-test('reports a lost connection; run again, it resumes and rebuilds an unfinished index', async () => {
+test('a migration reports a lost connection, and a second run resumes and rebuilds an unfinished index', async () => {
   // PostgreSQL finishes a concurrent index only after all transactions with older snapshots have ended.
   await using held = await hold('set transaction isolation level repeatable read; select 1')
   const broken = run().then(String, describeFailure)
@@ -127,7 +127,7 @@ test('reports a lost connection; run again, it resumes and rebuilds an unfinishe
   expect(await findIndex()).toEqual({ valid: true })
 })
 
-test('a failure reports the migration, the error and the next step', async () => {
+test('a failed migration reports its name, the error and the next step', async () => {
   await world.db.query('create table sandbox_metadata ()')
   const words = await run().then(String, describeFailure)
   await world.db.query('drop table sandbox_metadata')
@@ -136,7 +136,7 @@ test('a failure reports the migration, the error and the next step', async () =>
   expect(words).toContain('run `npm run migrate` again')
 })
 
-test('does not create a missing database, for example after a typing error', async () => {
+test('a migration does not create a missing database, for example after a typing error', async () => {
   const elsewhere = world.settings.databaseUrl.replace(/world_\w+/, 'nowhere')
   const { code, words } = await runCommand(elsewhere)
   expect(words).toContain('Cannot connect to the database (database "nowhere" does not exist)')

@@ -10,12 +10,12 @@ const needed = {
   SECRETS_KEY: 'x'.repeat(32),
 }
 
-test('an empty setting has its default', () => {
+test('an empty setting has its default value', () => {
   expect(readSettings({ ...needed, SANDBOX_IMAGE: '' })).toEqual(readSettings(needed))
 })
 
 test.each(Object.keys(needed).map((name) => [name, name === 'SECRETS_KEY' ? 'SECRETS_PUBLIC_KEY' : name]))(
-  'requires %s',
+  'the server rejects settings without %s',
   (name, told) => {
     expect(() => readSettings({ ...needed, [name]: undefined })).toThrow(`  ${told}: `)
   },

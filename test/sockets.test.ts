@@ -29,7 +29,7 @@ test('a keep-alive connection accumulates no listeners over many requests', asyn
   await new Promise((resolve) => server.close(resolve))
 })
 
-test('an account is not charged for requests whose client left during authentication', async () => {
+test('an account is not charged for requests whose client disconnected during authentication', async () => {
   const responses: ServerResponse[] = []
   let closed = 0
   const server = createServer((_, response) => {

@@ -10,15 +10,15 @@ const stallSeconds = 6
 const env = { EVENT_LOOP_STALL_SECONDS: String(stallSeconds), NODE_OPTIONS: '--inspect-port=0' }
 const world = shareWorld({ env, apis: 2, workers: 2 })
 
-describe.concurrent.each(['apis', 'workers'] as const)('of the %s', (kind) => {
-  test('one with a blocked event loop exits, and logs the reason', async () => {
+describe.concurrent.each(['apis', 'workers'] as const)('stalled %s', (kind) => {
+  test('a process with a blocked event loop exits and logs the reason', async () => {
     const process = world[kind][0]!
     await blockEventLoop(process)
     expect(await process.ended).toBe('SIGKILL')
     expect(process.lines.at(-1)!.msg).toContain(`was stalled for ${stallSeconds} s`)
   })
 
-  test('one that was stopped by SIGSTOP continues after SIGCONT', async () => {
+  test('a process that was stopped by SIGSTOP continues after SIGCONT', async () => {
     const process = world[kind][1]!
     process.signal('SIGSTOP')
     await sleep((stallSeconds + 2) * 1_000)

@@ -53,7 +53,7 @@ const mayImport: Record<string, string[]> = {
   test: ['api', 'workers', 'shared', 'cli', 'migrations', 'scripts'],
 }
 
-test('finds the sources and their imports', () => {
+test('finds the source files and their imports', () => {
   expect(files.length).toBeGreaterThan(60)
   expect(imports).toContainEqual({
     from: 'api/main.ts',
@@ -69,12 +69,12 @@ test('finds the sources and their imports', () => {
   })
 })
 
-test('every folder with sources has a rule', () => {
+test('every folder with source files has an import rule', () => {
   const folders = new Set(files.filter((file) => file.includes('/')).map(folderOf))
   expect([...folders].sort()).toEqual(Object.keys(mayImport).sort())
 })
 
-test('imports between folders follow the rules', () => {
+test('imports between folders follow the import rules', () => {
   const wrong = imports.filter(({ from, to }) => {
     // `npx sandlot` in a clone first builds the client if it is missing.
     if (from === 'cli/sandlot.mjs') return false
@@ -117,7 +117,7 @@ test('ARCHITECTURE.md lists rooms from the top down', () => {
   expect(upwards).toEqual([])
 })
 
-test('every file of a folder with rooms is in one, except those that connect the rooms', () => {
+test('every file of a folder with rooms is in a room, except those that connect the rooms', () => {
   const loose = files.filter((file) => {
     const [folder, room, inRoom] = file.split('/')
     return foldersWithRooms.includes(folder!) && !(inRoom && rooms.has(`${folder}/${room}`))
@@ -177,7 +177,7 @@ test('only the module that opens a driver imports the drivers', () => {
   expect(fromOurs.map(({ from }) => from)).toEqual(['workers/drivers/open.ts', 'workers/drivers/open.ts'])
 })
 
-test('one module deletes pods, and checks their owner', () => {
+test('only one module deletes pods, and it checks their owner first', () => {
   const deleting = [...sources].filter(
     ([file, text]) =>
       file.startsWith('workers/') && !file.startsWith('workers/drivers/') && /driver\.delete\(/.test(text),
@@ -194,7 +194,7 @@ test('shared test modules register no hooks, because a process imports them once
   expect(shared.filter(([, text]) => hooks.test(text)).map(([file]) => file)).toEqual([])
 })
 
-test('only entry points and the settings read the environment', () => {
+test('only entry points and the settings module read the environment', () => {
   const readers = [...sources].filter(([, text]) => text.includes('process.env')).map(([file]) => file)
   const services = readers.filter((file) =>
     ['api', 'workers', 'shared', 'migrations'].includes(folderOf(file)),
@@ -210,7 +210,7 @@ test('only entry points and the settings read the environment', () => {
   ])
 })
 
-test('statements are typed, and defined in shared/data', () => {
+test('SQL statements are typed and defined in shared/data', () => {
   const ours = [...sources].filter(([file]) =>
     ['api', 'workers', 'shared', 'scripts', 'migrations'].includes(folderOf(file)),
   )
@@ -224,7 +224,7 @@ test('statements are typed, and defined in shared/data', () => {
   expect(elsewhere.map(([file]) => file)).toEqual(['migrations/progress.ts'])
 })
 
-test('each table is written by one file', () => {
+test('only one file writes to each table', () => {
   const tables = [...sources]
     .filter(([file]) => file.startsWith('shared/data/entities/'))
     .flatMap(([, text]) => [...text.matchAll(/tableName: '(\w+)'/g)].map(([, table]) => table!))
@@ -243,7 +243,7 @@ test('each table is written by one file', () => {
   expect([...written].map(([table, files]) => [table, [...files]])).toEqual(inOne)
 })
 
-test('names of statements are unique', () => {
+test('the names of SQL statements are unique', () => {
   const names = [...sources].flatMap(([file, text]) =>
     (file.startsWith('shared/data/') && file !== 'shared/data/statement.ts') ||
     file === 'migrations/progress.ts'
@@ -254,7 +254,7 @@ test('names of statements are unique', () => {
   expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
 })
 
-test('constants are in camel case, except for external names', () => {
+test('constants use camel case, except for external names', () => {
   const names = [...sources.values()].flatMap((text) =>
     [...text.matchAll(/^\s*(?:export )?const ([A-Z][A-Z\d_]+)\b(?= *[:=])/gm)].map(([, name]) => name!),
   )
@@ -268,7 +268,7 @@ test('no file has more than 400 lines', () => {
   expect(long.map(([file]) => file)).toEqual([])
 })
 
-test('a listener for an abort also handles an earlier one', () => {
+test('every abort listener also handles a signal that was already aborted', () => {
   const listening = [...sources].filter(([file, text]) => {
     return ['api', 'workers', 'shared'].includes(folderOf(file)) && /addEventListener\(\s*'abort'/.test(text)
   })

@@ -30,7 +30,7 @@ test('a wait with an expired timeout ends immediately, without a warning', async
   expect(results).toEqual(['late', 'late', 'late', 'late', 'done'])
 })
 
-test('a world fails if a process set a timer with an invalid delay', async () => {
+test('a test world fails if a process set a timer with an invalid delay', async () => {
   const warnings = await warningsOf(async () => {
     for (const ms of [-0.38, 2 ** 31, Number.NaN]) clearTimeout(setTimeout(() => {}, ms))
   })

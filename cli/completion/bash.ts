@@ -2,19 +2,19 @@
 import type { Candidate } from './candidates.ts'
 
 export interface Cursor {
-  /** Words before the cursor, unquoted. */
+  /** Complete words before the cursor, without their quotes. */
   words: string[]
-  /** The current word up to the cursor, unquoted. */
+  /** Part of the current word before the cursor, without its quotes. */
   current: string
-  /** The quote that is open at the cursor. */
+  /** Quote character that is open at the cursor, or an empty string. */
   quote: '"' | "'" | ''
-  /** Length of the prefix that bash keeps: it completes after the last unquoted `=` or `:`. */
+  /** Length of the prefix of the current word that bash keeps, up to the last unquoted `=` or `:`. */
   kept: number
 }
 
 /**
- * Splits a line the way a shell does, but performs no expansions.
- * @param breaks COMP_WORDBREAKS
+ * Splits a command line like a shell, but performs no expansions.
+ * @param breaks the value of COMP_WORDBREAKS
  */
 export function readLine(line: string, breaks: string): Cursor {
   const cursor: Cursor = { words: [], current: '', quote: '', kept: 0 }
@@ -47,8 +47,8 @@ const isEscape = (quote: string, next: string | undefined): boolean =>
   quote === '' || (quote === '"' && next !== undefined && '"$`\\'.includes(next))
 
 /**
- * Quotes words for insertion. If bash lists them instead, adds descriptions.
- * @param type COMP_TYPE
+ * Quotes candidates for insertion into the line. Adds descriptions if bash only lists the candidates.
+ * @param type the value of COMP_TYPE
  */
 export function writeWords(candidates: Candidate[], { quote, kept }: Cursor, type: string): string[] {
   const words = candidates

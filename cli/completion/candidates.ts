@@ -1,4 +1,4 @@
-/** Finds completions in the declarations of commands. */
+/** Finds completions in the declared commands and options. */
 import type { Argument, Command, Option } from 'commander'
 import { type CommandTree, fieldsOf } from '../core/command.ts'
 import { topics } from '../core/topics.ts'
@@ -10,22 +10,23 @@ export interface Candidate {
 
 export interface Completion {
   candidates: Candidate[]
-  /** Whether the shell may complete local files too. */
+  /** Whether the shell should also offer local files. */
   files: boolean
 }
 
-/** Values that come from the service or the settings file. */
+/** Completion values from the service or the settings file. */
 export interface Sources {
-  /** Returns unambiguous names, and ids of sessions without one; for a non-empty word, the names and all ids. */
+  /** Returns each unique session name, or the id if a session has none. Returns all ids if a word was typed. */
   sessions(typed: string): Promise<Candidate[]>
-  /** Returns paths in the folder of `typed`, relative to /workspace or --cwd. */
+  /** Returns the remote paths in the folder of `typed`, relative to /workspace or --cwd. */
   paths(typed: string): Promise<Candidate[]>
   profiles(): Promise<Candidate[]>
-  /** Returns the command ids of the session. */
+  /** Returns the ids of all commands in the session. */
   commands(): Promise<Candidate[]>
 }
 
 /**
+ * Returns the completions of the current word.
  * @param words before the current word, without the program name
  * @param current the current word up to the cursor
  * @param open creates sources for the options on the line
@@ -45,14 +46,14 @@ export async function complete(
 interface TypedLine {
   command: Command
   operands: string[]
-  /** Option values by attribute name. */
+  /** Values of the options on the line, by attribute name. */
   options: Record<string, string>
   seen: Set<Option>
-  /** The last option, if the next word is its value. */
+  /** Last option on the line, if the next word is its value. */
   pending: Option | undefined
-  /** Whether all following words are operands. */
+  /** Whether all following words are operands, even if they begin with a hyphen. */
   ended: boolean
-  /** Whether the line starts with `help`, which accepts only names of commands. */
+  /** Whether the line starts with `help`, after which only command names may follow. */
   helping: boolean
 }
 
@@ -88,7 +89,7 @@ async function readLine({ program, load }: CommandTree, words: string[]): Promis
 const subcommand = ({ commands }: Command, word: string): Command | undefined =>
   commands.find((each) => each.name() === word || each.aliases().includes(word))
 
-/** Reads `--name value`, `--name=value`, `-n value`, `-nvalue` and `-abc`. */
+/** Parses an option in the form `--name value`, `--name=value`, `-n value`, `-nvalue` or `-abc`. */
 function readOption(line: TypedLine, word: string): void {
   if (word.startsWith('--')) {
     const [, flag = word, value] = withValue.exec(word) ?? []
@@ -148,7 +149,7 @@ const prefix = (text: string, { candidates, files }: Completion): Completion => 
   candidates: candidates.map(({ value, description }) => ({ value: text + value, description })),
 })
 
-/** Returns options that are unused or repeatable, with the global options last. */
+/** Returns the options that are repeatable or not on the line yet, with the global options last. */
 function optionsOf({ command, seen }: TypedLine): Candidate[] {
   const options = command
     .createHelp()
@@ -160,7 +161,7 @@ function optionsOf({ command, seen }: TypedLine): Candidate[] {
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/** Repeatable options have a custom parser. Options with choices have the parser that commander adds. */
+/** Reports whether an option may be repeated. Only repeatable options have their own parser in the declarations. */
 const isRepeatable = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 
@@ -174,7 +175,7 @@ function subcommands({ command, helping }: TypedLine): Candidate[] {
   return [...below.filter(({ value }) => value !== 'help'), ...further]
 }
 
-/** Completes with the declared choices, or depending on the name of the value, such as `<id>` or `<path>`. */
+/** Completes a value with its declared choices, or by its placeholder, such as `<id>` or `<path>`. */
 async function values(
   line: TypedLine,
   wanted: Option | Argument,
@@ -205,7 +206,7 @@ async function values(
   return noFiles([])
 }
 
-/** Completes an operand of `cp`: a local path, or SESSION:PATH. */
+/** Completes an operand of `cp`, which is a local path or SESSION:PATH. */
 async function placesToCopy(line: TypedLine, current: string, open: () => Sources): Promise<Completion> {
   const [, session, path] = /^([^/:]*):(.*)$/s.exec(current) ?? []
   if (session === undefined || path === undefined) {
@@ -219,6 +220,6 @@ async function placesToCopy(line: TypedLine, current: string, open: () => Source
   return prefix(`${session}:`, noFiles(await open().paths(path)))
 }
 
-/** Returns `exec-id` for `<exec-id>`. */
+/** Returns the name in a placeholder, such as `exec-id` for `<exec-id>`. */
 const nameOf = (wanted: Option | Argument): string =>
   'flags' in wanted ? (/[<[]([^>\].]+)/.exec(wanted.flags)?.[1] ?? '') : wanted.name()

@@ -1,9 +1,9 @@
-/** Completion scripts, which call `sandlot __complete` for each TAB. */
+/** Shell scripts that call `sandlot __complete` whenever the user presses Tab. */
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
-/** As in Cobra, the last line of the reply is `:` and the sum of the directives. */
+/** Directives for the shell. As in Cobra, the last line of a reply is `:` and the sum of its directives. */
 export const directives = { noSpace: 2, noFiles: 4 } as const
 
 const bash = String.raw`# bash completion for sandlot: source <(sandlot completion bash)

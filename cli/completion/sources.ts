@@ -1,4 +1,4 @@
-/** Completes with values from the service or the settings file. After a failure there are no values. */
+/** Loads completion values from the service and the settings file. Returns no values after a failure. */
 import { posix } from 'node:path'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -8,10 +8,10 @@ import { selectSession } from '../core/session.ts'
 import { Settings } from '../core/settings.ts'
 import type { Candidate, Sources } from './candidates.ts'
 
-/** Short, because the user is waiting at the prompt. */
+/** Timeout of a request, in milliseconds. It is short because the user is waiting at the prompt. */
 const timeoutMs = 2_000
 
-/** @param options on the command line, including settings */
+/** @param options from the command line, including settings */
 export function openSources(options: Record<string, string>): Sources {
   const settings = () => new Settings(options)
   const api = () => createApi(settings())
@@ -48,7 +48,7 @@ export function openSources(options: Record<string, string>): Sources {
   }
 }
 
-/** Whether the name can be used on a command line and identifies one session. */
+/** Reports whether the name is usable on a command line and identifies exactly one session. */
 const isHandle = (name: string | null, sessions: Sandbox[]): name is string =>
   name !== null &&
   !/^-|^sbx_/.test(name) &&

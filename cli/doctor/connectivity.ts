@@ -1,4 +1,4 @@
-/** Checks host name, connection and certificate of the service. */
+/** Checks the service's host name, connection and certificate. */
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
@@ -10,8 +10,8 @@ import { explain } from '../core/http.ts'
 const timeoutMs = 10_000
 
 /**
- * @param proxy for https:// addresses; with a proxy, only the proxy setting is checked
- * @returns whether the service can be reached
+ * @param proxy URL of the proxy for https:// addresses. With a proxy, only the proxy setting is checked.
+ * @returns whether the service is reachable
  */
 export async function checkConnectivity(
   { check }: Checks,
@@ -45,7 +45,7 @@ export async function checkConnectivity(
   })
 }
 
-/** Node versions that support NODE_USE_ENV_PROXY also have the option. */
+/** Describes the proxy. Only Node versions that have --use-env-proxy support NODE_USE_ENV_PROXY. */
 function describeProxy({ host }: URL): string {
   if (process.allowedNodeEnvironmentFlags.has('--use-env-proxy'))
     return `${host}, except for the hosts in NO_PROXY`

@@ -1,4 +1,4 @@
-/** Creates, uses and destroys a session. */
+/** Checks that a session can be created, used and destroyed. */
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
@@ -8,7 +8,7 @@ import { addHint, CliError, describeError } from '../core/errors.ts'
 import { onShutdown } from '../core/shutdown.ts'
 import { createRemote } from '../exec/remote.ts'
 
-/** Short, so that a session that could not be destroyed expires soon. */
+/** TTL of the test session, in seconds. It is short so that the session expires soon if destroying it fails. */
 const ttlSeconds = 120
 
 export async function checkSession({ check }: Checks, api: Api): Promise<void> {

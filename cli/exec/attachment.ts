@@ -1,4 +1,4 @@
-/** A WebSocket between this terminal and a command's terminal. */
+/** Connects this terminal to a command's terminal through a WebSocket. */
 import type { RawData, WebSocket } from 'ws'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
@@ -12,9 +12,9 @@ import type { ScreenModes } from './screen-modes.ts'
 import type { ShownOutput } from './shown-output.ts'
 
 const pingMs = 15_000
-/** Time for a program to react to a size. */
+/** How long a program may react to one terminal size before the next one is sent, in milliseconds. */
 const drawMs = 100
-/** Limit of unsent input. */
+/** Number of unsent input bytes above which reading stdin pauses. */
 const unsentBytes = 1024 * 1024
 
 export const terminalSize = () => {
@@ -22,23 +22,23 @@ export const terminalSize = () => {
   return { rows: rows || 24, columns: columns || 80 }
 }
 
-/** Makes a program redraw its screen, which it does only if the size changes. */
+/** Returns a different terminal size. A program redraws its screen only if the size changes. */
 function otherSize() {
   const { rows, columns } = terminalSize()
   return { rows: rows > 1 ? rows - 1 : 2, columns }
 }
 
-/** State of the command's terminal, across connections. */
+/** State of a command's terminal that outlives a connection. */
 export interface TerminalState {
   shown: ShownOutput
   modes: ScreenModes
-  /** Whether the program was attached before, and may therefore not redraw its screen. */
+  /** Whether a client was attached before. The program then redraws its screen only after a size change. */
   hasScreen: boolean
 }
 
 /**
- * @param detachKeys end the attachment
- * @throws {CliError} `network` if the connection breaks; the terminal is restored
+ * Forwards keys and output until the command exits or the user types `detachKeys`. Restores the terminal.
+ * @throws {CliError} `network` if the connection breaks
  */
 export async function useTerminal(
   socket: WebSocket,
@@ -55,11 +55,11 @@ export async function useTerminal(
   }
 }
 
-/** @throws {CliError} `network`, or the service's error */
+/** Opens a WebSocket to a command's terminal. @throws {CliError} `network`, or the service's error */
 export const connect = async (remote: Remote, execId: string): Promise<WebSocket> =>
   await openWebSocket(await remote.attach(execId))
 
-/** @returns a function that restores the terminal */
+/** Sets raw mode and forwards keys, sizes and signals. @returns a function that restores the terminal */
 function takeTerminal(
   socket: WebSocket,
   { modes, hasScreen }: TerminalState,
@@ -128,7 +128,7 @@ function untilExit(socket: WebSocket, { shown, modes }: TerminalState): Promise<
   })
 }
 
-/** The first byte names the stream. A slow terminal slows the command. */
+/** Prints a frame, whose first byte names its stream. Pauses the socket while the local terminal is slow. */
 function show(socket: WebSocket, frame: Buffer, shown: ShownOutput, modes: ScreenModes): void {
   const stream = frame[0] === frameStreams.stderr ? 'stderr' : 'stdout'
   const out = process[stream]

@@ -1,11 +1,12 @@
-/** Keys that leave a terminal while its command continues. */
+/** Parses and detects the keys that detach the user from a terminal while its command continues. */
 import { CliError } from '../core/errors.ts'
 
 export const defaultDetachKeys = 'ctrl-p,ctrl-q'
-/** Timeout between the keys; then those typed so far are passed on. */
+/** Maximum time between two detach keys, in milliseconds. After it, the keys typed so far are sent. */
 const apartMs = 1_000
 
 /**
+ * Converts detach keys to the bytes that a terminal sends for them.
  * @param text in Docker's format: letters, and `ctrl-` with one of a-z, @, [, \, ], ^ or _; `none` for no keys
  * @throws {CliError} `usage`
  */
@@ -17,8 +18,8 @@ export function readDetachKeys(text: string): Buffer {
     return /^[!-~]$/.test(key) ? key.charCodeAt(0) : undefined
   })
   if (bytes.every((byte) => byte !== undefined)) return Buffer.from(bytes)
-  throw new CliError('usage', `--detach-keys ${JSON.stringify(text)} names no keys.`, {
-    hint: 'Give letters and ctrl-LETTER with commas between them, such as ctrl-p,ctrl-q or ctrl-a,d; or none.',
+  throw new CliError('usage', `--detach-keys ${JSON.stringify(text)} is invalid.`, {
+    hint: 'Separate letters and ctrl-LETTER with commas, such as ctrl-p,ctrl-q or ctrl-a,d. Use none for no keys.',
   })
 }
 
@@ -26,17 +27,17 @@ export function readDetachKeys(text: string): Buffer {
 export class DetachKeys {
   private readonly keys: Buffer
   private readonly send: (bytes: Buffer) => void
-  /** Number of keys typed that may begin the detach keys. */
+  /** Number of typed keys that are held back because they may begin the detach keys. */
   private held = 0
   private timer: NodeJS.Timeout | undefined
 
-  /** @param send receives all other keys */
+  /** @param send receives all typed keys except the detach keys */
   constructor(keys: Buffer, send: (bytes: Buffer) => void) {
     this.keys = keys
     this.send = send
   }
 
-  /** @returns whether the keys were typed; later input is dropped */
+  /** Processes typed input. @returns whether it completes the detach keys; any input after them is dropped */
   type(typed: Buffer): boolean {
     clearTimeout(this.timer)
     const bytes = Buffer.concat([this.keys.subarray(0, this.held), typed])
@@ -57,7 +58,7 @@ export class DetachKeys {
     this.held = 0
   }
 
-  /** Length of the longest beginning of the keys at the end of the bytes. */
+  /** Returns the length of the longest prefix of the detach keys with which `bytes` ends. */
   private beginningAtEndOf(bytes: Buffer): number {
     for (let count = this.keys.length - 1; count > 0; count--) {
       if (bytes.subarray(-count).equals(this.keys.subarray(0, count))) return count

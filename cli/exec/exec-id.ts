@@ -3,15 +3,15 @@ import { CliError } from '../core/errors.ts'
 import { execIdHint } from '../core/problem.ts'
 import { isRunning, listCommands } from './list.ts'
 
-/** @throws {CliError} `exec_not_found` if it is not an id */
+/** Validates a command id. @throws {CliError} `exec_not_found` if the string is not a command id */
 export function readExecId(id: string): string {
   if (/^exec_[0-9a-z]{26}$/.test(id)) return id
-  throw new CliError('exec_not_found', `${id} is not the id of a command.`, { hint: execIdHint })
+  throw new CliError('exec_not_found', `${id} is not a command id.`, { hint: execIdHint })
 }
 
 /**
- * Returns the id of the only running command, or of the only one with a terminal.
- * @throws {CliError} `exec_not_found` or `several_commands`, with the candidates
+ * Returns the id of the only running command, or of the only running command with a terminal.
+ * @throws {CliError} `exec_not_found` or `several_commands`; the error lists the candidates
  */
 export async function onlyRunning(api: Api, session: string, { withTerminal = false } = {}): Promise<string> {
   const meant = (await listCommands(api, session)).filter(({ tty }) => tty || !withTerminal)
@@ -31,7 +31,7 @@ export async function onlyRunning(api: Api, session: string, { withTerminal = fa
   const lines = shown.map(({ id, status, command }) => `  ${id}  ${status}  ${command}`)
   const head = only === undefined && last.length > 0 ? `${words} The most recent ones:` : words
   throw new CliError(code as string, [head, ...lines].join('\n'), {
-    hint: last.length === 0 ? execIdHint : 'Pass the id of one of them.',
+    hint: last.length === 0 ? execIdHint : 'Pass one of these ids.',
     details: { commands: shown.map(({ id, status }) => ({ id, status })) },
   })
 }

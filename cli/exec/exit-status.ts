@@ -1,4 +1,4 @@
-/** Exit codes and descriptions of exit statuses. */
+/** Converts a command's exit status to an exit code and to messages. */
 import { constants } from 'node:os'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { clientDisconnected } from '../../shared/contract/exec-events.ts'
@@ -10,7 +10,7 @@ export function noteExitStatus(ended: ExecOutcome, note: (text: string) => void)
   const { status, duration_ms, reason } = ended
   const ofSession = destroyReasonOf(ended)
   if (ofSession !== undefined) {
-    note(`sandlot: the session has ended (${ofSession}), and the command with it.`)
+    note(`sandlot: the session has ended (${ofSession}), which killed the command.`)
     return
   }
   const why = reason === null || reason === undefined ? '' : `: ${reason}`
@@ -19,23 +19,23 @@ export function noteExitStatus(ended: ExecOutcome, note: (text: string) => void)
   }
   if (status === 'timed_out') note(`sandlot: timed out after ${Math.round(duration_ms)} ms`)
   if (status === 'lost') {
-    note(`sandlot: the command was lost${why}. Whether it ran, and its exit status, are unknown.`)
+    note(`sandlot: the command was lost${why}. It is unknown whether the command ran and how it exited.`)
   }
   const rule =
     reason === clientDisconnected
-      ? ' It was disconnected for longer than the grace of the command (--grace).'
+      ? " The client was disconnected for longer than the command's grace (--grace)."
       : ''
   if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
 }
 
-/** Reports the exit status after the output. @returns the exit code */
+/** Reports the command's exit status after its output. @returns the client's exit code */
 export function finish(ended: ExecOutcome, output: Output): number {
   if (output.json) output.result(ended, '')
   else noteExitStatus(ended, output.note)
   return exitCodeOf(ended)
 }
 
-/** A short description, for lists. */
+/** Describes an exit status briefly, for lists. */
 export function describeExit(ended: ExecOutcome): string {
   const { status, exit_code, signal, reason } = ended
   const ofSession = destroyReasonOf(ended)
@@ -46,7 +46,7 @@ export function describeExit(ended: ExecOutcome): string {
   return reason === null || reason === undefined ? words : `${words}: ${reason}`
 }
 
-/** Whether the session has ended. The command's result is still available then. */
+/** Reports whether an error means that the session has ended. The command's result remains available. */
 export const isGone = (error: unknown): boolean =>
   error instanceof CliError && error.code === 'sandbox_destroyed'
 

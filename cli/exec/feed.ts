@@ -1,24 +1,25 @@
 /**
- * Streams stdin to a command in requests of a few MiB with their offsets. Each is kept until it was accepted,
- * so that it can be sent again.
+ * Streams stdin to a command in requests of a few MiB, each with its offset. A request's bytes are kept until the
+ * service accepts them, so that the request can be repeated.
  */
 import type { Input } from './input.ts'
 import { RetryPolicy, retrying } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
-/** Ends a request after this time without input, because proxies close idle requests. */
+/** How long a request waits for more input, in milliseconds. Proxies would close an idle request. */
 const idleMs = 5_000
 
 export interface Stdin {
-  /** Sends bytes at `offset`; may be called again for the same bytes. */
+  /** Sends bytes at `offset`. A retry calls this method again with the same bytes. */
   send(offset: number, bytes: AsyncIterable<Uint8Array>): Promise<unknown>
   /** Closes stdin after `offset` bytes. */
   end(offset: number): Promise<unknown>
 }
 
 /**
- * @param maxMs retry budget of each request
- * @throws {CliError} as `send`
+ * Sends all of `input` to the command and closes its stdin.
+ * @param maxMs retry budget of each request, in milliseconds
+ * @throws {CliError} if `send` or `end` still fails after the retries
  */
 export async function feed(input: Input, stdin: Stdin, maxMs: number): Promise<void> {
   let offset = 0
@@ -44,7 +45,7 @@ async function fill(segment: Segment, input: Input): Promise<void> {
   segment.close()
 }
 
-/** Bytes that still arrive, and that can be read repeatedly. */
+/** Bytes of one request. They can be read repeatedly, even while more bytes arrive. */
 class Segment implements AsyncIterable<Buffer> {
   size = 0
   private readonly chunks: Buffer[] = []
@@ -54,12 +55,12 @@ class Segment implements AsyncIterable<Buffer> {
   push(chunk: Buffer): void {
     this.chunks.push(chunk)
     this.size += chunk.length
-    this.showNotice()
+    this.notifyReaders()
   }
 
   close(): void {
     this.isClosed = true
-    this.showNotice()
+    this.notifyReaders()
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
@@ -72,7 +73,7 @@ class Segment implements AsyncIterable<Buffer> {
     }
   }
 
-  private showNotice(): void {
+  private notifyReaders(): void {
     this.changed.resolve()
     this.changed = Promise.withResolvers()
   }

@@ -1,4 +1,4 @@
-/** Reads a command's events across broken connections, without gaps or repetitions. */
+/** Reads a command's events and reconnects without gaps or repetitions when the connection breaks. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { bytesOf, type ExecEvent, readExecEvents } from '../../shared/contract/exec-events.ts'
@@ -9,25 +9,25 @@ import { RetryPolicy } from './retry.ts'
 
 export interface Reconnecting {
   retry?: RetryPolicy
-  /** Called if reconnecting fails at first. */
+  /** Called once per outage, if reconnecting does not succeed quickly. */
   onDisconnect?(error: CliError): void
-  /** Called when connected again, after `onDisconnect`. */
+  /** Called when the connection is restored after `onDisconnect`. */
   onReconnect?(): void
 }
 
 export interface Follower extends Reconnecting {
-  /** Called once, with the command's id. */
+  /** Called with the command's id when the stream starts. */
   onStart(id: string): void
-  /** Resolves when more can be written. */
+  /** Writes output. Resolves when the destination can accept more. */
   write(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /** Called for output that the service no longer has. */
+  /** Called with the size of missing output that the service no longer keeps. */
   onGap(missing: ByteCounts): void
 }
 
-/** Opens the stream after the given event. */
+/** Opens the event stream after the given event, or from its start. */
 export type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
-/** @throws {CliError} as {@link readAll} */
+/** Passes all events to `follower`. @returns the exit status. @throws {CliError} as {@link readAll} */
 export async function follow(
   first: OpenExchange | undefined,
   reopen: Reopen,
@@ -37,16 +37,16 @@ export async function follow(
     if (event.event === 'exit') return event.data
     await hand(event, follower)
   }
-  throw new Error('The events ended without an exit.')
+  throw new Error('The event stream ended without an exit event.')
 }
 
-/** Shorter interruptions are not reported. */
+/** Retry delay from which an interruption is reported to the user, in milliseconds. */
 const momentMs = 1_000
 
 /**
- * Yields all events up to the exit, across connections.
- * @param first a stream that is already open
- * @throws {CliError} when the retry budget is used up
+ * Yields all events up to the exit event, and reconnects as often as necessary.
+ * @param first an event stream that is already open
+ * @throws {CliError} if the retry budget is used up
  */
 export async function* readAll(
   first: OpenExchange | undefined,
@@ -82,19 +82,19 @@ export async function* readAll(
   }
 }
 
-/** @throws {CliError} `network` if the stream ends without `exit` */
+/** Yields the events of one connection. @throws {CliError} `network` when the connection breaks */
 async function* untilBroken({ response, fail }: OpenExchange, retry: RetryPolicy): AsyncGenerator<ExecEvent> {
   try {
     yield* readExecEvents(countingSignsOfLife(response, retry))
   } catch (error) {
     throw fail(error)
   }
-  throw fail(new Error('the stream of events was cut off'))
+  throw fail(new Error('the event stream was interrupted'))
 }
 
 /**
- * Counts later bytes as signs of life: silent commands send only comments. The first comment does not count,
- * because every connection begins with one.
+ * Passes bytes through and reports each chunk except the first as a sign of life. The first chunk proves nothing,
+ * because every connection begins with a comment. A silent command sends only comments.
  */
 async function* countingSignsOfLife(response: AsyncIterable<Uint8Array>, retry: RetryPolicy) {
   let isGreeted = false

@@ -1,4 +1,4 @@
-/** Reads stdin in pieces, with a timeout. */
+/** Reads stdin in chunks, with an optional timeout. */
 import type { Readable } from 'node:stream'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 
@@ -7,7 +7,7 @@ export class Input {
   byteCount = 0
   private readonly source: Readable
   private readonly chunks: AsyncIterator<Buffer>
-  /** Bytes read ahead by `whole`. */
+  /** Bytes that `whole` has already read. */
   private readonly early: Buffer[] = []
   private asked: Promise<IteratorResult<Buffer>> | undefined
 
@@ -16,13 +16,13 @@ export class Input {
     this.chunks = source[Symbol.asyncIterator]()
   }
 
-  /** @returns the next bytes; after `late` they remain for the next call */
+  /** Returns the next bytes. After `late`, the bytes that arrive remain for the next call. */
   async pull(maxMs?: number): Promise<Buffer | 'late' | 'end'> {
     const before = this.early.shift()
     return before ?? (await this.next(maxMs))
   }
 
-  /** Returns all of stdin if it ends within the limits. Otherwise nothing is lost. */
+  /** Returns all of stdin if it ends within both limits. Otherwise keeps the bytes for `pull`. */
   async whole(maxBytes: number, maxMs: number): Promise<Buffer | undefined> {
     const end = performance.now() + maxMs
     for (let size = 0; size <= maxBytes; ) {
@@ -35,7 +35,6 @@ export class Input {
     return undefined
   }
 
-  /** Stops reading. */
   close(): void {
     this.isClosed = true
     this.source.destroy()

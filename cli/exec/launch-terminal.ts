@@ -1,4 +1,4 @@
-/** Starts a command on a terminal like ours. */
+/** Starts a command on a terminal of the same size and type as the local one. */
 import { basename } from 'node:path/posix'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { CliError } from '../core/errors.ts'
@@ -6,8 +6,8 @@ import { terminalSize } from './attachment.ts'
 import type { Remote } from './remote.ts'
 
 /**
- * Makes shells that define no prompt show the session's name.
- * @param findName called only for shells
+ * Starts the command. A shell without its own prompt shows the session's name.
+ * @param findName returns the session's name; called only for shells
  * @returns the command's id
  */
 export async function launchTerminal(
@@ -29,16 +29,16 @@ export async function launchTerminal(
   }
 }
 
-/** Shells that expand variables in PS1. */
+/** Names of shells that read their prompt from PS1. */
 const shells = new Set(['sh', 'bash', 'dash', 'ash'])
 const isShell = ({ command }: ExecRequest): boolean =>
   Array.isArray(command) && shells.has(basename(command[0] ?? ''))
 
-/** Omits long names and names that a shell would evaluate. */
+/** Returns a prompt with the name, or undefined if the name is long or a shell would evaluate it. */
 export const promptFor = (name: string | null): string | undefined =>
   name !== null && /^[\w.,:@+=-][\w .,:@+=-]{0,39}$/.test(name) ? `${name}:$PWD\\$ ` : undefined
 
-/** Types that images know; the default of a sandbox is `xterm`, with eight colors. */
+/** Terminal types that images support. The default in a sandbox is `xterm`, with eight colors. */
 const knownTypes = new Set([
   ...['xterm', 'xterm-256color', 'screen', 'screen-256color', 'tmux', 'tmux-256color', 'linux', 'dumb'],
 ])

@@ -1,4 +1,4 @@
-/** Shared by `exec -t` and `attach`. */
+/** Terminal handling that `exec -t` and `attach` share. */
 import type { Command } from 'commander'
 import { CliError, exitCodes } from '../core/errors.ts'
 import type { Output } from '../core/output.ts'
@@ -15,10 +15,10 @@ export const addDetachKeys = (command: Command, when = ''): Command =>
 
 export function requireTerminal(what: string, hint?: string): void {
   if (process.stdin.isTTY) return
-  throw new CliError('usage', `${what} needs a terminal, and stdin is not one.`, { hint })
+  throw new CliError('usage', `${what} requires a terminal, but stdin is not a terminal.`, { hint })
 }
 
-/** Returns the exit code once the command has ended or the user has detached. */
+/** Attaches until the command exits or the user detaches. @returns the exit code */
 export async function stayAttached(
   remote: Remote,
   execId: string,

@@ -1,9 +1,9 @@
-/** Prints a command's output on our stdout and stderr. */
+/** Prints a command's output to the client's stdout and stderr. */
 import { type ColorChoice, wantsColor } from '../core/drawing.ts'
 import type { CliError } from '../core/errors.ts'
 import { OutputCleaner } from '../core/printable.ts'
 
-/** Resolves when more can be written, so that a slow reader slows the command. */
+/** Writes output. Resolves when more can be written, so that a slow reader slows the command down. */
 export const print = (stream: 'stdout' | 'stderr', bytes: Buffer | string): Promise<void> =>
   new Promise((resolve) => {
     // Also called after a failed write, so that a closed reader does not block us.
@@ -12,11 +12,11 @@ export const print = (stream: 'stdout' | 'stderr', bytes: Buffer | string): Prom
 
 export interface Replay {
   print(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /** Prints incomplete sequences, at the end or before a gap. */
+  /** Prints incomplete sequences. Called before a gap and at the end. */
   flush(): Promise<void>
 }
 
-/** Cleans recorded output for terminals; pipes and files get every byte. */
+/** Removes control sequences from recorded output on a terminal. Pipes and files receive every byte. */
 export function createReplay({ raw = false, color }: { raw?: boolean; color?: ColorChoice }): Replay {
   const cleanerFor = (stream: NodeJS.WriteStream) =>
     stream.isTTY && !raw ? new OutputCleaner({ styles: wantsColor(stream, color) }) : undefined
@@ -40,13 +40,14 @@ export interface ByteCounts {
   stderr_bytes: number
 }
 
-/** Reports missing output at its place. */
+/** Reports how much output is missing at the current position. */
 export function noteMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (text: string) => void): void {
   const parts = [
     ...(stdout_bytes > 0 ? [`${stdout_bytes} bytes of stdout`] : []),
     ...(stderr_bytes > 0 ? [`${stderr_bytes} bytes of stderr`] : []),
   ]
-  if (parts.length > 0) note(`sandlot: ${parts.join(' and ')} are no longer kept, and are missing here.`)
+  if (parts.length > 0)
+    note(`sandlot: ${parts.join(' and ')} are missing here, because the service no longer keeps them.`)
 }
 
 export const reconnectNotes = (note: (text: string) => void) => ({

@@ -1,4 +1,4 @@
-/** Requests for the commands of one session. */
+/** Sends requests about one session's commands. */
 import { randomUUID } from 'node:crypto'
 import type { ExecRequest, execSignals } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -10,17 +10,17 @@ import type { OpenExchange } from '../core/http.ts'
 export type Signal = (typeof execSignals)[number]
 export type Remote = ReturnType<typeof createRemote>
 
-/** Time until a starting sandbox runs, plus the request. */
+/** Timeout of a request that may wait for a sandbox to start, in milliseconds. */
 const startMs = limits.startingWaitMs + 30_000
-/** Longer than a sandbox lives, because a command may never read its stdin. */
+/** Timeout of a stdin request, in milliseconds. It exceeds every TTL, because a command may never read stdin. */
 const feedMs = 25 * 60 * 60 * 1000
-/** How long the service keeps a command without a connection. */
+/** Default grace: how long a command keeps running without a client, in milliseconds. */
 export const graceMs = 10_000
 
 const withGrace = (body: ExecRequest) => ({ ...body, grace_ms: body.grace_ms ?? graceMs })
 
 export function createRemote(api: Api, id: string) {
-  /** A repeated request attaches to the command that it has started. */
+  /** Returns a new Idempotency-Key. A repeated request with this key attaches to the same command. */
   const keyed = () => ({ 'idempotency-key': randomUUID() })
   const one = (exec_id: string) => ({ id, exec_id })
   const launch = (body: ExecRequest): Promise<Reply<'execCommand'>> =>
@@ -39,11 +39,11 @@ export function createRemote(api: Api, id: string) {
         body,
         timeoutMs: (body.timeout_ms ?? limits.execTimeoutMs) + startMs,
       }),
-    /** Starts a command that continues without us. */
+    /** Starts a background command that keeps running without a client. */
     launch: ({ grace_ms: _, ...body }: ExecRequest) => launch(body),
-    /** Starts a command that the service ends after its grace without a follower. */
+    /** Starts a background command that the service kills after its grace without a client. */
     launchFollowed: (body: ExecRequest) => launch(withGrace(body)),
-    /** Starts and follows a command; another call follows the same command from its start. */
+    /** Starts a command and opens its events. Calling the returned function again reopens the same events. */
     streaming(body: ExecRequest): () => Promise<OpenExchange> {
       const headers = { ...keyed(), accept: 'text/event-stream' }
       const request = { params: { id }, headers, body: withGrace(body), timeoutMs: startMs }
@@ -58,7 +58,7 @@ export function createRemote(api: Api, id: string) {
         },
         timeoutMs: startMs,
       }),
-    /** Number of bytes printed so far. */
+    /** Returns the number of bytes that the command has printed so far on each stream. */
     async printedSoFar(execId: string): Promise<OutputOffset> {
       const [stdout, stderr] = await Promise.all(
         (['stdout', 'stderr'] as const).map((stream) => lengthOf(api, one(execId), stream)),

@@ -1,25 +1,25 @@
-/** Retries while the service is unavailable or asks to wait. */
+/** Retries requests while the service is unavailable or rate limits the client. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from '../core/errors.ts'
 
 /**
- * Minimum budget for following and attaching. A service takes up to 20 s (`WORKER_LIVENESS_TIMEOUT_SECONDS`) to notice a
- * lost worker.
+ * Minimum retry budget for following and attaching, in milliseconds. It exceeds the 20 s that a service may need to
+ * detect a lost worker (`WORKER_LIVENESS_TIMEOUT_SECONDS`).
  */
 export const retryBudgetMs = 30_000
 
-/** Pauses between attempts. The last one repeats until the budget is used up. */
+/** Delays between attempts, in milliseconds. The last delay repeats until the budget is used up. */
 const pausesMs = [100, 300, 1_000, 2_000, 4_000]
 
 interface RetryOptions {
-  /** Budget in milliseconds; 0 allows one attempt after each pause. */
+  /** Retry budget, in milliseconds. With 0, there is one attempt after each delay. */
   maxMs?: number
   pausesMs?: number[]
   now?(): number
 }
 
 export class RetryPolicy {
-  /** Consecutive failures. */
+  /** Number of consecutive failures. */
   private failures = 0
   private brokeAt = 0
   private readonly maxMs: number
@@ -37,19 +37,20 @@ export class RetryPolicy {
     return this.failures === 0
   }
 
-  /** Milliseconds since the first of the failures. */
+  /** Milliseconds since the first of the consecutive failures; 0 after a success. */
   get disconnectedMs(): number {
     return this.isFresh ? 0 : this.now() - this.brokeAt
   }
 
-  /** The service has answered. */
+  /** Records a sign of life from the service, which restores the whole budget. */
   alive(): void {
     this.failures = 0
   }
 
   /**
-   * @param passes whether the failure may be temporary; by default connection and server errors
-   * @returns the pause before the next attempt, or undefined to give up
+   * Records a failure.
+   * @param passes whether the failure may be temporary; true by default for connection and server errors
+   * @returns the delay before the next attempt, in milliseconds, or undefined to give up
    */
   afterFailure(error: unknown, passes = mayPass(error)): number | undefined {
     if (this.isFresh) this.brokeAt = this.now()
@@ -64,14 +65,14 @@ export class RetryPolicy {
 const mayPass = (error: unknown): boolean =>
   error instanceof CliError && (error.code === 'network' || Number(error.details.status) >= 500)
 
-/** Rate limits say when to try again, and do not count against the budget. */
+/** Returns the delay that a rate limit asks for, in milliseconds. It is allowed even without a budget. */
 function askedWaitMs(error: unknown): number | undefined {
   if (!(error instanceof CliError) || error.code !== 'rate_limited') return undefined
   const seconds = Number(error.details.retry_after)
   return (Number.isFinite(seconds) ? seconds : 1) * 1_000
 }
 
-/** Repeats an idempotent operation. @throws {CliError} the last error */
+/** Repeats an idempotent operation until it succeeds. @throws {CliError} the last error */
 export async function retrying<T>(
   attempt: () => Promise<T>,
   retry = new RetryPolicy({ maxMs: 0 }),

@@ -1,9 +1,9 @@
 /**
- * Tracks terminal modes that a program has switched: alternate screen, cursor, keys, mouse. They are reset
- * while the user has the terminal, and set again afterwards.
+ * Tracks the terminal modes that a program has changed, such as the alternate screen, cursor and mouse. The client
+ * resets the modes while it is disconnected and restores them after it reconnects.
  */
 export class ScreenModes {
-  /** In the order of switching. */
+  /** Changed modes and their values, in the order of their changes. */
   private readonly switched = new Map<string, boolean>()
   private unfinishedSequence = ''
 
@@ -17,13 +17,13 @@ export class ScreenModes {
     this.unfinishedSequence = unfinished.exec(text)?.[0] ?? ''
   }
 
-  /** Sequences that reset the terminal for a shell. */
+  /** Control sequences that reset the changed modes for the local shell. */
   get resetSequence(): string {
     const text = this.changed.toReversed().map(([mode, isOn]) => sequenceFor(mode, !isOn))
     return text.length === 0 ? '' : `${text.join('')}\u001b[m`
   }
 
-  /** Sequences that set the program's modes again. */
+  /** Control sequences that restore the program's modes. */
   get restoreSequence(): string {
     return this.changed.map(([mode, isOn]) => sequenceFor(mode, isOn)).join('')
   }
@@ -38,7 +38,7 @@ export class ScreenModes {
   }
 }
 
-/** Mode numbers of xterm. */
+/** Numbers of the xterm modes that are enabled by default. */
 const enabledByDefault = new Set(['7', '25'])
 const keypadMode = 'keypad'
 const trackedModes = new Set([

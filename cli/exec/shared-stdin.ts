@@ -1,21 +1,21 @@
-/** Detects that the command was sent input that the shell around this client would have read. */
+/** Detects that the client sent a command input that was meant for the surrounding shell. */
 import { fstatSync, readFileSync, statSync } from 'node:fs'
 import type { Input } from './input.ts'
 
 const shells = /^((ba|da|a|k|mk|z|fi)?sh|busybox)$/
 
 /**
- * Reports bytes that a `while read` loop, or a script on stdin, no longer gets. Nothing reports whether a command reads
- * its stdin, so this also appears when a script passes its stdin on deliberately.
- * @param advice how to leave stdin to the shell
+ * Warns about bytes that a `while read` loop or a script on stdin can no longer read. The client cannot detect whether
+ * the command reads its stdin, so the warning also appears if a script passes its stdin on deliberately.
+ * @param advice explains how to leave stdin to the shell
  */
 export function noteSharedStdin({ byteCount }: Input, advice: string, note: (text: string) => void): void {
   if (byteCount === 0 || !isSharedWithShell()) return
   const bytes = byteCount === 1 ? '1 byte' : `${byteCount} bytes`
-  note(`sandlot: the command was sent stdin of the shell that runs this client (${bytes}). ${advice}`)
+  note(`sandlot: the command received ${bytes} of stdin that belong to the surrounding shell. ${advice}`)
 }
 
-/** Whether a shell among the ancestors has the same stdin. Always false without /proc, as on macOS. */
+/** Reports whether a parent shell has the same stdin. Returns false on systems without /proc, such as macOS. */
 function isSharedWithShell(): boolean {
   try {
     const own = fstatSync(0)

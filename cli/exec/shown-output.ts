@@ -1,13 +1,13 @@
-/** Tracks the output shown so far, because each connection sends all kept output again. */
+/** Tracks which output was already shown, because each new connection sends all kept output again. */
 import { eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { ByteCounts } from './print.ts'
 
 export class ShownOutput {
   private readonly shown: OutputOffset = { stdout: 0, stderr: 0 }
-  /** Bytes received on the current connection. */
+  /** Number of bytes received on each stream of the current connection, including skipped bytes. */
   private received: OutputOffset = { stdout: 0, stderr: 0 }
 
-  /** Event id after the shown output. */
+  /** Id of the event at which the output shown so far ends. */
   get eventId(): string {
     return eventIdOf(this.shown)
   }
@@ -16,14 +16,14 @@ export class ShownOutput {
     this.received = { stdout: 0, stderr: 0 }
   }
 
-  /** Returns the bytes that were not shown before. */
+  /** Returns the received bytes that were not shown before. */
   unseen(stream: keyof OutputOffset, bytes: Buffer): Buffer {
     const before = this.shown[stream] - this.received[stream]
     this.advance(stream, bytes.length)
     return bytes.subarray(Math.max(0, before))
   }
 
-  /** Skips bytes that are no longer kept. */
+  /** Advances past bytes that the service no longer keeps. */
   skip({ stdout_bytes, stderr_bytes }: ByteCounts): void {
     this.advance('stdout', stdout_bytes)
     this.advance('stderr', stderr_bytes)

@@ -1,4 +1,4 @@
-/** `sandlot exec` without a terminal: streams output and stdin, and forwards signals. */
+/** Runs `sandlot exec` without a terminal: streams output and stdin, and forwards signals. */
 import type { ExecOutcome, ExecRequest } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { addStory, CliError } from '../core/errors.ts'
@@ -17,14 +17,14 @@ export interface ExecStreamOptions {
   remote: Remote
   request: ExecRequest
   input: Input | undefined
-  /** Without it, output is not requested. */
+  /** Receives the output. Without this function, output is discarded. */
   write?: Follower['write'] | undefined
   note(text: string): void
-  /** By default at least the command's grace. */
+  /** By default, the retry budget is the command's grace, but at least 30 s. */
   retry?: RetryPolicy
 }
 
-/** Exit code after EPIPE, as in a shell pipeline. */
+/** Exit code after EPIPE on stdout. It equals the exit code of SIGPIPE in a shell. */
 const closedPipe = 128 + 13
 
 export async function runStreaming({
@@ -69,7 +69,7 @@ export async function runStreaming({
       execId === undefined ? start() : remote.follow(execId, lastEventId)
     const ended = await follow(first, reopen, follower)
     if (taking.wasTerminated())
-      note(`sandlot: SIGTERM was passed on, and the command has ended: ${describeExit(ended)}.`)
+      note(`sandlot: the command has ended after SIGTERM was forwarded: ${describeExit(ended)}.`)
     return ended
   } catch (error) {
     if (execId === undefined) throw error
@@ -90,7 +90,7 @@ export async function runStreaming({
   }
 }
 
-/** Explains an error after the grace has passed. */
+/** Adds to a network error that the client was disconnected for longer than the grace. */
 function explainLostConnection(
   error: unknown,
   { sessionId }: Remote,
@@ -101,14 +101,14 @@ function explainLostConnection(
   const [duration, limit] = [showSeconds(disconnectedMs / 1000), showSeconds(grace / 1000)]
   return addStory(
     error,
-    `The client was disconnected for ${duration}, longer than the command's grace of ${limit}, so the service ends the command.`,
+    `The client was disconnected for ${duration}, longer than the command's grace of ${limit}. The service therefore kills the command.`,
     `\`${shellLine('sandlot', 'logs', '-s', sessionId, execId)}\` shows its output. \`sandlot exec --grace 5m\` sets a longer grace.`,
   )
 }
 
 /**
- * Input may be dropped if the command has ended.
- * @param maxMs retry budget of each request
+ * Sends stdin to the command, and reports a failure with `note`. Drops the rest if the command has exited.
+ * @param maxMs retry budget of each request, in milliseconds
  */
 export async function sendInput(
   remote: Remote,
@@ -132,11 +132,11 @@ export async function sendInput(
 
 interface SignalOptions extends Pick<ExecStreamOptions, 'remote' | 'note'> {
   idOf(): string | undefined
-  /** Whether the service is unreachable, so that signals cannot be forwarded. */
+  /** Reports whether the service is unreachable, which makes forwarding signals impossible. */
   isUnavailable(): boolean
 }
 
-/** Forwards signals once the command has started. */
+/** Forwards signals to the command from `begin` until `end`. */
 function takeSignals({ idOf, isUnavailable, remote, note }: SignalOptions) {
   let interrupts = 0
   let terminations = 0

@@ -1,4 +1,4 @@
-/** `sandlot exec -it` and `attach`: connects this terminal to a command's, across broken connections. */
+/** Connects this terminal to a command's terminal for `exec -it` and `attach`, and reconnects after failures. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
@@ -22,9 +22,9 @@ interface TerminalOptions {
 }
 
 /**
- * Reconnects without repeating output, and shows the rest if the command has ended in the meantime. The
- * terminal is restored between connections.
- * @throws {CliError} when the retry budget is used up
+ * Attaches until the command exits or the user detaches. Reconnects without repeating output, and restores the local
+ * terminal while disconnected. If the command has exited in the meantime, shows the rest of its output.
+ * @throws {CliError} if the retry budget is used up
  */
 export async function attachTerminal(
   remote: Remote,
@@ -58,7 +58,7 @@ export async function attachTerminal(
   }
 }
 
-/** Names the session, because several may be active. */
+/** Returns a hint with the command that attaches again. It names the session, because several may be active. */
 export const attachHint = ({ sessionId }: Remote, execId: string) =>
   `\`${shellLine('sandlot', 'attach', '-s', sessionId, execId)}\` attaches to it again`
 

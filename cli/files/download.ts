@@ -10,7 +10,7 @@ import { printable } from '../core/printable.ts'
 import { noProgress, startTransfer } from '../core/progress.ts'
 import { NewFile, openPipeForWriting, resolveTarget } from './local-file.ts'
 
-/** Attempts after a broken transfer. */
+/** Maximum number of attempts to download a file whose transfer breaks. */
 const tries = 3
 
 export interface RemotePath {
@@ -22,14 +22,14 @@ export interface RemotePath {
 
 const toStdout = () => process.stdout
 
-/** Options of reading: a range of lines, with or without secrets. */
+/** Options for reading a file: a range of lines, and whether to reveal secrets. */
 export interface Shown {
   start_line?: number | undefined
   end_line?: number | undefined
   reveal?: 'true' | 'false'
 }
 
-/** Prints the file; on a terminal, made safe. Ignores EPIPE. */
+/** Prints a file to stdout. Neutralizes control characters on a terminal, and ignores EPIPE. */
 export async function printFile(source: RemotePath, shown: Shown = {}): Promise<void> {
   try {
     await receive(source, toStdout, shown)
@@ -39,8 +39,8 @@ export async function printFile(source: RemotePath, shown: Shown = {}): Promise<
 }
 
 /**
- * Replaces a file atomically and sets its mode; pipes and devices are written into.
- * @throws {CliError}
+ * Downloads to a local path. Replaces a file atomically and sets its mode, or writes into a pipe or device.
+ * @throws {CliError} `failed` if the local path cannot be written, or the service's error
  */
 export async function saveFile(source: RemotePath, local: string) {
   try {
@@ -72,7 +72,7 @@ async function replace(source: RemotePath, path: string) {
   }
 }
 
-/** @throws {ConnectionError} if the transfer is incomplete */
+/** Writes the remote file to `open`'s stream. @throws {ConnectionError} if the transfer is incomplete */
 async function receive(
   { api, id, path, output }: RemotePath,
   open: () => Writable | Promise<Writable>,
@@ -110,7 +110,7 @@ async function receive(
   return { size: transfer.bytes, sha256: hash.digest('hex'), mode: modeOf(response.headers['x-file-mode']) }
 }
 
-/** Drops setuid and setgid: a program from a sandbox never runs as its owner. */
+/** Parses a file mode. Drops setuid and setgid, so that a program from a sandbox never runs as its owner. */
 const modeOf = (header: string | string[] | undefined): number | undefined =>
   header === undefined ? undefined : Number.parseInt(String(header), 8) & 0o777
 

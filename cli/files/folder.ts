@@ -1,4 +1,4 @@
-/** Copies folders like `cp -rp`. */
+/** Copies folders between this machine and a session, like `cp -rp`. */
 import { mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { CliError } from '../core/errors.ts'
@@ -18,7 +18,7 @@ export interface CopiedFolder {
   skipped: Skipped
 }
 
-/** Copies into the target if it is a folder, otherwise to its path. */
+/** Uploads a folder to the target path, or into the target if it is a folder. */
 export async function sendFolder(folder: string, to: RemotePath): Promise<CopiedFolder> {
   const source = readableFolder(folder)
   const kind = await kindOf(to)
@@ -69,13 +69,13 @@ export async function fetchFolder(from: RemotePath, local: string): Promise<Copi
 
 export async function printFolder(from: RemotePath): Promise<Skipped> {
   if (process.stdout.isTTY)
-    throw new CliError('usage', `${from.path} is a folder, and its archive is not written to a terminal.`)
+    throw new CliError('usage', `${from.path} is a folder. Redirect its archive to a file or pipe.`)
   const skipped = new Skipped()
   await downloadArchive(from, (bytes) => print('stdout', bytes), skipped)
   return skipped
 }
 
-/** undefined for `DIR/.`, the entries of a folder. */
+/** Returns a folder's name, or undefined for `DIR/.`, which names only the folder's entries. */
 function nameOf(folder: string): string | undefined {
   const name = basename(folder)
   return ['', '.', '..'].includes(name) ? undefined : name
@@ -100,7 +100,7 @@ function makeFolder(path: string): string {
 }
 
 const inTheWay = (path: string) =>
-  new CliError('failed', `${path} is a file, and a folder cannot be copied over it.`)
+  new CliError('failed', `${path} is a file. A folder cannot replace a file.`)
 
 const notCopied = (path: string, error: unknown) =>
   new CliError('failed', `${path} was not copied: ${(error as Error).message}`)

@@ -1,4 +1,4 @@
-/** Writes local files atomically, and writes into pipes and devices. */
+/** Writes local files atomically, and opens pipes and devices. */
 import { randomUUID } from 'node:crypto'
 import {
   chmodSync,
@@ -17,23 +17,23 @@ import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onShutdown } from '../core/shutdown.ts'
 
-/** Linux has the same limit. */
+/** Maximum number of symbolic links to follow for one path. Linux has the same limit. */
 const maxLinks = 40
 
 export function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-/** A file opened by a shell; replacing its path would not reach it. */
+/** Matches paths of open file descriptors. Replacing such a path would not change the open file. */
 const descriptor = /^\/dev\/(fd\/\d+|std(in|out|err))$|^\/proc\/[^/]+\/fd\/\d+$/
 
 interface LocalTarget {
   path: string
-  /** `stream` for devices and files opened by a shell. */
+  /** `stream` stands for devices and open file descriptors. */
   kind: 'file' | 'pipe' | 'stream'
 }
 
-/** Follows symbolic links; the file need not exist. */
+/** Resolves symbolic links and returns the kind of file. The file need not exist. */
 export function resolveTarget(path: string): LocalTarget {
   let target = resolve(path)
   for (let links = 0; links < maxLinks && !descriptor.test(target); links++) {
@@ -47,7 +47,7 @@ export function resolveTarget(path: string): LocalTarget {
 }
 
 /**
- * Opens a pipe once it has a reader. `createWriteStream` would block a thread, which keeps Node from exiting.
+ * Waits until a pipe has a reader, then opens it. `createWriteStream` would block a thread and keep Node from exiting.
  */
 export async function openPipeForWriting(path: string): Promise<Writable> {
   for (;;) {
@@ -61,13 +61,13 @@ export async function openPipeForWriting(path: string): Promise<Writable> {
   }
 }
 
-/** As {@link openPipeForWriting}, but opens immediately. */
+/** Opens a pipe immediately, without blocking a thread until it has a writer. */
 export function openPipeForReading(path: string): Readable {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   return new Socket({ fd, readable: true, writable: false })
 }
 
-/** A new file that replaces another one on commit. Other users cannot read it before. */
+/** A temporary file that replaces the target on commit. Until then, other users cannot read it. */
 export class NewFile {
   private readonly target: string
   private readonly temporary: string
@@ -80,14 +80,14 @@ export class NewFile {
     this.release = onShutdown(async () => this.discard())
   }
 
-  /** Truncates and opens the file. */
+  /** Creates an empty temporary file, and discards the one of an earlier attempt. */
   open(): Writable {
     rmSync(this.temporary, { force: true })
     // Synchronous: a file created after a failed transfer would block the next attempt.
     return createWriteStream(this.temporary, { fd: openSync(this.temporary, 'wx', 0o600) })
   }
 
-  /** @param mode by default the mode of any new file */
+  /** Renames the temporary file to the target. @param mode by default the mode that the umask allows */
   commit(mode = 0o666 & ~process.umask()): void {
     chmodSync(this.temporary, mode)
     renameSync(this.temporary, this.target)

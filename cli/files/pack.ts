@@ -1,4 +1,4 @@
-/** Packs a local folder as a tar archive. Unreadable entries are skipped and named. */
+/** Packs a local folder as a tar archive. Skips and reports unreadable entries. */
 import { constants, lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import type { Skipped } from './skipped.ts'
@@ -8,13 +8,13 @@ const chunkBytes = 256 * 1024
 
 interface Context {
   skipped: Skipped
-  /** NUL-terminated mode and path of each folder without all owner permissions. */
+  /** NUL-terminated mode and path of each folder whose owner lacks a permission. */
   modes: Buffer[]
 }
 
 const rootName = 'root'
 
-/** Packs a folder for the script in tar-commands.ts. */
+/** Yields an archive in the format that the script in tar-commands.ts expects. */
 export async function* pack(folder: string, skipped: Skipped): AsyncGenerator<Buffer> {
   const context: Context = { skipped, modes: [] }
   yield* packEntry(Buffer.from(folder), Buffer.from(rootName), context)
@@ -68,7 +68,7 @@ async function* packFile(path: Buffer, name: Buffer, skip: (reason: string) => v
   }
 }
 
-/** The header has announced the size, so missing bytes are replaced by zeros. */
+/** Yields exactly `size` bytes, as the header has announced. Replaces missing bytes with zeros. */
 async function* readExactly(file: FileHandle, size: number, skip: (reason: string) => void) {
   let isMissing = false
   for (let left = size; left > 0; ) {
@@ -80,14 +80,16 @@ async function* readExactly(file: FileHandle, size: number, skip: (reason: strin
   }
 }
 
-/** @returns 0 after calling `skip` */
+/** Reads the next bytes. @returns the number of bytes, or 0 after a failure that was reported to `skip` */
 async function readSome(file: FileHandle, buffer: Buffer, skip: (reason: string) => void): Promise<number> {
   try {
     const { bytesRead } = await file.read(buffer)
-    if (bytesRead === 0) skip('became shorter while it was read, and is filled with zeros in the copy')
+    if (bytesRead === 0)
+      skip('shrank while it was read; the copy contains zeros instead of the missing bytes')
     return bytesRead
   } catch (error) {
-    skip(`could not be read completely, and is filled with zeros in the copy: ${(error as Error).message}`)
+    const { message } = error as Error
+    skip(`could not be read completely; the copy contains zeros instead of the missing bytes: ${message}`)
     return 0
   }
 }

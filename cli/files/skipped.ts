@@ -1,6 +1,4 @@
-/**
- * Collects skipped entries: names the first ones and counts the rest, because a sandbox may send any number.
- */
+/** Maximum number of skipped entries to name. All others are only counted, because a sandbox may send any number. */
 const namedCount = 20
 const maxLineLength = 400
 
@@ -8,7 +6,7 @@ export class Skipped {
   readonly lines: string[] = []
   count = 0
 
-  /** @param name untrusted, of any length */
+  /** @param name untrusted, and of any length */
   add(name: string, reason: string): void {
     this.addLine(`${shorten(name)}: ${reason}`)
   }
@@ -25,5 +23,5 @@ export class Skipped {
 
 const shorten = (name: string): string => (name.length > 200 ? `${name.slice(0, 200)}…` : name)
 
-/** Removes the path from Node's message. */
+/** Returns Node's error message without the path. */
 const reasonOf = (error: unknown): string => (error as Error).message.replace(/, \w+ (<Buffer|').*$/s, '')

@@ -1,16 +1,17 @@
-/** Commands that copy folders. */
+/** Shell commands that run in the sandbox to copy folders. */
 
 const firstLine = '# sandlot cp'
 
-/** Exit codes of the script. */
+/** Exit codes of the unpacking script. */
 export const copyExits = { partial: 9, interrupted: 130 }
 
 /**
- * Unpacks an archive from stdin into a temporary folder next to the target, then renames each entry. So files
- * are never incomplete, and an interrupted copy changes nothing. Runs on busybox and debian.
- * $1 is the target, $2 the name of the temporary folder, $3 whether to set the target's mode. The archive has
- * the folder as `root` and ends with the file `modes`: mode and path of folders that their owner may not write,
- * for chmod. Busybox does not change the mode of an existing folder.
+ * Unpacks an archive from stdin into a temporary folder next to the target, then renames each entry. The target
+ * therefore never contains incomplete files. Runs with the tools of busybox and debian.
+ *
+ * $1 is the target, $2 the name of the temporary folder, and $3 whether to set the target's mode. The archive contains
+ * the folder as `root`, followed by the file `modes`. This file lists the mode and path of each folder whose owner
+ * lacks a permission. The script sets these modes with chmod, because busybox tar ignores them.
  */
 const unpackScript = `${firstLine}
 export LC_ALL=C
@@ -56,10 +57,10 @@ merge() {
   for entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
     place=$2/\${entry##*/}
     if [ -L "$entry" ] || [ -f "$entry" ]; then
-      if [ -e "$place" ] && [ ! -f "$place" ] && [ ! -L "$place" ]; then refuse "$place" 'is not a file, and is not replaced'; continue; fi
+      if [ -e "$place" ] && [ ! -f "$place" ] && [ ! -L "$place" ]; then refuse "$place" 'is not a file and is not replaced'; continue; fi
     elif [ -d "$entry" ]; then
       if [ -d "$place" ]; then merge "$entry" "$place" "$(mode_and_time "$entry")"; continue; fi
-      if [ -e "$place" ] || [ -L "$place" ]; then refuse "$place" 'is not a folder, and is not replaced'; continue; fi
+      if [ -e "$place" ] || [ -L "$place" ]; then refuse "$place" 'is not a folder and is not replaced'; continue; fi
       if [ ! -w "$entry" ]; then move_locked "$entry" "$2"; continue; fi
     else continue
     fi
@@ -73,7 +74,7 @@ if [ ! -d "$1" ]; then mkdir "$1" || exit 1; fi
 if [ "$3" = yes ]; then merge "$stage/root" "$1" "$(mode_and_time "$stage/root")"; else merge "$stage/root" "$1" ''; fi
 exit "$status"`
 
-/** Removes the temporary folder of a killed script. */
+/** Removes the temporary folder that a killed script has left. */
 const cleanUpScript = `${firstLine}
 if [ -d "$1/$2" ]; then stage=$1/$2; else stage=\${1%/*}/$2; fi
 chmod -R u+rwX "$stage" 2>/dev/null; rm -rf "$stage"`
@@ -99,7 +100,7 @@ export const unpackCommand = (target: string, temporary: string, setsRoot: boole
 
 export const packCommand = (path: string): string[] => ['tar', '-c', '-f', '-', '-C', path, '.']
 
-/** Marks commands of `sandlot cp` in lists. */
+/** Adds a prefix to commands that `sandlot cp` runs, for lists of commands. */
 export const marked = (command: string): string => (isOfCp(command) ? `(sandlot cp) ${command}` : command)
 
 const isOfCp = (command: string): boolean =>

@@ -1,6 +1,6 @@
 /**
- * Tar headers in GNU's format, with names as bytes. GNU tar and busybox read it. Busybox ignores pax headers,
- * which libraries write for long names, and strings cannot represent names that are not UTF-8.
+ * Encodes tar headers in GNU format, which GNU tar and busybox read. Libraries write pax headers for long names, but
+ * busybox ignores them. Names are bytes, because strings cannot represent names that are not UTF-8.
  */
 const blockBytes = 512
 const types = { file: '0', symlink: '2', directory: '5', longLink: 'K', longName: 'L' }
@@ -9,7 +9,7 @@ export interface TarEntry {
   name: Buffer
   type: keyof typeof types
   mode: number
-  /** Seconds. */
+  /** Modification time, in seconds since the epoch. */
   mtime: number
   size?: number
   /** Target of a symbolic link. */
@@ -25,7 +25,7 @@ export function encodeHeader(entry: TarEntry): Buffer {
   ])
 }
 
-/** Padding after an entry's content. */
+/** Returns the zero bytes that pad an entry's content to a full block. */
 export const paddingOf = (size: number): Buffer =>
   Buffer.alloc((blockBytes - (size % blockBytes)) % blockBytes)
 

@@ -1,4 +1,4 @@
-/** Transfers folders through the sandbox's own tar. */
+/** Transfers folders by running tar in the sandbox. */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
@@ -10,17 +10,17 @@ import type { RemotePath } from './download.ts'
 import type { Skipped } from './skipped.ts'
 import { cleanUpCommand, copyExits, packCommand, unpackCommand } from './tar-commands.ts'
 
-/** Base of relative paths. */
+/** Folder to which relative remote paths refer. */
 export const home = '/workspace'
 const keptBytes = 64 * 1024
 
 interface Unpacking {
-  /** Whether to set the target's mode. */
+  /** Whether to set the mode of the target folder itself. */
   setsRoot: boolean
   skipped: Skipped
 }
 
-/** Unpacks an archive of the folder `root` to this path. */
+/** Unpacks an archive that contains the folder `root` to a path in the sandbox. */
 export async function uploadArchive(
   place: RemotePath,
   archive: AsyncIterable<Buffer>,
@@ -37,7 +37,7 @@ export async function uploadArchive(
   } else assertSuccess(ended, stderr)
 }
 
-/** @param write receives the archive; resolves when it can take more */
+/** Packs a folder in the sandbox. @param write receives the archive, and resolves when it accepts more */
 export async function downloadArchive(
   place: RemotePath,
   write: (bytes: Buffer) => Promise<void>,
@@ -55,10 +55,7 @@ export async function downloadArchive(
   const isPartial = ended.status === 'exited' && [1, 2].includes(ended.exit_code!) && taken > 0
   if (!isPartial || named.length === 0) assertSuccess(ended, stderr)
   if (taken < ended.stdout_bytes) {
-    throw new CliError(
-      'network',
-      'The connection was interrupted for too long, and part of the archive is lost.',
-    )
+    throw new CliError('network', 'The connection was interrupted for too long. The archive is incomplete.')
   }
   for (const line of named) skipped.addLine(line)
 }
@@ -89,7 +86,7 @@ const cleanUp = ({ api, id }: RemotePath, command: string[]): Promise<unknown> =
     .run({ command })
     .catch(() => {})
 
-/** Lines of stderr without tar's summary. */
+/** Returns the lines of tar's stderr without its summary. */
 const linesOf = (stderr: string): string[] =>
   stderr
     .split('\n')
@@ -100,15 +97,15 @@ function explainRefusal(error: unknown): never {
   if (!(error instanceof CliError) || error.code !== 'command_not_allowed') throw error
   throw addStory(
     error,
-    'A folder is copied by sh and tar in the sandbox.',
-    'Files can be copied one by one without a command.',
+    'Copying a folder runs sh and tar in the sandbox.',
+    'Copy files one by one, which runs no command.',
   )
 }
 
 function assertSuccess({ status, exit_code, signal, reason }: ExecOutcome, stderr: string): void {
   if (status === 'exited' && exit_code === 0) return
   if (exit_code === 126 || exit_code === 127 || /\btar: (command )?not found/.test(stderr)) {
-    throw new CliError('failed', 'The sandbox has no tar, which is needed to copy folders.', {
+    throw new CliError('failed', 'The sandbox has no tar, which is required to copy folders.', {
       hint: 'Copy files one by one, or create the session with an image that has tar.',
     })
   }

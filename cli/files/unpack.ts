@@ -1,6 +1,6 @@
 /**
- * Unpacks an untrusted archive into a local folder and nowhere else. Each file is written under a temporary
- * name and then renamed. Names are bytes, kept in strings as latin1.
+ * Unpacks an untrusted archive into a local folder and writes nothing outside it. Writes each file under a temporary
+ * name and then renames it. Strings store the bytes of names as latin1.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,18 +25,18 @@ import { posix } from 'node:path'
 import { extract, type Header } from 'tar-stream'
 import type { Skipped } from './skipped.ts'
 
-/** Limit of Linux. */
+/** Maximum length of a path, in bytes. Linux has the same limit. */
 const maxPathBytes = 4096
-/** Every further file would fail too. */
+/** Error codes that stop the unpacking, because every later file would fail too. */
 const fatalCodes = ['ENOSPC', 'EDQUOT']
 
 interface Unpacking {
-  /** Whether to set the mode of the folder itself. */
+  /** Whether to set the mode of the target folder itself. */
   setsRoot: boolean
   skipped: Skipped
 }
 
-/** @param folder an existing path without symbolic links */
+/** Returns a writer for the archive. @param folder an existing path without symbolic links */
 export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   const options = { filenameEncoding: 'latin1' }
   // tar-stream does not decompress, so an archive cannot grow.
@@ -46,17 +46,17 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   // The failure may occur before anything awaits it.
   done.catch(() => {})
   return {
-    /** Resolves when more can be written. @throws if the archive is broken */
+    /** Writes bytes of the archive. Resolves when it accepts more. @throws if the archive is invalid */
     async write(bytes: Buffer): Promise<void> {
       if (!archive.write(bytes))
         await Promise.race([once(archive as unknown as NodeJS.EventEmitter, 'drain'), done])
     },
-    /** @throws if the archive is broken or truncated */
+    /** Waits until all entries are unpacked. @throws if the archive is invalid or truncated */
     async end(): Promise<void> {
       archive.end(undefined)
       await done
     },
-    /** Stops, and removes the incomplete file. */
+    /** Stops unpacking and removes the incomplete file. */
     abort(): void {
       archive.destroy()
       target.removeTemporary()
@@ -81,20 +81,21 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   }
 }
 
-/** pax headers have UTF-8 names; other headers have bytes. */
+/** Returns an entry's names. Names in pax headers are UTF-8, and names in other headers are bytes. */
 function namesOf({ name, linkname, pax }: Header): { path: string[]; link: string } {
   const { path, linkpath } = (pax ?? {}) as Record<string, string | undefined>
-  if ([path, linkpath].some((each) => each?.includes('\ufffd'))) throw new Error('its name is not UTF-8')
+  if ([path, linkpath].some((each) => each?.includes('\ufffd')))
+    throw new Error('its name is not valid UTF-8')
   const bytesOf = (text: string) => Buffer.from(text).toString('latin1')
   const whole = path === undefined ? name : bytesOf(path)
   return { path: partsOf(whole), link: linkpath === undefined ? (linkname ?? '') : bytesOf(linkpath) }
 }
 
-/** Absolute names are relative to the folder. */
+/** Splits a name into its segments. Treats an absolute name as relative to the target folder. */
 function partsOf(name: string): string[] {
   if (name.length > maxPathBytes) throw new Error(`its name has ${name.length} bytes`)
   const parts = name.split('/').filter((part) => part !== '' && part !== '.')
-  if (parts.includes('..')) throw new Error('its name has .. in it')
+  if (parts.includes('..')) throw new Error('its name contains ..')
   return parts
 }
 
@@ -103,7 +104,7 @@ const bytesOf = (path: string): Buffer => Buffer.from(path, 'latin1')
 
 type FolderFacts = Pick<Header, 'mode' | 'mtime'>
 
-/** Mode and time are set on leaving the folder, because writing entries needs the one and changes the other. */
+/** Folder whose mode and time are set last. Writing entries requires permissions and changes the time. */
 interface OpenFolder {
   name: string
   facts?: FolderFacts
@@ -114,7 +115,7 @@ class Target {
   private readonly setsRoot: boolean
   private readonly skipped: Skipped
   private rootFacts: FolderFacts | undefined
-  /** Folders above the current entry. An archive lists a folder directly before its entries. */
+  /** Parent folders of the current entry. An archive lists a folder directly before its entries. */
   private readonly open: OpenFolder[] = []
   private temporary: string | undefined
 
@@ -169,7 +170,7 @@ class Target {
 
   private makeLink(path: string[], target: string, mtime: Date): void {
     if (!staysInside(path.join('/'), target))
-      throw new Error(`a link to ${textOf(target)} leads out of the folder`)
+      throw new Error(`a link to ${textOf(target)} points outside the folder`)
     this.place(path, (temporary) => {
       symlinkSync(bytesOf(target), temporary)
       lutimesSync(temporary, mtime, mtime)
@@ -179,7 +180,8 @@ class Target {
   private makeHardLink(path: string[], target: string[]): void {
     this.enter(target.slice(0, -1))
     const existing = this.pathOf(target)
-    if (!statsOf(existing)?.isFile()) throw new Error('is a hard link, and its target is not a file here')
+    if (!statsOf(existing)?.isFile())
+      throw new Error('is a hard link whose target is not a file in the folder')
     this.place(path, (temporary) => linkSync(existing, temporary))
   }
 
@@ -193,9 +195,9 @@ class Target {
     }
   }
 
-  /** @returns a temporary path next to the entry */
+  /** Enters the parent folder of an entry. @returns a temporary path next to the entry */
   private prepare(path: string[]): Buffer {
-    if (path.length === 0) throw new Error('is not a folder, but has the name of the folder itself')
+    if (path.length === 0) throw new Error('has the name of the folder itself but is not a folder')
     const folder = path.slice(0, -1)
     this.enter(folder, { mode: undefined })
     this.temporary = [this.root, ...folder, `.sandlot-${randomUUID()}.part`].join('/')
@@ -206,13 +208,13 @@ class Target {
     const final = this.pathOf(path)
     const stats = statsOf(final)
     if (stats && !stats.isFile() && !stats.isSymbolicLink())
-      throw new Error('the existing entry is not a file, and is not replaced')
+      throw new Error('the existing entry is not a file and is not replaced')
     renameSync(bytesOf(this.temporary!), final)
   }
 
   /**
-   * Opens a folder and leaves those that do not contain it. Never follows a link.
-   * @param missing mode for creating missing folders
+   * Enters a folder and leaves the folders that do not contain it. Never follows a link.
+   * @param missing creates missing folders with this mode
    */
   private enter(path: string[], missing?: { mode: number | undefined }): void {
     let depth = 0
@@ -250,8 +252,8 @@ class Target {
 const statsOf = (path: Buffer): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 /**
- * Whether a link stays inside the folder, also through other such links. `..` is allowed only at the start:
- * after a link's name it would lead to an unchecked place.
+ * Reports whether a link's target is inside the folder, even through other unpacked links. `..` is allowed only at the
+ * start, because `..` after the name of a link may lead anywhere.
  */
 function staysInside(path: string, target: string): boolean {
   const climb = /^(?:\.{1,2}(?:\/+|$))*/.exec(target)![0]

@@ -6,19 +6,19 @@ import { type Progress, startTransfer } from '../core/progress.ts'
 import type { RemotePath } from './download.ts'
 import { openPipeForReading, resolveTarget } from './local-file.ts'
 
-/** Sessions live at most that long. */
+/** Timeout of an upload, in milliseconds. It equals the maximum TTL of a session. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
 export interface UploadOptions {
-  /** Octal. By default the local file's mode; without `keepsMode`, the service's default. */
+  /** Octal mode. By default, the local file's mode, or the service's default mode if `keepsMode` is false. */
   mode?: string | undefined
   keepsMode?: boolean
   overwrite?: boolean
-  /** sha256 of the file to replace. */
+  /** SHA-256 that the file must have to be replaced. */
   ifMatch?: string | undefined
 }
 
-/** @param local a file, pipe or device; - is stdin */
+/** Uploads a file. @param local a path of a file, pipe or device, or - for stdin */
 export async function sendFile(
   { api, id, path, output }: RemotePath,
   local: string,
@@ -64,13 +64,16 @@ function statsOf(local: string): Stats {
   }
 }
 
-/** Files are read again for each attempt. A second attempt on a pipe would send only the rest. */
+/** Reads a file anew for each attempt. Rejects a second attempt on a pipe, whose first bytes are gone. */
 function openBytes(local: string, isFile: boolean): AsyncIterable<Uint8Array> {
   let begun = false
   return {
     async *[Symbol.asyncIterator]() {
       if (begun && !isFile)
-        throw new CliError('network', `The connection was lost, and ${nameOf(local)} cannot be read twice.`)
+        throw new CliError(
+          'network',
+          `The upload failed. It cannot be repeated, because ${nameOf(local)} can be read only once.`,
+        )
       begun = true
       try {
         yield* openSource(local)

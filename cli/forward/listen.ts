@@ -1,4 +1,4 @@
-/** Forwards a local port: each connection becomes a WebSocket to the service. */
+/** Forwards a local port. Each local connection uses its own WebSocket to the service. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { carryPort, portCloseCodes, sendEof } from '../../shared/contract/port-stream.ts'
@@ -7,12 +7,12 @@ import { CliError, describeError } from '../core/errors.ts'
 import { openWebSocket } from '../core/websocket.ts'
 import type { ForwardedPort } from './ports.ts'
 
-/** Not reachable from other machines. */
+/** Local address to listen on. Other machines cannot reach it. */
 const host = '127.0.0.1'
 
 interface Forwarding {
   api: Api
-  /** Session id. */
+  /** Id of the session. */
   id: string
   note(text: string): void
   /** Called when a connection fails, for example because the session has ended. */
@@ -20,11 +20,11 @@ interface Forwarding {
 }
 
 interface Listening extends ForwardedPort {
-  /** Also closes the connections. */
+  /** Stops listening and closes all open connections. */
   close(): void
 }
 
-/** @throws {CliError} if the port is not available */
+/** Listens on the local port. @throws {CliError} `failed` if the port is not available */
 export async function listen({ local, remote }: ForwardedPort, forwarding: Forwarding): Promise<Listening> {
   const open = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (connection) => {
@@ -71,7 +71,7 @@ async function forward(connection: Socket, port: number, forwarding: Forwarding)
 
 function cannotListen({ local, remote }: ForwardedPort, { code, message }: NodeJS.ErrnoException): CliError {
   const reason =
-    code === 'EADDRINUSE' ? 'it is in use' : code === 'EACCES' ? 'that needs root privileges' : message
+    code === 'EADDRINUSE' ? 'it is in use' : code === 'EACCES' ? 'it requires root privileges' : message
   return new CliError('failed', `Cannot listen on the local port ${local}: ${reason}.`, {
     hint: `\`sandlot forward :${remote}\` picks a free port, and \`sandlot forward LOCAL:${remote}\` uses the port LOCAL.`,
   })

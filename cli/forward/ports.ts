@@ -2,13 +2,13 @@ import { shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 
 export interface ForwardedPort {
-  /** 0 for any free port. */
+  /** Local port; 0 selects any free port. */
   local: number
-  /** Port of the sandbox. */
+  /** Port in the sandbox. */
   remote: number
 }
 
-/** `3000`, `8080:3000`, or `:3000`. @throws {CliError} `usage` */
+/** Parses `3000`, `8080:3000` or `:3000`. @throws {CliError} `usage` for any other string */
 export function readPort(text: string, _: number, all: string[]): ForwardedPort {
   const [, local, remote] = /^(?:(\d*):)?(\d+)$/.exec(text) ?? []
   const ports = { local: Number(local ?? remote), remote: Number(remote) }
@@ -21,7 +21,7 @@ export function readPort(text: string, _: number, all: string[]): ForwardedPort 
   )
 }
 
-/** kubectl takes a name before the port. */
+/** Returns a hint. Users of kubectl may type a session name before the port. */
 function hintFor(text: string, all: string[]): string {
   const port = all.find((each) => /^(?:\d*:)?\d+$/.test(each))
   if (port !== undefined && !/[\d:]/.test(text[0]!))

@@ -2,11 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Api } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 
-/** Polling interval. A failed connection triggers a poll immediately. */
+/** Polling interval, in milliseconds. A failed connection triggers a poll immediately. */
 const pollMs = 5_000
 
 /**
- * @param onPause receives a function that polls immediately
+ * Polls the session until it ends.
+ * @param onPause receives a function that triggers the next poll immediately
  * @throws {CliError} when the session has ended or is not accessible
  */
 export async function waitUntilDestroyed(
@@ -30,7 +31,7 @@ async function assertActive(api: Api, id: string): Promise<void> {
   })
   if (!session?.destroyed_at) return
   throw new CliError('sandbox_destroyed', `The session has ended (${session.destroy_reason}).`, {
-    hint: '`sandlot session create` creates a new one.',
+    hint: '`sandlot session create` creates a new session.',
   })
 }
 

@@ -1,4 +1,4 @@
-/** `sandlot mcp serve` only forwards messages between stdio and the service, which is the MCP server. */
+/** Forwards messages between stdio and the MCP server of the service, for `sandlot mcp serve`. */
 import type { Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
 import { CliError } from '../core/errors.ts'
@@ -7,7 +7,7 @@ import { failure, linesOf, type Message, requestsIn, statelessVersion } from './
 
 const parseError = -32_700
 
-/** Resolves when stdin has ended and every request has a reply. */
+/** Forwards messages until stdin has ended and every request has received its reply. */
 export async function bridge(
   connection: Connection,
   input: Readable,
@@ -37,7 +37,7 @@ export async function bridge(
     }
   }
 
-  /** In protocol 2026-07-28, closing the connection cancels a call; earlier versions need the notification. */
+  /** Cancels a call by closing its connection. Protocols before 2026-07-28 also need the notification. */
   async function cancel(message: Message): Promise<void> {
     const one = running.get(message.params?.requestId as string)
     if (!one) return
@@ -74,7 +74,10 @@ const isCancellation = (message: Message | Message[]): message is Message =>
   !Array.isArray(message) && message.method === 'notifications/cancelled'
 
 const endedEarly = () =>
-  new CliError('network', 'The service ended its reply early. The outcome of the request is unknown.')
+  new CliError(
+    'network',
+    'The service closed the connection before replying. The outcome of the request is unknown.',
+  )
 
 function parse(line: string): Message | Message[] | undefined {
   const value = parseJson(line)

@@ -1,4 +1,4 @@
-/** Exchanges messages through `POST /v1/mcp`. */
+/** Sends MCP messages with `POST /v1/mcp` and resumes broken streams. */
 
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -15,12 +15,12 @@ import { type Message, statelessVersion } from './messages.ts'
 export interface Connection {
   /**
    * Sends a message and yields the replies as they arrive.
-   * @throws {CliError} with the service's code if it sent one
+   * @throws {CliError} with the service's error code, if the service sent one
    */
   send(message: Message | Message[], signal: AbortSignal): AsyncGenerator<Message>
 }
 
-/** Longer than the 15 s between the events that the service sends while a tool runs. */
+/** Idle timeout of a connection, in milliseconds. While a tool runs, the service sends an event every 15 s. */
 const idleTimeoutMs = 90_000
 /** Maximum number of attempts to resume a broken stream without progress. */
 const maxResumes = 5
@@ -37,7 +37,7 @@ export function connect(api: Api): Connection {
       ...(protocol === undefined ? {} : { 'mcp-protocol-version': protocol }),
     }
 
-  /** @param body a message; without one, a broken stream is resumed */
+  /** Sends one request. @param body a message, or undefined to resume a broken stream */
   async function* ask(body: string | undefined, more: Record<string, string>, signal: AbortSignal) {
     const [name, method] =
       body === undefined ? (['resumeMcp', 'GET'] as const) : (['callMcp', 'POST'] as const)
@@ -105,7 +105,7 @@ export function connect(api: Api): Connection {
   }
 }
 
-/** @returns undefined for versions before 2026-07-28 */
+/** Returns the headers for protocol 2026-07-28 and later, or undefined for earlier versions. */
 function statelessHeaders(message: Message | Message[]): Record<string, string> | undefined {
   const version = statelessVersion(message)
   if (version === undefined || Array.isArray(message)) return undefined
@@ -118,7 +118,7 @@ function statelessHeaders(message: Message | Message[]): Record<string, string> 
   }
 }
 
-/** The protocol requires base64 for text that is not valid in a header. */
+/** Encodes a header value. The protocol requires base64 for strings that are not valid in a header. */
 const inHeader = (text: string): string =>
   /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
     ? text

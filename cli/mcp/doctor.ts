@@ -1,4 +1,4 @@
-/** Tests an entry as its MCP client would use it: start, initialize, list tools, run `true` in a session. */
+/** Tests an MCP server as its client would use it: initializes it, lists tools and runs `true` in a session. */
 import { spawn } from 'node:child_process'
 import { PassThrough, type Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
@@ -10,7 +10,7 @@ import { bridge } from './bridge.ts'
 import type { Connection } from './connection.ts'
 import { linesOf, type Message } from './messages.ts'
 
-/** A line-based MCP server. */
+/** Connection to an MCP server that exchanges one message per line. */
 export interface Peer extends AsyncDisposable {
   write(line: string): void
   lines: AsyncIterable<string>
@@ -18,7 +18,7 @@ export interface Peer extends AsyncDisposable {
 
 const replyTimeoutMs = 60_000
 
-/** @throws {CliError} `failed` if it does not start */
+/** Starts an MCP server. @throws {CliError} `failed` if the program cannot be started */
 export async function startPeer(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<Peer> {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
   await new Promise<void>((resolve, reject) => {
@@ -41,7 +41,7 @@ export async function startPeer(command: string, args: string[], env: NodeJS.Pro
   }
 }
 
-/** A server over HTTP. */
+/** Adapts a connection over HTTP to one message per line. */
 export function reachPeer(connection: Connection): Peer {
   const [input, output] = [new PassThrough(), new PassThrough()]
   const ended = bridge(connection, input, (line) => output.write(line)).finally(() => output.end())
@@ -55,7 +55,7 @@ export function reachPeer(connection: Connection): Peer {
   }
 }
 
-/** Stops at the first failed check. */
+/** Runs the checks of an MCP server and stops at the first failure. */
 export async function examine(peer: Peer, { check }: Checks): Promise<void> {
   const ask = asker(peer)
   const isServer = await check('initialize', async () => {

@@ -1,11 +1,12 @@
-/** Edits the entry of one server in a JSON file. Comments and other entries are preserved. */
+/** Edits one server's entry in a JSON file. Preserves comments and other entries. */
 import { isDeepStrictEqual } from 'node:util'
 import { applyEdits, getNodeValue, modify, type Node, type ParseError, parseTree, visit } from 'jsonc-parser'
 import { type EntryPath, Unreadable } from './settings-file.ts'
 import type { ServerEntry } from './targets.ts'
 
 /**
- * @param entry undefined removes the server
+ * Returns the text with the changed entry.
+ * @param entry the new entry, or undefined to remove the server
  * @param managed fields of the entry that this client manages; other fields are preserved
  * @throws {Unreadable} if the text cannot be parsed or has another structure
  */
@@ -20,7 +21,7 @@ export function editEntry(
   return managed.reduce((before, key) => set(before, [...place, key], entry[key]), text)
 }
 
-/** @throws {Unreadable} */
+/** Returns the server's entry, or undefined. @throws {Unreadable} if the file cannot be parsed */
 export const readEntry = (text: string, { section, name }: EntryPath): unknown =>
   readValue(findNode(text, [section, name]))
 
@@ -37,7 +38,7 @@ function set(text: string, path: string[], value: unknown): string {
   return text === '' ? `${after}\n` : after
 }
 
-/** Removes a member and one comma. `modify` would also remove the surrounding comments. */
+/** Removes a member and one comma. The function `modify` would also remove surrounding comments. */
 function removeMember(text: string, { offset, length, parent }: Node): string {
   const end = offset + length
   const object = parent!
@@ -71,5 +72,5 @@ function memberOf(object: Node, key: string): Node | undefined {
   return found?.children?.[1]
 }
 
-/** Copies the objects of getNodeValue: they have no prototype, so isDeepStrictEqual would never match. */
+/** Copies getNodeValue's objects. They have no prototype, so isDeepStrictEqual would never match. */
 const readValue = (node: Node | undefined): unknown => node && JSON.parse(JSON.stringify(getNodeValue(node)))

@@ -1,4 +1,4 @@
-/** Edits the entry of one server in a TOML file. Other entries, and comments outside its tables, are preserved. */
+/** Edits one server's entry in a TOML file. Preserves other entries and comments outside the entry's tables. */
 import { isDeepStrictEqual } from 'node:util'
 import { parse, patch, stringify } from '@decimalturn/toml-patch'
 import { type EntryPath, Unreadable } from './settings-file.ts'
@@ -7,7 +7,8 @@ import type { ServerEntry } from './targets.ts'
 type Table = Record<string, unknown>
 
 /**
- * @param entry undefined removes the server
+ * Returns the text with the changed entry.
+ * @param entry the new entry, or undefined to remove the server
  * @param managed fields of the entry that this client manages; other fields are preserved
  * @throws {Unreadable} if the text cannot be parsed, or no edit results in the expected values
  */
@@ -37,10 +38,10 @@ export function editEntry(
   throw new Unreadable(`[${path.section}] has a format that cannot be edited safely`)
 }
 
-/** @throws {Unreadable} */
+/** Returns the server's entry, or undefined. @throws {Unreadable} if the file cannot be parsed */
 export const readEntry = (text: string, path: EntryPath): unknown => serversOf(read(text), path)[path.name]
 
-/** Adds and removes lines of the server's table; patch() changes values. */
+/** Adds or removes lines of the server's table. The library function patch() changes values. */
 function editTables(text: string, { section, name }: EntryPath, entry?: ServerEntry, found?: Table): string {
   const eol = text.includes('\r\n') ? '\r\n' : '\n'
   const print = (values: ServerEntry) => stringify(values).trimEnd().replaceAll(/\r?\n/g, eol) + eol
@@ -79,6 +80,6 @@ function serversOf(values: Table, { section }: EntryPath): Table {
   throw new Unreadable(`${section} is not a table`)
 }
 
-/** Makes values comparable: converts dates and large integers to strings. */
+/** Converts dates and large integers to strings, so that values can be compared. */
 const plain = (values: Table): unknown =>
   JSON.parse(JSON.stringify(values, (_, value) => (typeof value === 'bigint' ? String(value) : value)))

@@ -1,4 +1,4 @@
-/** Finds, reads and edits the entry of a server in an MCP client's settings. */
+/** Finds, reads and edits a server's entry in an MCP client's settings. */
 import { existsSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -18,16 +18,16 @@ import {
   targets,
 } from './targets.ts'
 
-/** The place of an entry: the file of a target in one scope. */
+/** Location of an entry: an MCP client's settings file in one scope. */
 export interface Spot {
   target: string
   scope: TargetScope
   file: string
-  /** The name of the server. */
+  /** Name of the server in the file. */
   name: string
 }
 
-/** @throws {CliError} `usage` for an unknown target or scope */
+/** Returns an MCP client by name. @throws {CliError} `usage` if the name or scope is not supported */
 export function findTarget(name: string, scope: TargetScope): Target {
   const target = Object.hasOwn(targets, name) ? targets[name] : undefined
   if (!target) {
@@ -36,7 +36,7 @@ export function findTarget(name: string, scope: TargetScope): Target {
     })
   }
   if (scope === 'project' && !target.project) {
-    throw new CliError('usage', `${target.title} has no settings for a project.`, {
+    throw new CliError('usage', `${target.title} does not support project settings.`, {
       hint: 'Use --scope user.',
     })
   }
@@ -49,8 +49,8 @@ export function fileOf(target: Target, scope: TargetScope, folders: ConfigFolder
 }
 
 /**
- * Finds the MCP clients on this machine and in this folder. A file that belongs to both scopes is listed only in the
- * scope of the user.
+ * Finds the settings files of MCP clients on this machine and in this folder. A file that belongs to both scopes is
+ * listed only in the scope `user`.
  */
 export function findSpots(folders: ConfigFolders, name: string, among = scopes): Spot[] {
   return Object.entries(targets).flatMap(([key, target]) => {
@@ -63,7 +63,7 @@ export function findSpots(folders: ConfigFolders, name: string, among = scopes):
   })
 }
 
-/** Compares paths that need not exist. */
+/** Reports whether two paths name the same file. The file need not exist. */
 const isSame = (one: string, other: string): boolean => placeOf(one) === placeOf(other)
 
 function placeOf(file: string): string {
@@ -71,28 +71,24 @@ function placeOf(file: string): string {
   return existsSync(folder) ? join(realpathSync(folder), basename(file)) : file
 }
 
-/** Whether the client's own folder exists. */
+/** Reports whether the MCP client has a dedicated folder that exists. */
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 
-/** Returns the command that starts the local server, with the profile if there is one. */
+/** Returns the command that starts the local MCP server, with `--profile` if a profile is given. */
 export function thisServer(portable: boolean, profile: string | undefined): Server {
   const serve = ['mcp', 'serve', ...(profile === undefined ? [] : ['--profile', profile])]
   if (portable) return { command: 'sandlot', args: serve }
   return { command: process.execPath, args: [realpathSync(process.argv[1]!), ...serve] }
 }
 
-/** @throws {CliError} `usage` if the client does not support this kind of server */
+/** Returns the entry for a server. @throws {CliError} `usage` if the MCP client does not support it */
 export function entryFor(target: Target, server: Server): ServerEntry {
   const entry = entryOf(target, server)
   if (entry) return entry
-  throw new CliError(
-    'usage',
-    `${target.title} cannot use a server over HTTP without the key in its settings.`,
-    {
-      hint: 'Omit --http to use the local server.',
-    },
-  )
+  throw new CliError('usage', `${target.title} would have to store the API key to use a server over HTTP.`, {
+    hint: 'Omit --http to use the local server.',
+  })
 }
 
 export interface Edit {
@@ -100,7 +96,7 @@ export interface Edit {
   after: string
 }
 
-/** @throws {CliError} `settings_broken` without changing the file */
+/** Computes a changed file without writing it. @throws {CliError} `settings_broken` for an invalid file */
 export async function edit({ target, file, name }: Spot, entry: ServerEntry | undefined): Promise<Edit> {
   const client = targets[target]!
   const before = readSettings(file)
@@ -114,8 +110,9 @@ export async function edit({ target, file, name }: Spot, entry: ServerEntry | un
 }
 
 /**
- * @returns undefined if there is no entry
- * @throws {CliError} `settings_broken`
+ * Reads an entry.
+ * @returns the entry, or undefined if there is none
+ * @throws {CliError} `settings_broken` if the file cannot be read
  */
 export async function read({ target, file, name }: Spot): Promise<unknown> {
   const text = readSettings(file)
@@ -127,7 +124,7 @@ export async function read({ target, file, name }: Spot): Promise<unknown> {
 
 const editorOf = (file: string) => (isToml(file) ? import('./edit-toml.ts') : import('./edit-json.ts'))
 
-/** Compares only the fields that this client manages. */
+/** Reports whether an entry is up to date. Compares only the fields that Sandlot manages. */
 export function isCurrent(target: Target, found: unknown, entry: ServerEntry): boolean {
   if (typeof found !== 'object' || found === null) return false
   const names = managedFields(target)

@@ -1,4 +1,4 @@
-/** Interprets an entry as its MCP client does: a command to start, or a URL. */
+/** Interprets an entry as its MCP client does, as a command or a URL. */
 import { isDeepStrictEqual } from 'node:util'
 import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
@@ -13,7 +13,7 @@ export interface Start {
 
 export type Launch = { url: string } | Start
 
-/** Accepts the field names of all clients. @throws {CliError} `failed` without a command or URL */
+/** Accepts the field names of all MCP clients. @throws {CliError} `failed` without a command or URL */
 export function launchOf(entry: unknown): Launch {
   const { command, args = [], url, httpUrl, serverUrl, env, environment } = membersOf(entry)
   const address = url ?? httpUrl ?? serverUrl
@@ -32,7 +32,7 @@ export const commandLine = ({ program, args, env }: Start): string =>
   ].join(' ')
 
 /**
- * Whether `mcp init` could have written the entry on this machine. An entry with other fields is rejected, because an
+ * Reports whether `mcp init` could have written the entry on this machine. Other fields are not allowed, because an
  * environment variable can make Node run another program.
  */
 export function isAsInitWrites(target: Target, entry: unknown): boolean {
@@ -44,5 +44,5 @@ export function isAsInitWrites(target: Target, entry: unknown): boolean {
   )
 }
 
-/** Copies own properties, so that a `__proto__` field has no effect. */
+/** Copies the entry's own properties, so that a `__proto__` field has no effect. */
 const membersOf = (entry: unknown): Record<string, unknown> => ({ ...(entry as Record<string, unknown>) })

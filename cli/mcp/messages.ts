@@ -11,14 +11,14 @@ export interface Message {
   error?: { code: number; message: string; data?: unknown }
 }
 
-/** Returns the protocol version in the message. Every message has one since protocol 2026-07-28. */
+/** Returns the protocol version that a message contains. Only protocols since 2026-07-28 add it to each message. */
 export function statelessVersion(message: Message | Message[]): string | undefined {
   const meta = Array.isArray(message) ? undefined : message.params?._meta
   const version = (meta as Record<string, unknown> | undefined)?.['io.modelcontextprotocol/protocolVersion']
   return typeof version === 'string' ? version : undefined
 }
 
-/** Yields lines without line ends. readline would also split at U+2028. */
+/** Yields lines without their line endings. The module readline would also split at U+2028. */
 export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   let rest = ''
   const decoder = new TextDecoder()
@@ -31,14 +31,14 @@ export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   if (rest !== '') yield rest
 }
 
-/** Returns the ids of requests, each of which needs a reply. */
+/** Returns the ids of all requests in a message or batch. Each request needs a reply. */
 export const requestsIn = (sent: Message | Message[]): (string | number)[] =>
   [sent]
     .flat()
     .filter(({ method }) => method !== undefined)
     .flatMap(({ id }) => (id === undefined || id === null ? [] : [id]))
 
-/** -32000 is the first of the JSON-RPC codes for server errors. */
+/** Returns an error reply. The default code -32000 is a JSON-RPC server error. */
 export const failure = (id: string | number | null, error: unknown, code = -32_000): Message => {
   const { message, hint, ...more } =
     error instanceof CliError

@@ -11,12 +11,13 @@ export interface EntryPath {
   name: string
 }
 
-/** Thrown with the reason why a file cannot be edited. */
+/** Error whose message states why a settings file cannot be edited. */
 export class Unreadable extends Error {}
 
 /**
- * @returns undefined if the file does not exist
- * @throws {CliError} `settings_broken`
+ * Reads a settings file.
+ * @returns its text, or undefined if the file does not exist
+ * @throws {CliError} `settings_broken` if the file cannot be read
  */
 export function readSettings(file: string): string | undefined {
   try {
@@ -28,13 +29,13 @@ export function readSettings(file: string): string | undefined {
   }
 }
 
-/** Modes of new files. Files of a user are private; files of a project are shared. */
+/** Modes of new files. A user's file is private, and a project's file is shared. */
 const newModes: Record<TargetScope, number> = { user: 0o600, project: 0o644 }
 
 /**
- * Follows symbolic links and replaces their target.
+ * Replaces a settings file atomically. Follows a symbolic link and replaces its target.
  * @returns the path of the backup, or undefined for a new file
- * @throws {CliError} `settings_broken`
+ * @throws {CliError} `settings_broken` if the file cannot be written
  */
 export function writeSettings(file: string, text: string, scope: TargetScope): string | undefined {
   try {

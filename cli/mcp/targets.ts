@@ -18,18 +18,18 @@ export interface Target {
   title: string
   /** Key of the object that contains the servers; `mcpServers` by default. */
   section?: string
-  /** Possible paths. The first existing file is used, otherwise the first path. */
+  /** Returns possible paths of the project file. The first existing file is used, or the first path if none exists. */
   project?: (folders: ConfigFolders) => string[]
   user: (folders: ConfigFolders) => string[]
-  /** Returns the entry for a command; by default its fields are `command` and `args`. */
+  /** Returns the entry for a local server. By default, its fields are `command` and `args`. */
   local?(server: LocalServer): ServerEntry
-  /** Undefined if the client cannot read the key from a variable. */
+  /** Returns the entry for a server over HTTP. Missing if the client cannot read the key from a variable. */
   http?(url: string): ServerEntry
-  /** Fields to manage in addition to those of `local` and `http`; all other fields belong to the user. */
+  /** Fields that Sandlot manages besides those of `local` and `http`. All other fields belong to the user. */
   moreManaged?: string[]
 }
 
-/** The settings refer to the key by this variable, so that they do not contain it. */
+/** Environment variable from which MCP clients read the API key, so that their settings do not contain it. */
 const variable = 'SANDLOT_API_KEY'
 const bearer = (reference: string) => ({ Authorization: `Bearer ${reference}` })
 
@@ -110,11 +110,11 @@ export const sectionOf = ({ section = 'mcpServers' }: Target): string => section
 
 export const isToml = (file: string): boolean => file.endsWith('.toml')
 
-/** @returns undefined if the client cannot use a server over HTTP */
+/** Returns the entry for a server, or undefined if the MCP client does not support servers over HTTP. */
 export const entryOf = ({ local, http }: Target, server: Server): ServerEntry | undefined =>
   'url' in server ? http?.(server.url) : (local?.(server) ?? { ...server })
 
-/** Returns the fields of an entry that this client manages. */
+/** Returns the names of an entry's fields that Sandlot manages. */
 export const managedFields = (target: Target): string[] => [
   ...(target.moreManaged ?? []),
   ...[{ command: '', args: [] }, { url: '' }].flatMap((server) => Object.keys(entryOf(target, server) ?? {})),

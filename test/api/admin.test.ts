@@ -38,7 +38,7 @@ const withinASecond = (probe: () => Promise<boolean>) => world.eventually(probe,
 
 const create = async (account: Account) => (await account.call('createSandbox')).body.id
 
-test("an account's limits override the settings within a second, until --reset", async () => {
+test('applies changed account limits within a second, until --reset restores the settings', async () => {
   const alice = await world.account()
   const { body: before } = await alice.call('getAccount')
   const flags = ['--concurrent', '1', '--hours', '0.5', '--seconds', '7200']
@@ -77,7 +77,7 @@ test("an account's limits override the settings within a second, until --reset",
   })
 })
 
-test('keys shows fingerprints of the keys of each process, and asks only Redis', async () => {
+test("the keys command shows a fingerprint of each process's keys and reads only Redis", async () => {
   const { redisUrl, jwtSecrets } = world.settings
   const { code, stdout } = await adminWith({ REDIS_URL: redisUrl }, ['--json', 'keys'])
   expect(code).toBe(0)
@@ -89,14 +89,14 @@ test('keys shows fingerprints of the keys of each process, and asks only Redis',
   expect(away).toMatchObject({ code: 1, stderr: expect.stringContaining('ECONNREFUSED') })
 })
 
-test('end-sessions ends logins, and API keys remain valid', async () => {
+test('end-sessions ends all logins of an account but keeps its API keys valid', async () => {
   const alice = await world.account()
   expect(await admin('end-sessions', alice.email)).toMatchObject({ code: 0 })
   expect(await codeOf(alice.call('listApiKeys'))).toBe('invalid_credentials')
   expect((await alice.call('getAccount')).status).toBe(200)
 })
 
-test('replaces a lost password, prints the new one once and ends sessions; API keys remain valid', async () => {
+test('replaces a lost password, prints the new one once, ends all logins and keeps the API keys', async () => {
   const alice = await world.account()
   const { code, stdout } = await admin('reset-password', alice.email, '--json')
   const { password, ...told } = JSON.parse(stdout)
@@ -112,7 +112,7 @@ test('replaces a lost password, prints the new one once and ends sessions; API k
 })
 
 // Concurrent, because each waits for the reconciler, which ignores new rows for some seconds.
-test.concurrent('a suspended account has no sandboxes, keys or logins until it is resumed', async () => {
+test.concurrent('a suspended account cannot use its sandboxes, keys or logins until it is resumed', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const sandboxes = [await create(alice), await create(alice)]
   const bobs = await create(bob)
@@ -139,7 +139,7 @@ test.concurrent('a suspended account has no sandboxes, keys or logins until it i
   expect(body.data.map(({ destroy_reason }) => destroy_reason)).toEqual(['suspended', 'suspended'])
 })
 
-test.concurrent('deletes an account with all its rows, and its address can sign up again', async () => {
+test.concurrent('deletes an account with all its rows, after which its email address can sign up again', async () => {
   const alice = await world.account()
   const id = await create(alice)
   await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a value' } })
@@ -164,7 +164,7 @@ test.concurrent('deletes an account with all its rows, and its address can sign 
   expect(again.id).not.toBe(alice.id)
 })
 
-test.concurrent('the owner deletes an account with the password, and its sandboxes and credentials end', async () => {
+test.concurrent('the owner deletes an account with the password, which ends sandboxes and credentials', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   await create(alice)
   const remove = (current_password: string) => alice.call('deleteAccount', { body: { current_password } })
@@ -206,7 +206,7 @@ test.concurrent('an account that is being deleted stays suspended until its last
   await slow.eventually(async () => (await rows()).length === 0, 20_000)
 })
 
-test('lists every account with its state, sandboxes, hours and limits', async () => {
+test('lists each account with its state, sandboxes, hours and limits', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   await create(alice)
   await admin('limits', alice.email, '--hours', '3')
@@ -219,7 +219,7 @@ test('lists every account with its state, sandboxes, hours and limits', async ()
   expect(lines.find((line) => line.startsWith(bob.email))).toMatch(/ suspended +0 +0\.00$/)
 })
 
-test('--json prints one object, also for errors', async () => {
+test('--json prints one JSON object for results and for errors', async () => {
   const alice = await world.account()
   await create(alice)
   const { email, id } = alice
@@ -255,7 +255,7 @@ test.each([
   [['accounts', 'a@b.c'], 2, 'accounts accepts no EMAIL.'],
   [['suspend', 'nobody@example.com'], 1, 'There is no account nobody@example.com'],
   [['suspend', 'a@b.c', '--hours', '1'], 2, 'suspend has no option --hours'],
-] as const)('rejects %j with a readable message', async (args, code, words) => {
+] as const)('rejects the admin arguments %j with a readable message', async (args, code, words) => {
   expect(await admin(...args)).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(words) })
 })
 
@@ -266,6 +266,6 @@ test.each([
   ['seconds', '86401'],
   ['hours', 'many'],
   ['sandbox-ops', ''],
-])('rejects --%s %s', (name, value) => {
+])('rejects the invalid account limit --%s %s', (name, value) => {
   expect(() => readLimits({ [name]: value })).toThrow(`--${name} ${value} is not a`)
 })

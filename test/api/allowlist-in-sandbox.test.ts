@@ -24,7 +24,7 @@ const kinds = [
   { body: { tty: true } },
 ]
 
-test('rejects commands in a sandbox with a dangerous variable from before the list', async () => {
+test('rejects commands in a sandbox whose dangerous variable was set before the allowlist', async () => {
   const params = await create({ BASH_ENV: '/workspace/first' })
   await alice.call('createFile', { params, body: { path: 'first', content: 'echo injected' } })
   // Without the list, Debian's bash runs the file.
@@ -43,7 +43,7 @@ test('rejects commands in a sandbox with a dangerous variable from before the li
   expect(await run(await create({ PLAIN: '1' }), ['bash', '-c', 'echo $PLAIN'])).toBe('1\n')
 })
 
-test('rejects commands while a secret from before the list has a dangerous name', async () => {
+test('rejects commands while a secret that was created before the allowlist has a dangerous name', async () => {
   const params = await create()
   await alice.call('createSecret', { body: { name: 'PERL5OPT', value: '-Mx' } })
   await list(['echo'])
@@ -55,7 +55,7 @@ test('rejects commands while a secret from before the list has a dangerous name'
   expect(await run(params, ['echo', 'x'])).toBe('x\n')
 })
 
-test('rejects new sandboxes and secrets with a dangerous variable while there is a list', async () => {
+test('rejects dangerous variables in new sandboxes and secrets while an allowlist is set', async () => {
   await list(['echo'])
   const refused = { status: 403, code: 'command_not_allowed', problem: { variable: 'LD_PRELOAD' } }
   await expect(create({ LD_PRELOAD: 'x.so' })).rejects.toMatchObject(refused)
@@ -67,7 +67,7 @@ test('rejects new sandboxes and secrets with a dangerous variable while there is
   await alice.call('createSecret', { body: secret })
 })
 
-test('does not prevent what docs/allowlist.md lists as not prevented', async () => {
+test('allows the bypasses that docs/allowlist.md lists as not prevented', async () => {
   const params = await create()
   await list(['find', 'sort'])
   expect(await run(params, ['find', '.', '-maxdepth', '0', '-exec', 'echo', 'ran', ';'])).toBe('ran\n')

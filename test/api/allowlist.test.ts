@@ -28,7 +28,7 @@ const codeOf = (call: Promise<unknown>): Promise<string> =>
     (refusal: Refusal) => refusal.code,
   )
 
-test('an account has no allowlist until it sets one, or after it clears it', async () => {
+test('an account has no allowlist before it sets one and after it clears it', async () => {
   const alice = await world.account()
   expect((await alice.call('getAllowlist')).body).toEqual({ commands: null, warnings: [], refusals: [] })
   const commands = ['ls', '  git   status ', 'env', 'ls']
@@ -43,7 +43,7 @@ test('an account has no allowlist until it sets one, or after it clears it', asy
   expect((await alice.call('getAllowlist')).body.commands).toBeNull()
 })
 
-test('an allowlist applies only to its account', async () => {
+test('an allowlist applies only to the account that set it', async () => {
   const [alice, bob] = [await accountWith([]), await world.account()]
   expect((await bob.call('getAllowlist')).body.commands).toBeNull()
   const check = (account: Account) => account.call('checkAllowlist', { body: { command: ['ls'] } })
@@ -61,7 +61,7 @@ test.each([
   ['ls\nid', 'one line'],
   ['ls\u200b', 'one line'],
   ['x'.repeat(201), '200'],
-])('the entry %j is refused with a reason', async (entry, words) => {
+])('rejects the invalid allowlist entry %j and returns the reason', async (entry, words) => {
   const alice = await world.account()
   await expect(alice.call('setAllowlist', { body: { commands: ['ls', entry] } })).rejects.toMatchObject({
     code: 'invalid_request',
@@ -70,7 +70,7 @@ test.each([
   expect((await alice.call('getAllowlist')).body.commands).toBeNull()
 })
 
-test('a check returns the deciding entry, and runs and counts nothing', async () => {
+test('an allowlist check returns the deciding entry without running or counting a command', async () => {
   const alice = await accountWith(['ls', 'git status'])
   const check = async (command: string | string[]) =>
     (await alice.call('checkAllowlist', { body: { command } })).body
@@ -84,7 +84,7 @@ test('a check returns the deciding entry, and runs and counts nothing', async ()
   expect((await alice.call('getAllowlist')).body.refusals).toEqual([])
 })
 
-describe('in the foreground, as events, in the background and with a terminal', () => {
+describe('foreground, event-stream, background and terminal commands', () => {
   const kinds = [
     { body: {} },
     { body: {}, headers: { accept: 'text/event-stream' } },
@@ -92,7 +92,7 @@ describe('in the foreground, as events, in the background and with a terminal', 
     { body: { tty: true } },
   ]
 
-  test('rejects, names and counts every bypass', async () => {
+  test('rejects every bypass with its reason and counts each rejection', async () => {
     const alice = await accountWith(bypassList)
     const params = await sandboxOf(alice)
     let count = 0
@@ -118,7 +118,7 @@ describe('in the foreground, as events, in the background and with a terminal', 
     expect(body.refusals.reduce((sum, { count }) => sum + count, 0)).toBe(count)
   })
 
-  test('allows a command on the list', async () => {
+  test('runs a command that is on the allowlist', async () => {
     const alice = await accountWith(['ls', 'git status'])
     const params = await sandboxOf(alice)
     for (const { body, headers } of kinds) {
@@ -134,7 +134,7 @@ describe('in the foreground, as events, in the background and with a terminal', 
   })
 })
 
-test("an agent's commands follow the same rules", async () => {
+test('applies the same allowlist to commands that an agent starts', async () => {
   const alice = await accountWith(['ls'])
   const { id } = await sandboxOf(alice)
   const call = toolCall(alice, 'exec', { session_id: id, command: ['rm', '-rf', '/'] })
@@ -144,7 +144,7 @@ test("an agent's commands follow the same rules", async () => {
   expect(text).toContain("is not on the account's command allowlist")
 })
 
-test('every API process uses a new list as soon as it has been set', async () => {
+test('every API process applies a new allowlist immediately', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const run = (api: number) => codeOf(alice.call('execCommand', { params, body: { command: ['id'] }, api }))
@@ -159,7 +159,7 @@ test('every API process uses a new list as soon as it has been set', async () =>
   expect(await Promise.all([run(0), run(1)])).toEqual(['unavailable', 'unavailable'])
 })
 
-test('a list that is set while a command waits for its sandbox applies to it', async () => {
+test('checks a command that waits for its sandbox against an allowlist that was set in the meantime', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const setReady = (ready: string) =>
@@ -171,7 +171,7 @@ test('a list that is set while a command waits for its sandbox applies to it', a
   expect(await outcome).toBe('command_not_allowed')
 })
 
-test('files are always allowed, and an unknown sandbox is still unknown', async () => {
+test('file requests need no allowlist entry, and an unknown sandbox still returns "not found"', async () => {
   const alice = await accountWith([])
   const params = await sandboxOf(alice)
   expect(await codeOf(alice.call('viewFile', { params, query: { path: 'a' } }))).toBe('unavailable')
@@ -179,7 +179,7 @@ test('files are always allowed, and an unknown sandbox is still unknown', async 
   expect(await codeOf(unknown)).toBe('not_found')
 })
 
-test('returns the refusals of the last month by day', async () => {
+test('reports the number of rejections for each day of the last month', async () => {
   const alice = await accountWith([])
   const params = await sandboxOf(alice)
   await world.db.query(

@@ -25,7 +25,7 @@ const isRefused = (account: Account) => () =>
     (error: Refusal) => error.code === 'invalid_credentials',
   )
 
-test('a key is 256 random bits and a checksum, and is stored as a hash', async () => {
+test('an API key consists of 256 random bits and a checksum, and is stored only as a hash', async () => {
   const alice = await world.account()
   const { body } = await alice.call('createApiKey', { body: { name: ' laptop ' } })
   expect(body).toMatchObject({ name: 'laptop', expires_at: null, last_four: body.key.slice(-4) })
@@ -38,7 +38,7 @@ test('a key is 256 random bits and a checksum, and is stored as a hash', async (
   expect(row!.text).not.toContain(body.key.slice(13, 40))
 })
 
-test('the checksum is the CRC-32 of what precedes it, in base 62', () => {
+test('the checksum of an API key is the CRC-32 of the preceding characters in base 62', () => {
   const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
   for (let round = 0; round < 200; round++) {
     const { raw } = makeApiKey()
@@ -51,7 +51,7 @@ test('the checksum is the CRC-32 of what precedes it, in base 62', () => {
   }
 })
 
-test('lists keys in pages, newest first, without the keys themselves', async () => {
+test('lists API keys in pages, newest first, without the secret keys', async () => {
   const alice = await world.account()
   for (const name of ['one', 'two', 'three', 'four']) await alice.call('createApiKey', { body: { name } })
   const names: (string | null)[] = []
@@ -83,7 +83,7 @@ test('every API process rejects a revoked key within a second', async () => {
   })
 })
 
-test('a request whose key is revoked while it is being sent has no effect', async () => {
+test('a request has no effect if its key is revoked while the body is being sent', async () => {
   const alice = await world.account()
   // Cached, so that the head of the request passes authentication.
   await alice.call('getAccount')
@@ -110,7 +110,7 @@ test('a request whose key is revoked while it is being sent has no effect', asyn
   expect(await world.db.query('select * from secret where account_id = ?', [alice.id])).toEqual([])
 })
 
-test('a key expires at its expires_at', async () => {
+test('rejects an API key after its expires_at', async () => {
   const alice = await world.account()
   const expires_at = new Date(Date.now() + 600_000).toISOString()
   const { body } = await alice.call('createApiKey', { body: { expires_at } })
@@ -127,7 +127,7 @@ test('a key expires at its expires_at', async () => {
   })
 })
 
-test('writes last_used_at once for many requests, also on shutdown', async () => {
+test('updates last_used_at once for many requests, and also on shutdown', async () => {
   const alice = await world.account()
   // Within one minute, only the first process writes it.
   const at = new Date()
@@ -155,7 +155,7 @@ test('writes last_used_at once for many requests, also on shutdown', async () =>
 })
 
 test.each(['0000-01-01T00:00:00Z', '9999-12-31T23:59:59-12:00', '1999-12-31T23:59:59Z'])(
-  'rejects a key that would expire in %s, and names the field',
+  'rejects the invalid key expiry %s and names the field',
   async (expires_at) => {
     const alice = await world.account()
     expect(await expectRefusal(alice.call('createApiKey', { body: { expires_at } }))).toMatchObject({
@@ -167,14 +167,14 @@ test.each(['0000-01-01T00:00:00Z', '9999-12-31T23:59:59-12:00', '1999-12-31T23:5
 )
 
 test.each(['2999-01-01T00:00:00.000Z', '9998-12-31T23:59:59.000Z'])(
-  'a key may expire in %s',
+  'accepts the distant key expiry %s',
   async (expires_at) => {
     const alice = await world.account()
     expect((await alice.call('createApiKey', { body: { expires_at } })).body.expires_at).toBe(expires_at)
   },
 )
 
-test('concurrent requests never exceed the key limit, and expired or revoked keys do not count', async () => {
+test('concurrent requests never exceed the key limit, which excludes expired and revoked keys', async () => {
   const alice = await world.account()
   await world.db.query(
     `insert into api_key (id, account_id, hash, last_four, expires_at, revoked_at)
@@ -200,7 +200,7 @@ test('concurrent requests never exceed the key limit, and expired or revoked key
   expect((await alice.call('createApiKey', { body: {} })).status).toBe(201)
 })
 
-describe('a key of scope run', () => {
+describe('keys with scope run', () => {
   const runKey = async (alice: Account) => {
     const { body } = await alice.call('createApiKey', { body: { scope: 'run' } })
     expect(body.scope).toBe('run')
@@ -211,7 +211,7 @@ describe('a key of scope run', () => {
     (name) => endpoints[name].credential === 'key',
   )
 
-  test.each(withKey)('opens %s exactly when the contract says so', async (name) => {
+  test.each(withKey)('allows a run-scope key to call %s only if the contract permits it', async (name) => {
     const alice = await world.account()
     const agent = await runKey(alice)
     const body = endpoints[name].method === 'GET' ? {} : { body: {} }
@@ -222,19 +222,19 @@ describe('a key of scope run', () => {
     if (isRefused) expect(answer).toMatchObject({ status: 403, problem: { needed: 'full', scope: 'run' } })
   })
 
-  test('is shown with its scope', async () => {
+  test('returns the scope of a run-scope key with the account', async () => {
     const agent = await runKey(await world.account())
     expect((await agent.call('getAccount')).body.api_key.scope).toBe('run')
   })
 
-  test('only these routes refuse it', () => {
+  test('rejects a run-scope key only on the routes that change the allowlist or secrets', () => {
     const kept = withKey.filter((name) => (endpoints[name] as { scope: string }).scope === 'full')
     expect(kept).toEqual(['setAllowlist', 'clearAllowlist', 'createSecret', 'deleteSecret'])
   })
 })
 
-describe('a key that is rotated', () => {
-  test('remains valid for the overlap; the new key has its name, scope and lifetime', async () => {
+describe('key rotation', () => {
+  test('a rotated key stays valid for the overlap, and the new key copies its name, scope and lifetime', async () => {
     const alice = await world.account()
     const { body: old } = await alice.call('createApiKey', {
       body: { name: 'ci', scope: 'run', expires_at: new Date(Date.now() + 86_400_000).toISOString() },
@@ -257,7 +257,7 @@ describe('a key that is rotated', () => {
     await setClock(world.db, new Date(), { running: true })
   })
 
-  test('can be rotated again within the overlap; the newest keeps the first lifetime', async () => {
+  test('a key can be rotated again during the overlap, and each replacement keeps the first lifetime', async () => {
     const alice = await world.account()
     const expires_at = new Date(Date.now() + 86_400_000).toISOString()
     const rotate = async (key_id: string) => (await alice.call('rotateApiKey', { params: { key_id } })).body
@@ -270,7 +270,7 @@ describe('a key that is rotated', () => {
     for (let turn = 0; turn < 3; turn++) expect((await rotate(eternal.id)).expires_at).toBeNull()
   })
 
-  test('never outlives its expiry, ends immediately with overlap 0, and cannot be rotated once dead', async () => {
+  test('rotation never extends a key, and a key without overlap stops working immediately', async () => {
     const alice = await world.account()
     const expires_at = new Date(Date.now() + 60_000).toISOString()
     const { body: brief } = await alice.call('createApiKey', { body: { expires_at } })

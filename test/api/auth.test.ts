@@ -10,7 +10,7 @@ const world = shareWorld({ workers: 0 })
 const logIn = ({ email, password }: { email: string; password: string }) =>
   callAs(world, {}, 'logIn', { body: { email, password } })
 
-test('a login returns a token for the account', async () => {
+test('a login returns a session token for the account', async () => {
   const alice = await world.account()
   const { body } = await logIn(alice)
   expect(body).toMatchObject({
@@ -22,7 +22,7 @@ test('a login returns a token for the account', async () => {
   expect(keys.body.data.map(({ id }) => id)).toEqual([alice.keyId])
 })
 
-test('two spellings of one address are one account', async () => {
+test('treats two spellings of an email address as the same account', async () => {
   const alice = await world.account({ email: '  Alice.Liddell@Example.COM ' })
   expect(alice.email).toBe('alice.liddell@example.com')
   await expect(world.account({ email: 'ALICE.LIDDELL@example.com' })).rejects.toMatchObject({
@@ -33,7 +33,7 @@ test('two spellings of one address are one account', async () => {
   expect(body.account.id).toBe(alice.id)
 })
 
-test('one of twenty concurrent sign-ups with one address succeeds', async () => {
+test('exactly one of twenty concurrent sign-ups with the same address succeeds', async () => {
   const answers = await Promise.allSettled(
     Array.from({ length: 20 }, () => world.account({ email: 'twenty@example.com' })),
   )
@@ -48,13 +48,13 @@ test.each([
   ['nothing', {}, ['email', 'password']],
   ['a field too many', { email: 'a@example.com', password: 'long enough password', admin: true }, ['admin']],
   ['no object', 'text', ['']],
-])('a sign-up with %s names the invalid fields', async (_, body, paths) => {
+])('rejects a sign-up with %s and names the invalid fields', async (_, body, paths) => {
   const refusal: Refusal = await callAs(world, {}, 'signUp', { body: body as never }).catch((error) => error)
   expect(refusal).toMatchObject({ status: 400, code: 'invalid_request' })
   expect(refusal.problem.errors?.map(({ path }) => path)).toEqual(paths)
 })
 
-test('a wrong password and an unknown address get the same error', async () => {
+test('returns the same error for a wrong password and an unknown address', async () => {
   const alice = await world.account()
   const wrong = await expectRefusal(logIn({ email: alice.email, password: 'not her password' }))
   const unknown = await expectRefusal(logIn({ email: 'nobody@example.com', password: 'not her password' }))
@@ -67,7 +67,7 @@ test('a wrong password and an unknown address get the same error', async () => {
   expect(malformed.problem).toMatchObject({ status: 400, errors: [{ path: 'email' }] })
 })
 
-test('a suspended account gets account_suspended only with its password', async () => {
+test('a suspended account receives account_suspended only with the correct password', async () => {
   const alice = await world.account()
   await world.db.query('update account set suspended_at = sandlot_now() where id = ?', [alice.id])
   await expect(logIn(alice)).rejects.toMatchObject({ code: 'account_suspended' })
@@ -77,7 +77,7 @@ test('a suspended account gets account_suspended only with its password', async 
   await expect(alice.call('listApiKeys')).rejects.toMatchObject({ code: 'account_suspended' })
 })
 
-test('the database holds no password and no token', async () => {
+test('stores no plain-text password or token in the database', async () => {
   const alice = await world.account()
   const [row] = await world.db.query('select account::text as text from account where id = ?', [alice.id])
   expect(row!.text).not.toContain(alice.password)
@@ -149,7 +149,7 @@ test.each<[string, (secret: string, subject: string) => string, string]>([
     (secret) => jwt.sign({}, secret, { ...claims, subject: 'acc_gone', expiresIn: 60 }),
     'invalid_credentials',
   ],
-])('of session tokens, %s is refused', async (_, forge, code) => {
+])('rejects a session token: %s', async (_, forge, code) => {
   const alice = await world.account()
   const token = forge(world.settings.jwtSecrets[0]!, alice.id)
   await expect(alice.with({ token }).call('listApiKeys')).rejects.toMatchObject({ status: 401, code })
@@ -180,7 +180,7 @@ test('changes a password only with the current one, and ends all other logins', 
   expect((await logIn(next)).body.account.id).toBe(alice.id)
 })
 
-test('one of two concurrent changes of a password succeeds', async () => {
+test('exactly one of two concurrent password changes succeeds', async () => {
   const alice = await world.account()
   const passwords = ['the first of two', 'the second of two']
   const changes = await Promise.allSettled(
@@ -193,7 +193,7 @@ test('one of two concurrent changes of a password succeeds', async () => {
   expect(logins.map(({ status }) => status)).toEqual(changes.map(({ status }) => status))
 })
 
-test('ends all sessions of an account, and of no other', async () => {
+test('ends all sessions of one account without affecting other accounts', async () => {
   const alice = await world.account()
   const bob = await world.account()
   const fresh = alice.with({ token: (await logIn(alice)).body.token })

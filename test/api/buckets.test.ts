@@ -61,7 +61,7 @@ const allowed = (outcomes: Outcome[]) => outcomes.filter(({ status }) => status 
 /** Number of whole tokens that are refilled in this time. */
 const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000)
 
-test('reads and changes are documented as counted by each API process', async () => {
+test('each API process counts reads and changes separately, as documented', async () => {
   const alice = await world.account()
   const read = (api: number) => outcomeOf(alice.call('getSandbox', { params: { id: newSandboxId() }, api }))
   const first = await Promise.all(Array.from({ length: 200 }, () => read(0)))
@@ -75,7 +75,7 @@ test('reads and changes are documented as counted by each API process', async ()
   }
 })
 
-test('of 100 concurrent requests to 4 processes, exactly as many succeed as the bucket holds', async () => {
+test('accepts exactly as many of 100 concurrent requests to 4 processes as the bucket has tokens', async () => {
   const alice = await world.account()
   const start = performance.now()
   const outcomes = await Promise.all(Array.from({ length: 100 }, (_, n) => operate(alice, n % 4)))
@@ -95,7 +95,7 @@ test('of 100 concurrent requests to 4 processes, exactly as many succeed as the 
   }
 })
 
-test('after Retry-After one more passes, and only one', async () => {
+test('accepts exactly one more request after the Retry-After delay', async () => {
   const alice = await world.account()
   // One token a minute, so that only the moved clock refills the bucket.
   await world.db.query('update account set sandbox_ops_per_minute = 1 where id = ?', [alice.id])
@@ -107,7 +107,7 @@ test('after Retry-After one more passes, and only one', async () => {
   expect(allowed(outcomes)).toHaveLength(1)
 })
 
-test('two accounts behind one address share no bucket, two keys of one account share one', async () => {
+test('accounts with the same address use separate buckets, and keys of one account share a bucket', async () => {
   const alice = await world.account()
   const bob = await world.account()
   const second = await alice.withNewKey()
@@ -123,7 +123,7 @@ test('two accounts behind one address share no bucket, two keys of one account s
   expect(await destroy(bob, 0)).toMatchObject({ status: 404, remaining: limits.lifecycle - 1 })
 })
 
-test('commands and files share a bucket, creating and destroying another', async () => {
+test('commands and file requests share one bucket, and create and destroy requests share another', async () => {
   const alice = await world.account()
   const id = newSandboxId()
   const before = await operate(alice, 0)
@@ -137,7 +137,7 @@ test('commands and files share a bucket, creating and destroying another', async
 const ids = { id: newSandboxId(), key_id: `key_${'0'.repeat(26)}`, exec_id: newExecId(), name: 'NAME' }
 
 test.each(Object.keys(endpoints) as EndpointName[])(
-  '%s counts against the bucket that the contract names',
+  'the route %s counts against the bucket that the contract names',
   async (name) => {
     const alice = await world.account()
     const answer = await alice
@@ -153,7 +153,7 @@ test.each(Object.keys(endpoints) as EndpointName[])(
   },
 )
 
-test('limits reads and changes in each process, also without Redis', async () => {
+test('limits reads and changes in each process, even when Redis is unavailable', async () => {
   const alice = await world.account()
   const strict = await world.startApi({ RATE_READS_PER_MINUTE: '3', RATE_CHANGES_PER_MINUTE: '1' })
   const api = world.apis.indexOf(strict)
@@ -169,7 +169,7 @@ test('limits reads and changes in each process, also without Redis', async () =>
   expect((refusal as Refusal).retryAfter).toBeGreaterThan(50)
 })
 
-test('a bucket in a process refills steadily, and evicts the least recent owner', () => {
+test('an in-process bucket refills steadily, and the least recently used bucket is evicted', () => {
   let now = 0
   const buckets = new TokenBuckets({ perSecond: 1, burst: 60 }, () => now)
   const take = (owner = 'a') => buckets.take(owner)
@@ -187,14 +187,14 @@ test('a bucket in a process refills steadily, and evicts the least recent owner'
   expect(take()).toEqual({ remaining: 59 })
 })
 
-test('a request with invalid credentials takes no token', async () => {
+test('a request with invalid credentials does not use a token', async () => {
   const alice = await world.account()
   const stranger = alice.with({ key: alice.token })
   for (let n = 0; n < limits.ops; n++) await operate(stranger, 0)
   expect(await operate(alice, 0)).toMatchObject({ status: 404, remaining: limits.ops - 1 })
 })
 
-describe('by address', () => {
+describe('buckets per address', () => {
   const signUp = (body: string, { api = 0, from = '127.0.0.1', forwarded = '' } = {}) =>
     send(`${world.url(api)}/v1/auth/signup`, {
       method: 'POST',
@@ -212,7 +212,7 @@ describe('by address', () => {
     return world.apis.indexOf(strict)
   }
 
-  test('counts sign-ups by the peer address, and ignores X-Forwarded-For', async () => {
+  test('counts sign-ups by peer address and ignores X-Forwarded-For', async () => {
     const api = await startStrict({})
     const first = await signUp('{}', { api, from: '127.0.0.2' })
     expect(first.headers).toMatchObject({ 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '2' })
@@ -224,7 +224,7 @@ describe('by address', () => {
     expect(await statuses(1, { api, from: '127.0.0.3' })).toEqual([400])
   })
 
-  test('counts by the address that a trusted proxy reports', async () => {
+  test('counts sign-ups by the client address that a trusted proxy reports', async () => {
     const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.4, 10.0.0.0/8' })
     const proxy = { api, from: '127.0.0.4' }
     expect(await statuses(4, { ...proxy, forwarded: '198.51.100.1' })).toEqual([400, 400, 400, 429])
@@ -240,7 +240,7 @@ describe('by address', () => {
     expect(await statuses(1, { api, from: '127.0.0.5', forwarded: '198.51.100.4' })).toEqual([429])
   })
 
-  test('counts IPv6 addresses by /64, and all spellings of an IPv4 address as one', async () => {
+  test('counts an IPv6 client by its /64 prefix, and an IPv4 client by any spelling of its address', async () => {
     const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.6' })
     const proxy = { api, from: '127.0.0.6' }
     const seen = []
@@ -254,7 +254,7 @@ describe('by address', () => {
     expect(await statuses(1, { ...proxy, forwarded: '[::ffff:198.51.100.77]:443' })).toEqual([429])
   })
 
-  test('ignores the port after an address of a client or a proxy', async () => {
+  test('ignores the port that follows an address in X-Forwarded-For', async () => {
     const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.8, 10.0.0.0/8, 2001:db8:ffff::/48' })
     const proxy = { api, from: '127.0.0.8' }
     for (const client of ['203.0.113.1', '[2001:db8:1::1]']) {
@@ -267,7 +267,7 @@ describe('by address', () => {
     expect(await statuses(1, { ...proxy, forwarded: '[2001:db8:2::1]:1001' })).toEqual([400])
   })
 
-  test('logins have a separate bucket', async () => {
+  test('counts logins in a different bucket than sign-ups', async () => {
     const api = await startStrict({ RATE_LOGIN_PER_MINUTE: '2' })
     const logIn = () =>
       send(`${world.url(api)}/v1/auth/login`, {
@@ -291,7 +291,7 @@ interface TestedBucket {
   refusal(limit: number): Promise<Problem>
 }
 
-describe('a bucket', () => {
+describe('buckets in Redis', () => {
   /** Takes tokens until a refusal. */
   async function drain(buckets: Buckets, owner: string): Promise<number> {
     for (let taken = 0; ; taken++) {
@@ -323,7 +323,7 @@ describe('a bucket', () => {
     }
   }
 
-  test('whose limit was lowered reports the real delay', async () => {
+  test('reports the correct delay for a bucket whose limit was lowered', async () => {
     await withBuckets('lowered', async ({ key, take, refusal }) => {
       for (let n = 0; n < 60; n++) await take(60)
       const { retryAfterSeconds = 0 } = await refusal(1)
@@ -336,7 +336,7 @@ describe('a bucket', () => {
     })
   })
 
-  test("continues to refill after Redis' clock steps back", async () => {
+  test('refills a bucket after the Redis clock steps back', async () => {
     await withBuckets('back', async ({ key, take, refusal }) => {
       // Empty, with a time an hour in the future.
       const [seconds] = await world.redis.time()
@@ -346,7 +346,7 @@ describe('a bucket', () => {
     })
   })
 
-  test.each([1, 7, 60, 120, 999])('of %i a minute holds that many, and refills steadily', async (limit) => {
+  test.each([1, 7, 60, 120, 999])('a bucket for %i a minute has that size and refills', async (limit) => {
     const rates = { ...world.settings.rates, sandbox_ops: limit }
     const context = openContext('api', { ...world.settings, rates, logLevel: 'silent' })
     await new Promise((resolve) => context.redis.once('ready', resolve))

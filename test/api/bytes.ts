@@ -54,7 +54,7 @@ export function testBytes(runs: number, seed: number): void {
     const view = async (name: Buffer) =>
       (await alice.call('viewFile', { params, query: { path_base64: base64(name) } })).body
 
-    test('accepts a UTF-8 body unchanged, and rejects any other', () =>
+    test('accepts a UTF-8 body unchanged and rejects any other body', () =>
       forAll(someBytes, async (bytes) => {
         const content = Buffer.from(
           bytes.map((byte) => (byte < 32 || byte === 34 || byte === 92 ? 97 : byte)),
@@ -68,7 +68,7 @@ export function testBytes(runs: number, seed: number): void {
         expect(answer.status).toBe(isText(content) ? 201 : 400)
       }))
 
-    test('accepts a UTF-8 query unchanged, and rejects any other', () =>
+    test('accepts a UTF-8 query unchanged and rejects any other query', () =>
       forAll(someName, async (name) => {
         const percent = [...name].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
         const { status } = await send('PUT', at(`${files}/raw?path=${percent}`), Buffer.from('found'))
@@ -92,7 +92,7 @@ export function testBytes(runs: number, seed: number): void {
       expect(raw.status).toBe(400)
     })
 
-    test('files keep all bytes, also in their names', async () => {
+    test('files keep all bytes of their contents and names', async () => {
       await sh('mkdir names')
       await forAll(
         fc.tuple(someName, someBytes),
@@ -141,7 +141,7 @@ export function testBytes(runs: number, seed: number): void {
       }
     }
 
-    test('links keep all bytes of their targets', () =>
+    test('symbolic links keep all bytes of their targets', () =>
       forAll(someName, async (name) => {
         const target = Buffer.concat([Buffer.from('to'), name, Buffer.from('.')])
         await sh(`ln -sfn "$(printf '${octal(target)}')" link`)
@@ -149,7 +149,7 @@ export function testBytes(runs: number, seed: number): void {
         expect(bytesFrom(body.entries[0]!.target!, body.entries[0]!.target_base64)).toEqual(target)
       }))
 
-    test('stdin and output of a command are bytes, and JSON marks bytes that are not UTF-8', () =>
+    test('commands read and print any bytes, and JSON marks output that is not UTF-8', () =>
       forAll(someBytes, async (bytes) => {
         const { body: started } = await alice.call('execCommand', {
           params,
@@ -190,7 +190,7 @@ export function testBytes(runs: number, seed: number): void {
     /** An argv cannot contain NUL, and half a surrogate pair is not valid Unicode. */
     const isArgument = (text: string) => text.isWellFormed() && !text.includes('\0')
 
-    test('returns texts in JSON unchanged, or rejects them', () =>
+    test('returns JSON strings unchanged or rejects them', () =>
       forAll(
         fc.tuple(someText, someText),
         async ([one, other]) => {

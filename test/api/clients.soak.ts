@@ -46,7 +46,7 @@ const modules = {
 
 const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 
-test('a TypeScript client uses every operation, and its types are correct', {
+test('a generated TypeScript client with correct types can call every operation', {
   timeout: installMs,
 }, async () => {
   const folder = await folderWithDocument('typescript')
@@ -66,7 +66,7 @@ test('a TypeScript client uses every operation, and its types are correct', {
   expect([...new Set(doneOf(printed))].sort()).toEqual(names.toSorted())
 })
 
-test('a Python client uses every operation', { timeout: installMs }, async () => {
+test('a generated Python client can call every operation', { timeout: installMs }, async () => {
   const folder = await folderWithDocument('python')
   await run(folder, 'python3', '-m', 'venv', 'venv')
   const bin = join(folder, 'venv/bin')

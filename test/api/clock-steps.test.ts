@@ -18,7 +18,7 @@ const say = async (account: Account, params: { id: string }) =>
   (await account.call('execCommand', { params, body: { command: 'echo on' } })).body.stdout
 const used = async (account: Account) => (await account.call('getAccount')).body.usage.milliseconds
 
-test('when PostgreSQL’s clock steps back, no interval is negative and no quota is exceeded', async () => {
+test('keeps intervals positive and quotas enforced when the PostgreSQL clock steps back', async () => {
   const alice = await world.account()
   const params = await create(alice)
   await moveClock(world.db, -hourMs)
@@ -36,7 +36,7 @@ test('when PostgreSQL’s clock steps back, no interval is negative and no quota
   await moveClock(world.db, hourMs)
 })
 
-test('when PostgreSQL’s clock steps forward, expired sandboxes end and free the quota', async () => {
+test('ends expired sandboxes and frees their quota when the PostgreSQL clock steps forward', async () => {
   const alice = await world.account()
   const params = await create(alice)
   await moveClock(world.db, hourMs)
@@ -52,7 +52,7 @@ test('when PostgreSQL’s clock steps forward, expired sandboxes end and free th
 test.each([
   ['back', -hourMs],
   ['forward', 2 * hourMs],
-])('when Redis’ clock steps %s, workers are found, and jobs and limits continue', async (_, byMs) => {
+])('jobs, limits and workers continue when the Redis clock steps %s', async (_, byMs) => {
   const alice = await world.account()
   await moveClockOfRedis(world.redis, byMs)
   const params = await world.eventually(() => create(alice), recoverMs)
@@ -61,7 +61,7 @@ test.each([
   await world.eventually(() => world.account(), recoverMs)
 })
 
-test('a process whose clock is minutes off finds no worker, bills correctly, and recovers with its clock', async () => {
+test('an API process whose clock is wrong finds no worker, bills correctly and recovers with its clock', async () => {
   const folder = join(world.folder, 'moved')
   mkdirSync(folder)
   const clock = join(folder, 'clock')

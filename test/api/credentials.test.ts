@@ -38,7 +38,7 @@ describe.each(guarded)('%s', (name) => {
   const { credential } = endpoints[name]
   const other = credential === 'key' ? 'token' : 'key'
 
-  test('refuses a request without credentials', async () => {
+  test('rejects a request without credentials', async () => {
     await expect(attempt(name, {})).rejects.toMatchObject({ status: 401, code: 'missing_credentials' })
   })
 
@@ -47,7 +47,7 @@ describe.each(guarded)('%s', (name) => {
     ['a key with a typing error', `${makeApiKey().raw.slice(0, -1)}!`],
     ['a token of another issuer', new Tokens(['x'.repeat(64)]).issue({ accountId: 'acc_1', generation: 0 })],
     ['nonsense', 'nonsense'],
-  ])('refuses %s', async (_, text) => {
+  ])('rejects a request with %s', async (_, text) => {
     const refusal = await attempt(name, instead(text)).catch((error) => error)
     // The prefix of a text identifies the wrong kind of credential.
     const wrongKind = text.startsWith('sandlot_live_')
@@ -61,7 +61,7 @@ describe.each(guarded)('%s', (name) => {
     if (!wrongKind) expect(refusal.headers.get('www-authenticate')).toBe('Bearer')
   })
 
-  test(`refuses a valid ${other}, and names the required credential`, async () => {
+  test(`rejects a valid ${other} and names the required credential`, async () => {
     const alice = await world.account()
     await expect(attempt(name, instead(alice[other]))).rejects.toMatchObject({
       status: 403,
@@ -73,12 +73,12 @@ describe.each(guarded)('%s', (name) => {
   })
 })
 
-test('there are routes with ids to try', () => {
+test('checks routes whose paths contain ids', () => {
   expect(withId).toEqual(expect.arrayContaining(['getSandbox', 'execCommand', 'revokeApiKey']))
 })
 
 test.each(withId)(
-  "%s returns the same error for another account's id as for an unknown one",
+  '%s returns the same error for an id of another account as for an unknown id',
   async (name) => {
     const alice = await world.account()
     const bob = await world.account()
@@ -107,7 +107,7 @@ test.each(['', ' ', 'x', '%00', '..', 'sbx_', "sbx_' or true --"])('rejects the 
   expect(response.status).toBe(404)
 })
 
-test('lists show only what belongs to the account', async () => {
+test('lists contain only objects that belong to the account', async () => {
   const alice = await world.account()
   const bob = await world.account()
   await insertSandbox(world, bob)
@@ -118,7 +118,7 @@ test('lists show only what belongs to the account', async () => {
 })
 
 test.each(['basic abc', 'Bearer', 'Bearer a b', 'sandlot_live_abc'])(
-  'the header %j is refused',
+  'rejects the Authorization header %j',
   async (header) => {
     const response = await fetch(`${world.url()}/v1/account`, { headers: { authorization: header } })
     expect(response.status).toBe(401)

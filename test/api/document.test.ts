@@ -22,9 +22,9 @@ const schemaOf = ({ operationId, place }: Part) => {
 
 const shown = (value: unknown) => JSON.stringify(value)?.slice(0, 500)
 
-describe('the document and the validation agree about requests', () => {
+describe('request schemas', () => {
   test.each(partsOf(describeApi()).map((part) => [`${part.place} of ${part.operationId}`, part] as const))(
-    '%s',
+    'the OpenAPI document and the validation accept the same values: %s',
     (_, part) => {
       const validator = schemaOf(part)
       const values = fc.sample(near(part.schema, part.place), { numRuns: 120, seed })
@@ -58,7 +58,7 @@ function sidesOf(part: Part) {
 
 type Given = Partial<Record<Place, unknown>>
 
-describe('over HTTP', () => {
+describe('responses over HTTP', () => {
   const { world, alice, params } = shareSandbox()
   let document: ApiDescription
   let parts: Part[]
@@ -182,7 +182,7 @@ describe('over HTTP', () => {
     return assertDocumented(operation, await send(name, account, given))
   }
 
-  test('a repeated create of an ended sandbox returns a documented response', async () => {
+  test('repeating the create of a destroyed sandbox returns a documented response', async () => {
     const bob = await world.account()
     const header = { 'idempotency-key': 'gone', prefer: 'respond-async' }
     const create = () => sendAndCheck('createSandbox', bob, { header, body: {} })
@@ -191,13 +191,13 @@ describe('over HTTP', () => {
     expect(await create()).toMatchObject({ code: 'sandbox_destroyed', sandbox_id: id })
   })
 
-  test('a batch of MCP messages returns a documented batch', async () => {
+  test('a batch of MCP messages returns a documented batch response', async () => {
     const header = { accept: 'application/json, text/event-stream' }
     const body = [1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'ping' }))
     expect(await sendAndCheck('callMcp', alice, { header, body })).toHaveLength(2)
   })
 
-  test.each(operations)('%s rejects invalid requests', async (name, operation) => {
+  test.each(operations)('the route %s rejects invalid requests', async (name, operation) => {
     const account = await accountFor(name)
     const [allowed = {}] = allowedOf(name)
     let count = 0

@@ -194,7 +194,7 @@ const codes = [
   ...longOnes,
 ]
 
-test.each(codes)('returns %s as a problem document', async (code) => {
+test.each(codes)('returns the error %s as a problem document', async (code) => {
   const alice = await world.account()
   const { name, call } = await triggers[code](alice)
   const refusal = await expectRefusal(call)
@@ -213,7 +213,7 @@ test.each(codes)('returns %s as a problem document', async (code) => {
   if (code !== 'method_not_allowed') expect(codesOf(endpoints[name])).toContain(code)
 })
 
-test('an internal error reveals no detail, and is logged with its request id', async () => {
+test('an internal error reveals no details to the client and is logged with its request id', async () => {
   const alice = await world.account()
   const { call } = await triggers.internal_error(alice)
   const refusal = await expectRefusal(call)
@@ -226,7 +226,7 @@ test('an internal error reveals no detail, and is logged with its request id', a
   expect(JSON.stringify(line)).toContain('column')
 })
 
-test('a sandbox that failed to start reports the reason, is not billed and frees its quota', async () => {
+test('a sandbox that failed to start reports the reason, is not billed and releases its quota', async () => {
   await using broken = await startBroken()
   const alice = await broken.account()
   const refusal = await expectRefusal(alice.call('createSandbox'))

@@ -39,7 +39,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stderr()).toBe('')
   })
 
-  test('the opening response contains the rate limit headers', async () => {
+  test('the WebSocket opening response contains the rate limit headers', async () => {
     const line = await shell()
     const { headers } = line.opened
     expect(headers['x-ratelimit-limit']).toBe(String(world.settings.rates.sandbox_ops))
@@ -49,7 +49,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await line.end()
   })
 
-  test('the text of the command is not echoed', async () => {
+  test('a terminal does not echo the command line or its environment', async () => {
     const line = await open(
       await start({ command: 'read x; echo "end $x"', tty: true, env: { SECRET: 'canary' } }),
     )
@@ -59,7 +59,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stdout()).not.toMatch(/canary|read x|eval/)
   })
 
-  test('sets and changes the size of the terminal', async () => {
+  test('sets the initial terminal size and changes it later', async () => {
     const line = await shell({ rows: 33, columns: 99 })
     line.type('stty size\n')
     await line.shows('33 99')
@@ -73,7 +73,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await line.end()
   })
 
-  test('Ctrl-C ends the program in the shell, but not the shell', async () => {
+  test('Ctrl-C interrupts the program that runs in the shell, but not the shell', async () => {
     const line = await shell()
     // Its output shows that it is in the foreground. Before that, the shell receives and ignores Ctrl-C.
     line.type("sh -c 'echo has-it-$((1+1)); exec sleep 1000'\n")
@@ -85,7 +85,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await line.end()
   })
 
-  test('echoes each key before the next one is sent', async () => {
+  test('a terminal echoes each key before the next key is sent', async () => {
     const line = await open(await start({ command: ['cat'], tty: true }))
     // bench/keys.ts measures the delay.
     for (const key of 'abcdefghij') {
@@ -96,14 +96,14 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect((await line.end()).exit).toMatchObject({ status: 'signaled', signal: 'SIGKILL' })
   })
 
-  test('a backspace erases a whole character', async () => {
+  test('a backspace on a terminal erases a whole multi-byte character', async () => {
     const line = await open(await start({ command: 'read -r word; echo "<$word>"', tty: true }))
     line.type('naïve\x7f\x7f\x7fve\n')
     await line.end()
     expect(line.bytes('stdout').toString('latin1')).toContain('<nave>')
   })
 
-  test('types the stdin of the request', async () => {
+  test('sends the stdin of an exec request to its terminal as typed input', async () => {
     const exec_id = await start({ command: 'read word; echo "got-$word"', tty: true, stdin: 'it\n' })
     expect(await waitForExit(exec_id)).toMatchObject({
       exit_code: 0,
@@ -111,7 +111,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     })
   })
 
-  test('without a terminal, keeps streams separate and passes eof', async () => {
+  test('an attached command without a terminal keeps its streams separate and receives EOF', async () => {
     const execId = await start({ command: 'cat; echo err >&2; exit 2', background: true })
     const line = await open(execId)
     line.type(Buffer.from([0, 255, 10]))
@@ -121,7 +121,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stderr()).toBe('err\n')
   })
 
-  test('a signal overtakes megabytes of unread stdin', async () => {
+  test('a signal reaches a command before megabytes of unread stdin', async () => {
     const line = await open(await start({ command: ['sleep', '661'], background: true }))
     for (let index = 0; index < 64; index++) line.type(Buffer.alloc(limits.messageBytes))
     line.send({ type: 'nonsense' })
@@ -133,7 +133,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(['signaled', 'lost']).toContain((await line.end()).exit!.status)
   })
 
-  test('input arrives completely and in order, however much of it is pending', async () => {
+  test('delivers input completely and in order, even when much of it is pending', async () => {
     const command = 'until [ -e go ]; do sleep 0.1; done; sha256sum'
     const line = await open(await start({ command, background: true }))
     const hash = createHash('sha256')
@@ -148,7 +148,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stdout()).toContain(hash.digest('hex'))
   })
 
-  test('after a broken connection, a command keeps running within its grace, like a stream', async () => {
+  test('a command keeps running within its grace after its WebSocket connection breaks', async () => {
     const exec_id = await start({ command: 'read -r _; head -c 30000000 /dev/zero', background: true })
     const line = await open(exec_id)
     line.stopReading()
@@ -162,7 +162,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(performance.now() - broken).toBeGreaterThan(limits.graceMs.default - 100)
   })
 
-  test('connections that are reset while they are opened have no effect', async () => {
+  test('connections that are reset while they open have no effect', async () => {
     const exec_id = await start({ command: 'sleep 1; head -c 30000000 /dev/zero', background: true })
     const { hostname, port } = new URL(world.url())
     // At every moment between the request and its answer.
@@ -184,7 +184,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     }, 15_000)
   })
 
-  test('ends a terminal whose row cannot be updated', async () => {
+  test('kills a terminal command whose row cannot be updated', async () => {
     await world.db.query(
       `create function refuse_pid() returns trigger language plpgsql as $$
          begin raise exception 'no'; end $$`,
@@ -203,7 +203,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await world.eventually(async () => (await countOf('slee[p] 663')) === 0, 10_000)
   })
 
-  test('a rejection is a problem document, like on every route', async () => {
+  test('rejects an attach request with a problem document', async () => {
     const execId = await start({ command: ['cat'], background: true })
     const bob = await world.account()
     await expect(open(execId, bob)).rejects.toMatchObject({ status: 404, code: 'not_found' })
@@ -223,7 +223,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     )
   })
 
-  test('closes when its key is revoked, and the command keeps running for other clients', async () => {
+  test('closes the WebSocket when its key is revoked, and keeps the command running for other clients', async () => {
     const other = await alice.withNewKey()
     const execId = await start({ command: ['cat'], tty: true })
     const line = await open(execId, other)
@@ -234,14 +234,14 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await again.shows('still here')
   })
 
-  test('ignores Upgrade to another protocol and on other routes', async () => {
+  test('ignores an upgrade to another protocol or on another route', async () => {
     const response = await fetch(`${world.url()}/v1/openapi.json`)
     expect(response.status).toBe(200)
     const socket = newWebSocket(world, alice, '/v1/account')
     await expect(untilOpen(socket)).rejects.toMatchObject({ status: 200 })
   })
 
-  test('reports the destruction of the sandbox on the socket', async () => {
+  test('reports on the WebSocket that the sandbox was destroyed', async () => {
     const other = (await alice.call('createSandbox')).body.id
     const { body } = await alice.call('execCommand', {
       params: { id: other },

@@ -33,7 +33,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     }
   }
 
-  test('returns its id immediately, and its current result on request', async () => {
+  test('a background command returns its id immediately and its current result on request', async () => {
     const params = await start({ command: 'echo so far; cat; echo the end' })
     await world.eventually(async () => (await get(params)).stdout === 'so far\n', 5_000)
     expect(await get(params)).toMatchObject({ status: 'running', exit_code: null, stdout_bytes: 7 })
@@ -41,7 +41,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     expect(await ended(params)).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'so far\nthe end\n' })
   })
 
-  test('accepts stdin at an offset, so that a repeated request writes nothing twice', async () => {
+  test('accepts stdin at an offset, so that a repeated request writes no byte twice', async () => {
     const params = await start({ command: ['cat'] })
     expect((await write(params, 'one ')).body).toEqual({ offset: 4, eof: false })
     expect((await write(params, 'two ', { offset: 4 })).body).toEqual({ offset: 8, eof: false })
@@ -59,7 +59,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await expect(write(params, 'x')).rejects.toMatchObject({ status: 409, code: 'exec_finished' })
   })
 
-  test('reads stdin while the request is still being sent', async () => {
+  test('a background command reads stdin while the request is still sending it', async () => {
     const params = await start({ command: ['cat'] })
     const body = new TransformStream<Uint8Array, Uint8Array>()
     const writer = body.writable.getWriter()
@@ -72,7 +72,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     expect((await ended(params)).stdout).toBe('early late')
   })
 
-  test('passes all bytes unchanged, also to a reader whose connection breaks repeatedly', async () => {
+  test("passes all bytes both ways unchanged, even if the reader's connection breaks repeatedly", async () => {
     const values = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
     const bytes = Buffer.concat([values, randomBytes(6_000_000), values])
     const params = await start({ command: ['cat'] })
@@ -95,7 +95,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     expect(Buffer.from(await raw.bytes()).equals(bytes)).toBe(true)
   })
 
-  test('returns its output as raw bytes, whole or a range', async () => {
+  test("returns a background command's output as raw bytes, completely or as a range", async () => {
     const params = await start({ command: 'printf "0123456789"; printf "\\377" >&2' })
     await ended(params)
     expect(await output(params)).toEqual({ status: 200, range: null, text: '0123456789' })
@@ -112,7 +112,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await expect(output(params, 'bytes=x')).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  test.concurrent('with a grace, ends that long after its last client left; without one, keeps running', async () => {
+  test.concurrent('a background command is killed after its grace, and keeps running without one', async () => {
     const command = 'echo up; sleep 60'
     const alone = await start({ command })
     const followed = await start({ command, grace_ms: 2_000 })
@@ -129,7 +129,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await alice.call('stopExec', { params: alone })
   })
 
-  test.concurrent('receives the requested signal, and KILL follows TERM', async () => {
+  test.concurrent('delivers the requested signal to a background command, and sends KILL after TERM', async () => {
     const polite = await start({
       command: 'trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.1; done',
     })
@@ -150,13 +150,13 @@ describeOnBothDrivers('a command in the background', (driver) => {
     })
   })
 
-  test.concurrent('ends at its timeout', async () => {
+  test.concurrent('kills a background command at its timeout', async () => {
     const params = await start({ command: ['sleep', '60'], timeout_ms: 300 })
     expect(await ended(params)).toMatchObject({ status: 'timed_out', exit_code: null })
   })
 
   test.skipIf(driver !== 'local')(
-    'has the timeout of its sandbox, and is killed when that expires',
+    'a command may run as long as its sandbox, and is killed when the sandbox expires',
     { concurrent: true },
     async () => {
       const { id } = (await alice.call('createSandbox')).body
@@ -173,7 +173,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     },
   )
 
-  test('is listed newest first, with its command line encrypted in the database', async () => {
+  test('lists background commands newest first, and stores their command lines encrypted', async () => {
     const bob = await world.account()
     const other = (await bob.call('createSandbox')).body.id
     const params = { id: other }
@@ -211,7 +211,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     })
   })
 
-  test('is not found by another account or through another sandbox', async () => {
+  test('a background command cannot be found by another account or through another sandbox', async () => {
     const params = await start({ command: ['cat'] })
     const bob = await world.account()
     await expect(bob.call('getExec', { params })).rejects.toMatchObject({ status: 404, code: 'not_found' })
@@ -226,7 +226,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
   })
 
   // test/workers/orphans.test.ts covers a cluster in the soak.
-  test.skipIf(driver !== 'local')('whose worker died is reported as lost by every route', async () => {
+  test.skipIf(driver !== 'local')('every route reports a command as lost after its worker dies', async () => {
     const params = await start({ command: 'echo before; sleep 60' })
     await world.eventually(async () => (await get(params)).stdout === 'before\n', 5_000)
     await Promise.all(world.workers.map((worker) => worker.kill()))

@@ -9,7 +9,7 @@ import { cutToSize } from '../../api/mcp/output.ts'
 import { describeExit, exitCodeOf, noteExitStatus } from '../../cli/exec/exit-status.ts'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 
-test('reports missing bytes as a gap before the exit event', async () => {
+test('reports missing output bytes as a gap before the exit event', async () => {
   async function* broken() {
     yield Buffer.from('id: 3-1\nevent: stdout\ndata: {"text":"abc"}\n\n')
     throw new Error('the connection broke')
@@ -34,7 +34,7 @@ const cut: ExecOutcome = {
   ...{ stdout_bytes: 3, stderr_bytes: 0, started_at: '2026-11-24T12:00:00.000Z', duration_ms: 5 },
 }
 
-test('events, results and tool calls mark cut output in a field', () => {
+test('events, results and tool calls set a field when output was truncated', () => {
   expect(writeLastEvents(cut, '3-0').toString()).toMatch(/^id: 3-0\nevent: exit\ndata: .*"truncated":true/)
   expect(cutToSize({ ...cut, stdout: 'abc', stderr: '' }).result).toMatchObject({ truncated: true, reason })
   // The row may contain the reason while the worker, which was wrongly considered lost, does not know it.
@@ -45,7 +45,7 @@ test('events, results and tool calls mark cut output in a field', () => {
   })
 })
 
-test('the client prints a note, and exits with the command’s exit code', () => {
+test("the client prints a note about truncated output and exits with the command's exit code", () => {
   const notes: string[] = []
   noteExitStatus(cut, (note) => notes.push(note))
   expect(notes).toEqual([`sandlot: ${reason}`])

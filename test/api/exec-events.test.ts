@@ -28,7 +28,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     return readEvents(await alice.open('streamExec', { params: { id: sandbox, exec_id }, headers, api }))
   }
 
-  test('start with its id and end with its result, without the output', async () => {
+  test("an event stream starts with the command's id and ends with its result, which omits the output", async () => {
     const all = await (await open({ command: 'echo one; echo two >&2; exit 3' })).rest()
     expect(all[0]).toMatchObject({ event: 'start', data: { id: expect.stringMatching(/^exec_/) } })
     expect(bytesOf(all, 'stdout').toString()).toBe('one\n')
@@ -42,7 +42,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(exit.data).not.toHaveProperty('stderr')
   })
 
-  test('a line arrives while the command is still running', async () => {
+  test('delivers a line of output while the command is still running', async () => {
     await sh('mkfifo gate')
     const events = await open({ command: 'echo waiting; cat gate; echo done' })
     expect((await events.until('stdout')).data).toEqual({ text: 'waiting\n' })
@@ -50,7 +50,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(bytesOf(await events.rest(), 'stdout').toString()).toBe('waiting\nthrough\ndone\n')
   })
 
-  test('contain no character that a reader treats as a line break', async () => {
+  test('events escape the characters that some readers treat as line breaks', async () => {
     const ends = 'a\u0085b\u2028c\u2029d\n'
     const body = { command: 'printf %s "$T"', env: { T: ends } }
     const response = await alice.open('execCommand', {
@@ -65,7 +65,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(printed).toBe(ends)
   })
 
-  test('each id contains the number of bytes of both streams', async () => {
+  test('each event id contains the number of bytes received on both streams', async () => {
     await sh('mkfifo between')
     const events = await open({ command: 'printf 12345; cat between; printf abc >&2' })
     await events.until('stdout')
@@ -74,7 +74,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(all.map((event) => event.id)).toEqual(['0-0', '5-0', '5-3', '5-3'])
   })
 
-  test('do not split characters, and contain bytes that are not UTF-8 as base64', async () => {
+  test('events never split a character, and encode bytes that are not UTF-8 as base64', async () => {
     // One byte at a time, so that any boundary would split a character.
     const text = 'ä€🎈'
     const slow =
@@ -89,14 +89,14 @@ describeOnBothDrivers('the events of a command', (driver) => {
     ])
   })
 
-  test('many megabytes on both streams arrive completely and in order', async () => {
+  test('delivers many megabytes on both streams completely and in order', async () => {
     const events = await (await open({ command: 'seq 1 400000; seq 1 200000 >&2' })).rest()
     const numbers = (count: number) => Array.from({ length: count }, (_, index) => `${index + 1}\n`).join('')
     expect(bytesOf(events, 'stdout').equals(Buffer.from(numbers(400_000)))).toBe(true)
     expect(bytesOf(events, 'stderr').equals(Buffer.from(numbers(200_000)))).toBe(true)
   })
 
-  test('a reader that resumes after any event receives exactly the rest', async () => {
+  test('a reader that resumes after any event receives exactly the remaining output', async () => {
     const command =
       'seq 1 20000; seq 1 20000 >&2; printf "\\377é"; for i in 1 2 3 4 5 6; do sleep 0.03; echo "ü $i"; done'
     const first = await (await open({ command })).rest()
@@ -131,7 +131,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(rest.at(-1)!.data).toMatchObject({ status: 'exited', exit_code: 0 })
   })
 
-  test.concurrent('HEAD returns only a head, and is not a reader that the command waits for', async () => {
+  test.concurrent('HEAD returns only headers, and the command does not wait for a HEAD request', async () => {
     const command = ['sh', '-c', 'read go; head -c 12000000 /dev/zero']
     const { body } = await alice.call('execCommand', { params, body: { command, background: true } })
     const one = { ...params, exec_id: body.id }
@@ -148,7 +148,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     await waitForExit(body.id)
   })
 
-  test.concurrent('the process group ends if the client does not return', async () => {
+  test.concurrent('kills the process group if the client does not reconnect', async () => {
     const events = await open({ command: 'sleep 881 & echo up; sleep 882' })
     await events.until('stdout')
     await world.eventually(async () => (await countOf('sleep 88[12]')) >= 2, 5_000)
@@ -161,7 +161,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     })
   })
 
-  test.concurrent('a stream ends when its key is revoked, as if the client had left', async () => {
+  test.concurrent('closes an event stream when its key is revoked, and treats the client as disconnected', async () => {
     const other = await alice.withNewKey()
     const headers = { accept: 'text/event-stream' }
     const body = { command: 'echo up; sleep 883', grace_ms: 0 }
@@ -172,14 +172,14 @@ describeOnBothDrivers('the events of a command', (driver) => {
     await world.eventually(async () => (await countOf('sleep 88[3]')) === 0, 5_000)
   })
 
-  test.concurrent('a command keeps running for the grace that its client set', async () => {
+  test.concurrent('a command keeps running for the grace that its client requested', async () => {
     const events = await open({ command: 'echo up; sleep 4; touch survived', grace_ms: 60_000 })
     await events.until('stdout')
     await events.leave()
     await world.eventually(async () => (await sh('test -e survived')).exit_code === 0, 10_000)
   })
 
-  test('a reader that resumes too late receives a gap with the number of missing bytes', async () => {
+  test('a reader that resumes too late receives a gap event with the number of missing bytes', async () => {
     const { body } = await alice.call('execCommand', {
       params,
       body: { command: 'head -c 20000000 /dev/zero | tr "\\0" x; echo end', background: true },
@@ -194,7 +194,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(events[0]!.id).toBe(`${20_000_004 - kept.length}-0`)
   })
 
-  test('destroying the sandbox reports the command as killed immediately on every stream', async () => {
+  test('every event stream reports immediately that its command was killed with the sandbox', async () => {
     const other = (await alice.call('createSandbox')).body.id
     const streams = await Promise.all(
       ['a', 'b'].map((word) => open({ command: `echo ${word}; sleep 60` }, { params: { id: other } })),

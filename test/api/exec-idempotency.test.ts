@@ -14,7 +14,7 @@ async function sandboxOf(account: Account) {
 const headers = { 'idempotency-key': 'once' }
 const count = { command: 'echo x >> runs; sleep 0.5; wc -l < runs; exit 4' } satisfies ExecRequest
 
-test('concurrent requests through two APIs run one command and all receive its result', async () => {
+test('concurrent requests through two API processes run one command and all receive its result', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const answers = await Promise.all(
@@ -28,7 +28,7 @@ test('concurrent requests through two APIs run one command and all receive its r
   expect(later.body).toEqual(answers[0]!.body)
 })
 
-test('a repeated request for events returns the same stream from its start', async () => {
+test('a repeated request for events returns the same event stream from the beginning', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const events = { ...headers, accept: 'text/event-stream' }
@@ -44,7 +44,7 @@ test('a repeated request for events returns the same stream from its start', asy
   expect(second!.at(-1)!.data).toEqual(first!.at(-1)!.data)
 })
 
-test('rejects another request with the same key, which is independent in another sandbox', async () => {
+test('rejects a different request with a used key, and accepts the key in another sandbox', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const run = (command: string, at = params) =>
@@ -54,7 +54,7 @@ test('rejects another request with the same key, which is independent in another
   expect((await run('false', await sandboxOf(alice))).body.exit_code).toBe(1)
 })
 
-test('compares a large stdin as a part of the request', async () => {
+test('compares a large stdin as part of the request', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const run = async (stdin: string) =>
@@ -87,7 +87,7 @@ test('attaches to the worker that runs the command, even if the slot owner has c
   for (const worker of extra) await worker.stop()
 })
 
-test('reports a command whose worker is gone as lost, and does not run it again', async () => {
+test('reports a command as lost and does not run it again if its worker no longer exists', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const body: ExecRequest = { command: 'echo x >> runs; sleep 60' }

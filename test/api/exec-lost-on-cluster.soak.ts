@@ -9,7 +9,7 @@ import { shareSandbox } from '../support/shared.ts'
 
 const events = { accept: 'text/event-stream' }
 
-describe.skipIf(!hasCluster)('a command that loses', () => {
+describe.skipIf(!hasCluster)('lost commands on a cluster', () => {
   const { world, alice, params, countOf } = shareSandbox({
     driver: 'kubernetes',
     wire: true,
@@ -53,7 +53,7 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
     )
   }
 
-  test('its client leaves no processes, 200 times', async () => {
+  test('leaves no processes in the pod when clients disconnect, 200 times', async () => {
     // A node allows about 256 processes per pod, and the runtime needs some for each exec.
     const others = Array.from({ length: 3 }, async () => ({
       id: (await alice.call('createSandbox')).body.id,
@@ -107,7 +107,7 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
   test.each([
     ['to an administrator', 'Deleted', deletePod],
     ['by a kill of its main process', 'Error (exit code 137)', killMainProcess],
-  ] as const)('its pod, %s, reports that on every stream within five seconds', async (_, detail, killPod) => {
+  ] as const)('reports a pod lost %s on every stream within five seconds', async (_, detail, killPod) => {
     const at = { id: (await alice.call('createSandbox')).body.id }
     const streams = await runOnEveryStream('601', at)
     await killPod(at)
@@ -122,7 +122,7 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
     })
   })
 
-  test('its connection to the cluster is lost on every stream within five seconds, and ended', async () => {
+  test('reports a command as lost within five seconds when the cluster connection breaks, and ends it', async () => {
     const streams = await runOnEveryStream('602')
     expect(await countOf('slee[p] 602')).toBe(2)
     world.wire!.cut()

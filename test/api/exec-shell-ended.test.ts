@@ -32,7 +32,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
       'has process groups in its session, of processes with odd names',
       `cp "$(command -v sleep)" "${odd}"; exec bash -c 'set -m; exec >/dev/null 2>&1; "${odd}" 7201 & sleep 7201 & kill -9 $PPID; wait'`,
     ],
-  ])('is lost, and has ended, when it %s', async (_, line) => {
+  ])('a command that kills its shell is lost and leaves no processes: it %s', async (_, line) => {
     const result = await sh(`echo before; ${line}`)
     expect(await countOf('7[2]01')).toBe(0)
     expect(result).toMatchObject({
@@ -45,7 +45,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(await inRow(id)).toMatchObject({ ...lost, reason, duration_ms, stdout_bytes: 7, stderr_bytes: 0 })
   })
 
-  test('is lost, and does nothing after the response, when it kills it and prints more', async () => {
+  test('a command that kills its shell and then prints more is lost and does nothing after the response', async () => {
     const { stdout, ...result } = await sh(
       'echo before; kill -9 $PPID; sleep 1.97; echo after; date >late; exit 5',
     )
@@ -54,7 +54,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(stdout).toMatch(driver === 'local' ? /^before\n$/ : /^before\n(after\n)?$/)
   })
 
-  test('is lost when it kills all visible processes, which ends its pod on Kubernetes', async () => {
+  test('a command that kills all visible processes is lost, and on Kubernetes its pod ends too', async () => {
     const at = { id: (await alice.call('createSandbox')).body.id }
     const box = inside(alice, at)
     const result = await box.sh(`kill -9 -1; ${sleep(7209)}`)
@@ -64,7 +64,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     } else expect(result).toMatchObject({ status: 'killed', reason: 'pod_failed', exit_code: null })
   })
 
-  test('is lost, and has ended, when it left the session of the shell before it killed that', async () => {
+  test("a command that leaves its shell's session and kills the shell is lost and leaves no processes", async () => {
     const result = await exec({ command: ['setsid', 'sh', '-c', `kill -9 $PPID; ${sleep(7202)}`] })
     expect(await countOf('slee[p] 7202')).toBe(0)
     expect(result).toMatchObject(lost)
@@ -74,13 +74,13 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     ['with stdin', { stdin: 'go\n' }],
     // containerd 1.6 does not report the end of a process that left more than 128 KiB unread.
     ['with more stdin than it reads', { stdin: 'go\n'.repeat(20_000) }],
-  ])('is lost, and has ended, %s', async (_, more) => {
+  ])('a command %s that kills its shell is lost and leaves no processes', async (_, more) => {
     const result = await sh(`read -r word; echo "$word"; kill -9 $PPID; ${sleep(7203)}`, more)
     expect(await countOf('slee[p] 7203')).toBe(0)
     expect(result).toMatchObject({ ...lost, stdout: 'go\n' })
   })
 
-  test('is lost, and has ended, in the background', async () => {
+  test('a background command that kills its shell is lost and leaves no processes', async () => {
     const result = await inBackground({ command: `kill -9 $PPID; ${sleep(7204)}` })
     expect(await countOf('slee[p] 7204')).toBe(0)
     expect(result).toMatchObject(lost)
@@ -90,7 +90,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
   test.each([
     ['KILL', 'SIGKILL'],
     ['TERM', 'SIGTERM'],
-  ])('reports the observed exit status on a terminal, whose program it signals: %s', async (signal, name) => {
+  ])('reports the observed exit status when a terminal command sends its parent %s', async (signal, name) => {
     const result = await inBackground({
       command: `trap "" HUP; kill -${signal} $PPID; sleep 7205; sleep 7205`,
       tty: true,
@@ -103,24 +103,24 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     )
   })
 
-  test('reports the exit status of the command when another signal reaches the shell', async () => {
+  test("reports the command's exit status when another signal reaches the shell", async () => {
     const signals =
       'HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM PROF SYS'
     const result = await sh(`for s in ${signals}; do kill -$s $PPID; done; exit 5`)
     expect(result).toMatchObject({ status: 'exited', exit_code: 5, reason: null, truncated: false })
   })
 
-  test('reports the signal that ended the command when the shell received it too', async () => {
+  test('reports the signal that ended a command when its shell received the same signal', async () => {
     expect(await sh('kill -SEGV 0; sleep 7206')).toMatchObject({ status: 'signaled', signal: 'SIGSEGV' })
   })
 
-  test('times out when it has stopped the shell, and leaves nothing behind', async () => {
+  test('a command that stops its shell times out and leaves no processes', async () => {
     const result = await sh('kill -STOP $PPID; sleep 7207 & exit 3', { timeout_ms: 500 })
     expect(await countOf('slee[p] 7207')).toBe(0)
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null })
   })
 
-  test('reports the exit status of an ended command when a KILL resumes the stopped shell', async () => {
+  test('reports the exit status of an exited command when KILL resumes its stopped shell', async () => {
     const result = await inBackground({ command: 'kill -STOP $PPID; exit 3' }, async (exec_id) => {
       await world.eventually(
         async () => (await sh("grep -lE '^State:\\sT' /proc/*/status")).exit_code === 0,
@@ -135,7 +135,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
   test.each([
     ['in the process group', ['sleep', '7208']],
     ['in another session', ['setsid', 'sleep', '7208']],
-  ])('is killed by a signal from the client, %s, and its output is whole', async (_, command) => {
+  ])("kills a command %s with a client's signal and keeps all its output", async (_, command) => {
     const result = await inBackground({ command }, async (exec_id) => {
       await world.eventually(async () => (await countOf('slee[p] 7208')) === 1, 10_000)
       await alice.call('stopExec', { params: { ...params, exec_id }, query: { signal: 'KILL' } })

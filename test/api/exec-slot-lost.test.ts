@@ -7,10 +7,10 @@ import { run, shell } from '../drivers/processes.ts'
 import { hasCluster } from '../support/cluster.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-describe.skipIf(!hasCluster)('a command that loses', () => {
+describe.skipIf(!hasCluster)('lost slots on a cluster', () => {
   const { world, params, sh } = shareSandbox({ driver: 'kubernetes', wire: true })
 
-  test('its slot before it starts runs once, in another slot', async () => {
+  test('a command whose slot is lost before it starts runs once, in another slot', async () => {
     const [installation] = await world.db.query<{ id: string }>('select id from installation')
     const log = pino({ level: 'silent' })
     const driver = await openDriver({ settings: world.settings, installationId: installation!.id, log })

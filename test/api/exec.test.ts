@@ -13,13 +13,13 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     { env: { FROM_CREATE: 'yes', BOTH: 'create' } },
   )
 
-  test('an argv runs unchanged, a string runs in a shell', async () => {
+  test('runs an argv array unchanged, and a command string in a shell', async () => {
     const words = ['printf', '%s|', 'a b', "it's", '$HOME', '*', '"', '', '\\', 'ä\n']
     expect((await exec({ command: words })).stdout).toBe('a b|it\'s|$HOME|*|"||\\|ä\n|')
     expect((await sh('echo $HOME; echo $((6*7))')).stdout).toBe('/workspace\n42\n')
   })
 
-  test('returns the exit code, stdout and stderr of the command', async () => {
+  test("returns a command's exit code, stdout and stderr", async () => {
     const result = await sh('echo out; echo err >&2; exit 3')
     expect(result).toMatchObject({
       status: 'exited',
@@ -32,7 +32,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(result.duration_ms).toBeGreaterThan(0)
   })
 
-  test('reports the signal that ended a command, without output of the shell', async () => {
+  test('reports the signal that ended a command, without output from the shell', async () => {
     const result = await sh('kill -9 $$')
     expect(result).toMatchObject({
       status: 'signaled',
@@ -43,14 +43,14 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     })
   })
 
-  test('a missing program exits with 127, also a shell builtin, and a folder with 126', async () => {
+  test('a missing program or a shell builtin exits with 127, and a folder with 126', async () => {
     expect((await exec({ command: ['no-such-program'] })).exit_code).toBe(127)
     expect((await exec({ command: ['exit', '3'] })).exit_code).toBe(127)
     expect((await exec({ command: ['/etc'] })).exit_code).toBe(126)
   })
 
   test.each([{}, { env: { NAME: 'value' } }])(
-    'a name that begins with a hyphen is no option, with %o',
+    'does not treat a command name that begins with a hyphen as an option, with %o',
     async (more) => {
       expect((await sh('-x foo', more)).exit_code).toBe(127)
       expect((await sh('-c', more)).exit_code).toBe(127)
@@ -63,14 +63,14 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     },
   )
 
-  test('cwd is relative to the workspace or absolute, and a missing one exits with 126', async () => {
+  test('accepts a relative or absolute cwd, and exits with 126 if cwd does not exist', async () => {
     await sh('mkdir -p /workspace/deep/er')
     expect((await sh('pwd', { cwd: 'deep/er' })).stdout).toBe('/workspace/deep/er\n')
     expect((await sh('pwd', { cwd: '/tmp' })).stdout).toBe('/tmp\n')
     expect((await sh('pwd', { cwd: 'nowhere' })).exit_code).toBe(126)
   })
 
-  test('the environment of the command overrides that of the sandbox, for any names and values', async () => {
+  test("a command's environment overrides the sandbox's environment for any names and values", async () => {
     const env = { BOTH: 'exec', QUOTES: `'"$(id)\`\\`, LINES: 'a\nb', UID: '5', PPID: '6', OPTIND: 'x' }
     const { stdout, stderr } = await exec({ command: ['env'], env })
     for (const line of [
@@ -88,7 +88,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(stderr).toBe('')
   })
 
-  test('a variable of the longest size that Linux accepts arrives, a longer one is refused', async () => {
+  test('passes the longest variable that Linux accepts, and rejects a longer one', async () => {
     const most = limits.argumentBytes - 'A='.length
     const sizeOf = (A: string) => sh('printf %s "$A" | wc -c', { env: { A } })
     expect(Number((await sizeOf('x'.repeat(most))).stdout)).toBe(most)
@@ -104,7 +104,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await exec({ command: ['cat'] })).stdout).toBe('')
   })
 
-  test('a large stdin arrives unchanged, with any characters', async () => {
+  test('delivers a large stdin with any characters unchanged', async () => {
     const stdin = `\0${'"\\/\b\f\n\r\t\u007fé語🎈'.repeat(20_000)}end`
     const { stdout } = await exec({ command: 'sha256sum', stdin, env: { A: 'b' } })
     expect(stdout).toContain(createHash('sha256').update(stdin).digest('hex'))
@@ -114,29 +114,29 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     await expect(other).rejects.toMatchObject({ status: 400, problem: { errors: [{ path: 'timeout_ms' }] } })
   })
 
-  test('a command that leaves its stdin unread exits normally', async () => {
+  test('a command that does not read its stdin exits normally', async () => {
     expect(await exec({ command: ['true'], stdin: 'x'.repeat(1_000_000) })).toMatchObject({ exit_code: 0 })
   })
 
-  test('a timeout ends the whole process group, and its output is returned', async () => {
+  test('a timeout kills the whole process group and returns its output', async () => {
     const result = await sh('echo before; sleep 61 & sleep 62', { timeout_ms: 500 })
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null, stdout: 'before\n' })
     expectDurationBelow(result.duration_ms, 10_000)
     await world.eventually(async () => (await countOf('sleep 6[12]')) === 0, 5_000)
   })
 
-  test('a timeout ends a command that ignores SIGTERM', async () => {
+  test('a timeout kills a command that ignores SIGTERM', async () => {
     const result = await sh('trap "" TERM; echo stubborn; while :; do sleep 1; done', { timeout_ms: 300 })
     expect(result).toMatchObject({ status: 'timed_out', stdout: 'stubborn\n' })
   })
 
-  test('a background child delays no answer, and the next command sees it', async () => {
+  test('a background child does not delay the response, and the next command finds it running', async () => {
     const { stdout, duration_ms } = await sh('sleep 300 & echo $!')
     expectDurationBelow(duration_ms, 5_000)
     expect((await sh(`kill -0 ${stdout.trim()} && kill ${stdout.trim()}`)).exit_code).toBe(0)
   })
 
-  test('output above the limit keeps head and tail, and reports the missing and the total bytes', async () => {
+  test('truncates large output to its beginning and end, and reports the missing and total byte counts', async () => {
     const result = await sh('echo first; head -c 3000000 /dev/zero | tr "\\0" x; echo; echo last')
     expect(result.stdout_bytes).toBe(3_000_012)
     expect(result.truncated).toBe(true)
@@ -146,7 +146,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(result.stdout.endsWith('x\nlast\n')).toBe(true)
   })
 
-  test('concurrent commands each get their own answer', async () => {
+  test('each concurrent command receives its own output', async () => {
     const numbers = Array.from({ length: 12 }, (_, index) => index)
     const results = await Promise.all(numbers.map((n) => sh(`echo ${n}; exit ${n}`)))
     expect(results.map(({ stdout, exit_code }) => [stdout, exit_code])).toEqual(
@@ -154,7 +154,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     )
   })
 
-  test('a command ends when its client leaves', async () => {
+  test('kills a command when its client disconnects', async () => {
     const leave = new AbortController()
     const left = alice.call('execCommand', {
       params,
@@ -167,7 +167,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     await world.eventually(async () => (await countOf('sleep 77[7]')) === 0, 5_000)
   })
 
-  test('a command whose sandbox is destroyed is reported as killed', async () => {
+  test('reports a command as killed when its sandbox is destroyed', async () => {
     const { body: other } = await alice.call('createSandbox')
     const running = alice.call('execCommand', {
       params: { id: other.id },
@@ -181,7 +181,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await running).body).toMatchObject({ status: 'killed', exit_code: null, stdout: 'up\n' })
   })
 
-  test('a command whose worker is killed is lost, and the next one goes to another worker', async () => {
+  test('a command whose worker is killed is lost, and the next command runs on another worker', async () => {
     const running = alice.call('execCommand', { params, body: { command: 'touch here; sleep 60' } })
     await world.eventually(async () => (await sh('test -e here')).exit_code === 0, 10_000)
     await Promise.all(world.workers.map((worker) => worker.kill()))

@@ -3,4 +3,4 @@ import { describe } from 'vitest'
 import { shareSandbox } from '../support/shared.ts'
 import { testFilePairs } from './file-pairs.ts'
 
-describe('every two concurrent requests', () => testFilePairs(shareSandbox({ driver: 'local' }), 1))
+describe('two concurrent requests', () => testFilePairs(shareSandbox({ driver: 'local' }), 1))

@@ -17,9 +17,13 @@ export function testFilePairs(sandbox: SharedSandbox, rounds: number): void {
     tryPairs(make(sandbox), { rounds, concurrency: 3 })
   // On a cluster each request takes several times as long.
   const timeout = rounds * 180_000
-  test('of a file', { timeout }, () => tryKind(files))
-  test('of a missing file', { timeout }, () => tryKind(missingFiles))
-  test('of a file with two names', { timeout }, () => tryKind(filesOfTwoNames))
+  test('two concurrent requests for a file match a sequential order', { timeout }, () => tryKind(files))
+  test('two concurrent requests for a missing file match a sequential order', { timeout }, () =>
+    tryKind(missingFiles),
+  )
+  test('two concurrent requests for a file with two names match a sequential order', { timeout }, () =>
+    tryKind(filesOfTwoNames),
+  )
 }
 
 const files = (sandbox: SharedSandbox): Kind<string> => {

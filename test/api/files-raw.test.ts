@@ -22,7 +22,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
   const sh = async (line: string) => (await inside.sh(line)).stdout
   const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-  test('bytes are stored and returned unchanged, whole or as a range', async () => {
+  test('stores raw bytes and returns them unchanged, completely or as a range', async () => {
     const bytes = randomBytes(300_000)
     expect(await put({ path: 'a/b.bin' }, bytes)).toEqual({
       status: 201,
@@ -57,7 +57,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     expect([response.status, await response.text()]).toEqual([200, ''])
   })
 
-  test('each kind of unreadable or unwritable path has its own error', async () => {
+  test('returns a specific error for each kind of unreadable or unwritable path', async () => {
     await sh('mkdir -p folder')
     expect((await get('nowhere')).status).toBe(404)
     expect((await get('folder')).status).toBe(409)
@@ -70,7 +70,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     }
   })
 
-  test('an aborted upload leaves the file unchanged', async () => {
+  test('an aborted upload leaves the existing file unchanged', async () => {
     await put({ path: 'kept' }, Buffer.from('old'))
     await new Promise<void>((resolve) => {
       const upload = request(urlOf({ path: 'kept' }), { method: 'PUT', headers: authorized() })
@@ -82,7 +82,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     expect(await sh('cat kept')).toBe('old')
   })
 
-  test.each(sizes)('stores and returns %i bytes', async (size) => {
+  test.each(sizes)('stores and returns a file of %i bytes', async (size) => {
     await passBothWays(size)
     await sh('rm big')
   })

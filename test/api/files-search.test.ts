@@ -26,7 +26,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
   }
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
-  test('an edit replaces the only match, and keeps the mode and the rest', async () => {
+  test("an edit replaces the only match and keeps the file's mode and other content", async () => {
     await create('edited', 'one\ntwo\nthree')
     await sh('chmod 750 edited')
     const content = 'one\n2 ä\nthree'
@@ -41,7 +41,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     )
   })
 
-  test('an edit with no match or several matches reports their lines, and changes nothing', async () => {
+  test('an edit with no match or several matches reports their lines and changes nothing', async () => {
     await create('several', 'a\nsame\nb\nsame\n  other(\n')
     await expect(edit({ path: 'several', old: 'same', new: 'x' })).rejects.toMatchObject({
       status: 409,
@@ -60,13 +60,13 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     expect(await sh('cat several')).toBe('a\n\nb\n\n  other(\n')
   })
 
-  test('an edit of a file with Windows line endings keeps them', async () => {
+  test('an edit keeps the Windows line endings of a file', async () => {
     await create('windows', 'one\r\ntwo\r\nthree\r\n')
     await edit({ path: 'windows', old: 'one\ntwo', new: '1\n2\n2.5' })
     expect(await sh('cat windows')).toBe('1\r\n2\r\n2.5\r\nthree\r\n')
   })
 
-  test('rejects an edit of a file over 16 MiB, and names the route for it', async () => {
+  test('rejects an edit of a file larger than 16 MiB and names the route for large files', async () => {
     await sh(
       `head -c ${limits.editBytes} /dev/zero >largest; printf old >>largest; head -c 100 /dev/zero | tr '\\0' a >small`,
     )
@@ -93,7 +93,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
       alice.call('writeRawFile', { params, query: { path }, bytes: Buffer.from(content) }),
   }
 
-  test('a file without write permission is unchanged, and the error states why', async () => {
+  test('an edit leaves a read-only file unchanged and returns the reason', async () => {
     await create('shut', 'old')
     await sh('chmod a-w shut')
     for (const [way, write] of Object.entries(writes)) {
@@ -106,7 +106,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     expect(await sh('cat shut; stat -c %a shut; ls -a | grep -c sandlot || true')).toBe('old444\n0\n')
   })
 
-  test('overwrites a file in place if it has several names or its folder is read-only', async () => {
+  test('an edit overwrites a file in place if it has hard links or its folder is read-only', async () => {
     await sh('mkdir twice; echo long before >twice/a; ln twice/a twice/b; chmod 640 twice/a')
     await sh('mkdir only; echo long before >only/a; chmod 640 only/a; chmod a-w only')
     for (const [way, write] of Object.entries(writes)) {
@@ -126,14 +126,14 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     await expect(create('only/b', '')).rejects.toMatchObject({ code: 'permission_denied' })
   })
 
-  test('an edit through a link changes its target, and keeps the link', async () => {
+  test('an edit through a symbolic link changes the target and keeps the link', async () => {
     await create('linked/real', 'old')
     await sh('ln -sf linked/real link')
     await edit({ path: 'link', old: 'old', new: 'new' })
     expect(await sh('readlink link; cat linked/real')).toBe('linked/real\nnew')
   })
 
-  test('each kind of path that cannot be edited has its own error', async () => {
+  test('returns a specific error for each kind of path that cannot be edited', async () => {
     await sh('mkdir -p dir; rm -f pipe; mkfifo pipe')
     const body = { old: 'x', new: 'y' }
     const refusals = [
@@ -145,7 +145,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
       await expect(edit({ ...body, path })).rejects.toMatchObject({ status, code })
   })
 
-  test('lists a directory by name, with type, size, mode, time and the targets of links', async () => {
+  test('lists a directory sorted by name, with types, sizes, modes, times and link targets', async () => {
     await sh(`mkdir -p list && cd list && printf abc > 'b b' && mkdir a && ln -s '../no where' l && mkfifo p
       chmod 640 'b b'; chmod g-s a; chmod 1777 a; touch -d '2020-01-02 03:04:05' 'b b'; printf x > .hidden`)
     const { path, entries, truncated } = await ls({ path: 'list' })
@@ -173,7 +173,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     await expect(ls({ path: 'list/closed' })).rejects.toMatchObject({ code: 'permission_denied' })
   })
 
-  test('names of any bytes are listed, found and used', async () => {
+  test('lists, finds and opens files whose names contain any bytes', async () => {
     await sh(`mkdir -p odd; cd odd; for n in "$(printf 'bad\\377')" "it's" 'a
 b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l $n"; done`)
     const names = [' ', '*', '-n', 'a\nb', 'bad\ufffd', 'c\u0001:1:', "it's"]
@@ -198,7 +198,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     expect(body.content).toBe('thread\n')
   })
 
-  test('a glob finds paths at any depth, and hidden ones only on request', async () => {
+  test('a glob matches paths at any depth, and hidden paths only on request', async () => {
     await sh(`mkdir -p tree/src/deep/er tree/.git tree/other
       cd tree; touch a.ts src/b.ts src/c.js src/deep/er/d.ts src/deep/ä.ts .git/e.ts .env other/f.ts`)
     const found = async (pattern: string) => (await glob({ pattern, path: 'tree' })).paths
@@ -235,7 +235,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     await expect(glob({ pattern: '../*' })).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
-  test('grep finds lines in the order of paths, by expression or text, and skips binary files', async () => {
+  test('grep returns lines in path order, accepts expressions or text, and skips binary files', async () => {
     await sh(`mkdir -p g/sub; cd g; printf 'Alpha\\nbeta (x)\\n\\nalpha\\n' > b.txt; printf 'alpha beta\\n' > a.md
       printf 'alpha\\0' > sub/binary; printf 'alphabet' > sub/c.txt; touch empty`)
     const lines = async (query: CallOptions<'grepFiles'>['query']) =>
@@ -265,7 +265,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     await expect(grep({ pattern: 'x', path: 'nowhere' })).rejects.toMatchObject({ code: 'file_not_found' })
   })
 
-  test('grep accepts common escapes of other dialects, and rejects those without a POSIX form', async () => {
+  test('grep accepts common escapes of other dialects and rejects escapes without a POSIX equivalent', async () => {
     await sh("mkdir dialects; printf '42\\nd\\na\\tb\\nx-y_1.\\nconcat\\nthe cat\\n f()  {\\n' > dialects/a")
     const lines = async (pattern: string) =>
       (await grep({ path: 'dialects', pattern })).matches.map(({ text }) => text)
@@ -285,7 +285,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     expect((await grep({ path: 'dialects', pattern: '\\d', fixed: 'true' })).matches).toEqual([])
   })
 
-  test('results are sorted, cut at the limit, and flagged as truncated', async () => {
+  test('sorts search results, truncates them at the limit and sets the truncated flag', async () => {
     const { entries: most, matches: maxMatches } = limits.listed
     await sh(
       `mkdir -p many && cd many && seq ${most + 5} | xargs touch; seq ${maxMatches + 5} > 1; seq 2000 | tr -d '\\n' > 9`,

@@ -15,7 +15,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     (await alice.call('viewFile', { params, ...(query ? { query } : {}) })).body
   const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-  test('a created file is viewed with its folders, size and hash', async () => {
+  test('creates a file with its parent folders, and returns its content, size and hash', async () => {
     const content = 'one\ntwo\nthree ä\n'
     const facts = { path: '/workspace/a/b/c.txt', size: Buffer.byteLength(content), sha256: sha256(content) }
     expect(await create({ path: 'a/b/c.txt', content })).toEqual(facts)
@@ -28,7 +28,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     })
   })
 
-  test('lines are counted from 1, the last included, with or without a newline at the end', async () => {
+  test('counts lines from 1 and includes the last line, with or without a trailing newline', async () => {
     await create({ path: 'lines', content: '1\n2\n3\n4' })
     expect(await view({ path: 'lines', start_line: '2', end_line: '3' })).toMatchObject({
       content: '2\n3\n',
@@ -39,7 +39,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     expect(await view({ path: 'lines', start_line: '3', end_line: '2' })).toMatchObject({ content: '' })
   })
 
-  test('any bytes are stored and returned unchanged, as base64 and raw', async () => {
+  test('stores any bytes as base64 or raw and returns them unchanged', async () => {
     const values = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
     const bytes = Buffer.concat([values, randomBytes(700_000), values])
     await create({ path: 'binary', content: bytes.toString('base64'), encoding: 'base64' })
@@ -51,7 +51,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     expect((await sh('sha256sum <binary')).stdout).toBe(`${sha256(bytes)}  -\n`)
   })
 
-  test('truncates a large file at a character boundary, and returns the size and hash of the whole file', async () => {
+  test("truncates a large file at a character boundary and returns the whole file's size and hash", async () => {
     const content = `x${'ä'.repeat(1_000_000)}`
     const query = { path: 'large' }
     await alice.call('writeRawFile', { params, query, bytes: Buffer.from(content) })
@@ -66,7 +66,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     expect(limits.viewBytes - Buffer.byteLength(seen.content)).toBeLessThan(2)
   })
 
-  test('an existing file is overwritten only on request, and keeps its mode', async () => {
+  test('overwrites an existing file only on request, and keeps its mode', async () => {
     await create({ path: 'script', content: 'old', mode: '755' })
     await expect(create({ path: 'script', content: 'new' })).rejects.toMatchObject({
       status: 409,
@@ -78,7 +78,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     expect((await sh('ls -a | grep -c sandlot')).stdout).toBe('0\n')
   })
 
-  test('a file created through a dangling link has the mode of a new file', async () => {
+  test('a file created through a dangling symbolic link gets the mode of a new file', async () => {
     await sh('mkdir links && cd links && ln -s new file && ln -s no/folder folder && ln -s itself itself')
     for (const name of ['file', 'folder', 'itself']) {
       await create({ path: `links/${name}`, content: name, overwrite: true })
@@ -87,7 +87,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     }
   })
 
-  test('an empty file is a file', async () => {
+  test('creates and returns an empty file', async () => {
     await create({ path: 'empty', content: '' })
     expect(await view({ path: 'empty' })).toMatchObject({
       size: 0,
@@ -97,7 +97,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     })
   })
 
-  test('each kind of unreadable or unwritable path has its own error', async () => {
+  test('returns a specific error for each kind of unreadable or unwritable path', async () => {
     await sh('mkdir -p folder; mkfifo pipe; touch secret; chmod 000 secret; touch plain')
     const name = 'x'.repeat(256)
     type Refused = [() => Promise<unknown>, number, string]
@@ -133,7 +133,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
   })
 
   // Kubernetes evicts a pod that fills its disk, some seconds later: pod-statuses.yaml has its status.
-  test.skipIf(driver === 'kubernetes')('a full disk is reported, and leaves no partial file', async () => {
+  test.skipIf(driver === 'kubernetes')('reports a full disk and leaves no partial file', async () => {
     await sh('head -c 2000000000 /dev/zero > /tmp/fill 2>/dev/null')
     await expect(create({ path: '/tmp/one-more', content: 'x'.repeat(100_000) })).rejects.toMatchObject({
       status: 507,

@@ -16,7 +16,7 @@ const canMount = () => {
 }
 
 test.runIf(canMount())(
-  'rejects a create immediately, and the worker reports that there is no disk space',
+  'rejects a create immediately when the disk is full, and the worker reports the reason',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'sandlot-small-'))
     using undo = new DisposableStack()

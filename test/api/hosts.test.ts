@@ -35,12 +35,12 @@ test.each(Object.entries<Endpoint>(endpoints))(
   },
 )
 
-test('an unknown path reveals nothing more to a foreign origin', async () => {
+test('an unknown path reveals no more than a known path to a foreign host', async () => {
   const { status } = await ask({ host: 'evil.example' }, { method: 'GET', path: '/nothing' })
   expect(status).toBe(421)
 })
 
-test('accepts the configured host names, and any name for health checks', async () => {
+test('accepts the configured host names, and any host name for health checks', async () => {
   for (const host of [
     'sandlot.example',
     'SANDLOT.example:443',
@@ -56,7 +56,7 @@ test('accepts the configured host names, and any name for health checks', async 
   expect(status).toBe(200)
 })
 
-describe('a request', () => {
+describe('host and origin checks', () => {
   const codeOf = (allowed: string[], own: string, headers: { host?: string; origin?: string }) => {
     try {
       makeHostCheck(allowed, own)(headers)
@@ -93,7 +93,7 @@ describe('a request', () => {
     [['a.example:1'], '127.0.0.1', 'a.example:1', 'ok'],
     [['a.example:1'], '127.0.0.1', 'a.example:2', 'host_not_allowed'],
     [['*'], '127.0.0.1', 'whatever.example', 'ok'],
-  ])('where %j are allowed, at %s, for %j is %s', (allowed, own, host, code) => {
+  ])('for the hosts %j at the address %s, the Host %j is %s', (allowed, own, host, code) => {
     expect(codeOf(allowed, own, host === undefined ? {} : { host })).toBe(code)
   })
 
@@ -109,11 +109,11 @@ describe('a request', () => {
     ['https://a.example', 'a.example', 'ok'],
     ['https://a.example:8443', 'localhost', 'ok'],
     ['https://evil.example', 'a.example', 'origin_not_allowed'],
-  ])('of a page of %j, for %s, is %s', (origin, host, code) => {
+  ])('the Origin header %j with the Host header %s results in %s', (origin, host, code) => {
     expect(codeOf(['a.example'], '127.0.0.1', { origin, host })).toBe(code)
   })
 
-  test('for any host is same-origin only over TLS', () => {
+  test('with all hosts allowed, a request is same-origin only over TLS', () => {
     const host = 'any.example'
     expect(codeOf(['*'], '127.0.0.1', { host, origin: `https://${host}` })).toBe('ok')
     expect(codeOf(['*'], '127.0.0.1', { host, origin: `http://${host}` })).toBe('origin_not_allowed')
@@ -121,7 +121,7 @@ describe('a request', () => {
 })
 
 test.each(['https://a.example', 'a.example/x', '*.', 'a b', '**.example'])(
-  'rejects the allowed host %j',
+  'rejects the invalid entry %j in the list of allowed hosts',
   (text) => {
     const env = { DATABASE_URL: 'x', REDIS_URL: 'x', JWT_SECRET: 'x'.repeat(32), SECRETS_KEY: 'x'.repeat(32) }
     expect(() => readSettings({ ...env, ALLOWED_HOSTS: text })).toThrow(SettingsError)

@@ -17,7 +17,7 @@ describeOnBothDrivers('a raw file', (driver) => {
   const head = (path: string, headers?: Record<string, string>) =>
     fetch(urlOf({ path }), { method: 'HEAD', headers: authorized(headers) })
 
-  describe('that is written', () => {
+  describe('file writes', () => {
     beforeAll(() => put({ path: 'old' }, Buffer.from('old')))
     const write = (path: string, headers: Record<string, string>) =>
       put({ path }, Buffer.from('new'), headers)
@@ -28,7 +28,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       ['a list without its sha256', { 'if-match': `${tagOf('a')}, ${tagOf('b')}` }],
       ['a weak tag', { 'if-match': `W/${tagOf('old')}` }],
       ['a tag with another syntax', { 'if-match': '"v1"' }],
-    ])('is unchanged if the condition is false: %s', async (_, headers) => {
+    ])('a write with a false condition leaves the file unchanged: %s', async (_, headers) => {
       expect(await write('old', headers as Record<string, string>)).toMatchObject({
         status: 412,
         body: { code: 'precondition_failed' },
@@ -41,13 +41,13 @@ describeOnBothDrivers('a raw file', (driver) => {
       ['if-match', 'without-quotes'],
       ['if-unmodified-since', 'Tue, 24 Nov 2026 12:00:00 GMT'],
       ['content-range', 'bytes 0-2/10'],
-    ])('rejects %s: %s by name', async (name, value) => {
+    ])('rejects a write with the header %s: %s and names the header', async (name, value) => {
       const { status, body } = await write('old', { [name]: value })
       expect([status, body.errors]).toEqual([400, [expect.objectContaining({ path: name })]])
       expect(await contentOf('old')).toBe('old')
     })
 
-    test('is written if the condition is true', async () => {
+    test('a write with a true condition replaces the file', async () => {
       expect((await write('first', { 'if-match': '*' })).status).toBe(412)
       expect((await write('first', { 'if-none-match': '*' })).status).toBe(201)
       expect((await write('first', { 'if-match': '*' })).status).toBe(201)
@@ -55,7 +55,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       expect((await write('first', { 'if-match': list })).status).toBe(201)
     })
 
-    test('rejects compressed bytes, and names the accepted encoding', async () => {
+    test('rejects a compressed upload and names the accepted encoding', async () => {
       const packed = await fetch(urlOf({ path: 'old' }), {
         method: 'PUT',
         headers: authorized({ 'content-encoding': 'gzip' }),
@@ -66,7 +66,7 @@ describeOnBothDrivers('a raw file', (driver) => {
     })
   })
 
-  describe('that is read', () => {
+  describe('file reads', () => {
     const bytes = randomBytes(300)
     beforeAll(() => put({ path: 'read' }, bytes))
     const read = async (headers: Record<string, string>) => {
@@ -74,7 +74,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       return { response, status: response.status, bytes: Buffer.from(await response.arrayBuffer()) }
     }
 
-    test('has its sha256 as ETag, and is not sent again to a client that has it', async () => {
+    test('returns the SHA-256 of a file as its ETag, and 304 to a client that already has the file', async () => {
       expect((await read({})).response.headers.get('etag')).toBe(tagOf(bytes))
       for (const has of [tagOf(bytes), `W/${tagOf(bytes)}`, `"x", ${tagOf(bytes)}`, '*']) {
         const { status, response, bytes: sent } = await read({ 'if-none-match': has })
@@ -85,14 +85,14 @@ describeOnBothDrivers('a raw file', (driver) => {
       expect((await read({ 'if-match': tagOf('other') })).status).toBe(412)
     })
 
-    test('HEAD returns the headers of GET, and ignores Range', async () => {
+    test('HEAD returns the headers of a GET response and ignores Range', async () => {
       const { status, headers } = await head('read', { range: 'bytes=0-9' })
       expect([status, headers.get('content-length'), headers.get('etag')]).toEqual([200, '300', tagOf(bytes)])
       expect((await head('read', { 'if-none-match': tagOf(bytes) })).status).toBe(304)
       expect((await head('nothing')).status).toBe(404)
     })
 
-    test('returns the ETag of a large file on request', async () => {
+    test('returns the ETag of a large file only on request', async () => {
       const large = randomBytes(1_100_000)
       await put({ path: 'large' }, large)
       expect((await head('large')).headers.get('etag')).toBe(tagOf(large))
@@ -108,13 +108,13 @@ describeOnBothDrivers('a raw file', (driver) => {
       ['a range of the file that the client has', { range: 'bytes=10-19', 'if-range': tagOf(bytes) }, 206],
       ['a range of another file', { range: 'bytes=10-19', 'if-range': tagOf('other') }, 200],
       ['a range and a date', { range: 'bytes=10-19', 'if-range': 'Tue, 24 Nov 2026 12:00:00 GMT' }, 200],
-    ])('%s is handled as RFC 9110 requires', async (_, headers, status) => {
+    ])('handles a read with %s as RFC 9110 requires', async (_, headers, status) => {
       const answer = await read(headers as Record<string, string>)
       expect(answer.status).toBe(status)
       expect(answer.bytes.equals(status === 206 ? bytes.subarray(10, 20) : bytes)).toBe(true)
     })
 
-    test('an unsatisfiable range returns the size of the file, and an invalid one is rejected', async () => {
+    test('an unsatisfiable range returns the file size, and an invalid range is rejected', async () => {
       const { status, response } = await read({ range: 'bytes=300-' })
       expect([status, response.headers.get('content-range')]).toEqual([416, 'bytes */300'])
       expect((await read({ range: 'bytes=a-b' })).status).toBe(400)
@@ -122,7 +122,7 @@ describeOnBothDrivers('a raw file', (driver) => {
   })
 })
 
-describe('a command', () => {
+describe('command output', () => {
   const { world, alice, params } = shareSandbox({})
 
   test.each([
@@ -132,7 +132,7 @@ describe('a command', () => {
     ['text/event-stream;q=0', 'application/json'],
     ['text/event-stream;q=0.5, */*;q=0.1', 'text/event-stream'],
     ['*/*', 'application/json'],
-  ])('with Accept: %s is returned as %s', async (accept, type) => {
+  ])('the header Accept: %s selects a %s response', async (accept, type) => {
     const response = await alice.open('execCommand', {
       params,
       body: { command: 'true' },
@@ -147,7 +147,7 @@ describe('a command', () => {
     ['HEAD, which has no ranges', 'HEAD', { range: 'bytes=2-4' }, 200, '10'],
     ['HEAD and an unsatisfiable range', 'HEAD', { range: 'bytes=99-' }, 200, '10'],
     ['the range of an output with an ETag', 'GET', { range: 'bytes=2-4', 'if-range': '"x"' }, 200, '10'],
-  ])('returns output as RFC 9110 requires: %s', async (_, method, headers, status, length) => {
+  ])('returns raw output as RFC 9110 requires for %s', async (_, method, headers, status, length) => {
     const { body } = await alice.call('execCommand', { params, body: { command: 'printf 0123456789' } })
     const one = { params: { ...params, exec_id: body.id } }
     const response = await fetch(world.url() + pathOf(endpoints.readExecOutput, one), {
@@ -177,7 +177,7 @@ describe('a command', () => {
     await alice.call('stopExec', { ...one, query: { signal: 'KILL' } })
   })
 
-  test('rejects conditions on routes without them', async () => {
+  test('rejects conditional headers on routes that do not support them', async () => {
     await expect(
       alice.call('createFile', {
         params,

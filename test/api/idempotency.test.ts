@@ -9,7 +9,7 @@ const world = shareWorld({ apis: 2, env: { QUOTA_CONCURRENT_SANDBOXES: '3' } })
 const keyed = (key: string, more: Record<string, string> = {}) => ({ 'idempotency-key': key, ...more })
 const asynchronously = { prefer: 'respond-async' }
 
-test('the same key and body return the same sandbox, in any order of fields', async () => {
+test('the same Idempotency-Key and body return the same sandbox, in any field order', async () => {
   const alice = await world.account()
   const metadata = { one: '1', two: '2' }
   const first = await alice.call('createSandbox', {
@@ -26,7 +26,7 @@ test('the same key and body return the same sandbox, in any order of fields', as
   expect((await alice.call('listSandboxes')).body.data).toHaveLength(1)
 })
 
-test('the same key with another body is a conflict', async () => {
+test('the same Idempotency-Key with a different body returns a conflict', async () => {
   const alice = await world.account()
   await alice.call('createSandbox', { headers: keyed('k2', asynchronously), body: { name: 'a' } })
   await expect(
@@ -37,7 +37,7 @@ test('the same key with another body is a conflict', async () => {
   })
 })
 
-test('thirty concurrent creates with one key return the same sandbox', async () => {
+test('thirty concurrent creates with the same key return the same sandbox', async () => {
   const alice = await world.account()
   const answers = await Promise.all(
     Array.from({ length: 30 }, (_, n) => alice.call('createSandbox', { headers: keyed('k3'), api: n % 2 })),
@@ -46,7 +46,7 @@ test('thirty concurrent creates with one key return the same sandbox', async () 
   expect((await alice.call('getAccount')).body.concurrent.active).toBe(1)
 })
 
-test('a repeated key is accepted when the quota is full, and after the sandbox has ended', async () => {
+test('accepts a repeated key when the quota is full and after the sandbox has ended', async () => {
   const alice = await world.account()
   await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])
   const { body } = await alice.call('createSandbox', { headers: keyed('k4') })
@@ -59,7 +59,7 @@ test('a repeated key is accepted when the quota is full, and after the sandbox h
   })
 })
 
-test('a repeated key is accepted even if a new sandbox with this body would be rejected', async () => {
+test('accepts a repeated key even if a new sandbox with this body would be rejected', async () => {
   const alice = await world.account()
   const body = { ttl_seconds: 600, env: { PATH: '/somewhere' } }
   const create = () => alice.call('createSandbox', { headers: keyed('k7', asynchronously), body })
@@ -76,7 +76,7 @@ test('a repeated key is accepted even if a new sandbox with this body would be r
   await expect(alice.call('createSandbox', { body })).rejects.toMatchObject({ status: 400 })
 })
 
-test('a rejected create does not use up its key', async () => {
+test('a rejected create does not use up its Idempotency-Key', async () => {
   const alice = await world.account()
   await world.db.query('update account set concurrent_limit = 0 where id = ?', [alice.id])
   const create = () => alice.call('createSandbox', { headers: keyed('k5', asynchronously) })
@@ -85,7 +85,7 @@ test('a rejected create does not use up its key', async () => {
   expect((await create()).status).toBe(202)
 })
 
-test('two accounts may use the same key', async () => {
+test('two accounts may use the same Idempotency-Key', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const ids = []
   for (const each of [alice, bob]) {
@@ -95,7 +95,7 @@ test('two accounts may use the same key', async () => {
   expect(ids[0]).not.toBe(ids[1])
 })
 
-test.each(['', ' ', 'a b', 'é', 'x'.repeat(256)])('rejects the key %j', async (key) => {
+test.each(['', ' ', 'a b', 'é', 'x'.repeat(256)])('rejects the invalid Idempotency-Key %j', async (key) => {
   const alice = await world.account()
   const headers = keyed(Buffer.from(key).toString('latin1'))
   await expect(alice.call('createSandbox', { headers })).rejects.toMatchObject({
@@ -104,7 +104,7 @@ test.each(['', ' ', 'a b', 'é', 'x'.repeat(256)])('rejects the key %j', async (
   })
 })
 
-test('a key expires after a day', async () => {
+test('an Idempotency-Key expires after a day', async () => {
   await using later = await startWorld()
   const alice = await later.account()
   const create = () => alice.call('createSandbox', { headers: keyed('k7', asynchronously) })

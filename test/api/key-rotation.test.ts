@@ -8,7 +8,7 @@ import { type Process, startWorld, type World } from '../support/index.ts'
 const [old, fresh] = ['old-'.repeat(8), 'new-'.repeat(8)]
 const rounds = [old, `${old},${fresh}`, `${fresh},${old}`, fresh]
 
-test('appending the new key and then moving it to the front affects no request', async () => {
+test('no request fails while an operator appends a new key and then moves it to the front', async () => {
   const given = (keys: string) => ({ JWT_SECRET: keys, SECRETS_KEY: keys })
   await using world = await startWorld({
     apis: 0,
@@ -54,7 +54,7 @@ async function serveAcross(world: World, alice: Account, from: number, to: numbe
   await alice.call('destroySandbox', { params, api: to })
 }
 
-test('reports to an operator which process lacks which key, without showing keys', async () => {
+test('shows an operator which process lacks which key, without showing the keys', async () => {
   await using world = await startWorld({ env: { JWT_SECRET: old, SECRETS_KEY: old } })
   const told = async () => {
     const { value, text } = await listKeys(world.redis)

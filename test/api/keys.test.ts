@@ -41,7 +41,7 @@ test('the API cannot open sealed values, and a worker cannot sign session tokens
   expect(makeOpener(world.settings.secretsKeys).open(row!.sealed_env, place)).toBe('{"GREETING":"hello"}')
 })
 
-test('an API with the former SECRETS_KEY starts, and logs the setting to use instead', async () => {
+test('an API with the former SECRETS_KEY setting starts and logs the setting to use instead', async () => {
   const api = await world.startApi({ KEEP_SECRETS_KEY: 'yes' })
   expect(keysIn(api)).toContain('SECRETS_KEY')
   await world.eventually(
@@ -55,7 +55,7 @@ test('an API with the former SECRETS_KEY starts, and logs the setting to use ins
   expect(body.stdout).toBe('of the second\n')
 })
 
-test('the hash of a request cannot be used to guess its content', async () => {
+test('the stored hash of a request cannot be used to guess its content', async () => {
   const body = { command: 'cat', stdin: '1234' }
   await alice.call('execCommand', { params, headers: { 'idempotency-key': 'pin' }, body })
   const [row] = await world.db.query<{ request_hash: Uint8Array }>(
@@ -72,7 +72,7 @@ test('the hash of a request cannot be used to guess its content', async () => {
   expect(isHashOf(hashOfRequest(body, [old]), body, [fresh, old])).toBe(true)
 })
 
-test('a sealed value opens only for its place, with any listed key', () => {
+test('a sealed value opens only in its original context, with any configured key', () => {
   const sealed = makeSealer(publicKeyOf(old)).seal('text', 'here')
   expect(makeOpener([fresh, old]).open(sealed, 'here')).toBe('text')
   expect(() => makeOpener([fresh, old]).open(sealed, 'there')).toThrow()
@@ -84,7 +84,7 @@ test('a sealed value opens only for its place, with any listed key', () => {
   }
 })
 
-test('npm run admin -- make-keys generates four new matching keys each time', () => {
+test('npm run admin -- make-keys generates four new matching keys on each run', () => {
   const make = () =>
     execFileSync(process.execPath, ['scripts/admin.ts', 'make-keys'], { cwd: root, encoding: 'utf8' })
   const text = make()
@@ -94,7 +94,7 @@ test('npm run admin -- make-keys generates four new matching keys each time', ()
   expect(make()).not.toBe(text)
 })
 
-test('the keys of an API are derived from those of the workers, in the same order', () => {
+test('derives the API keys from the worker keys in the same order', () => {
   const given = keysOfApi({ SECRETS_KEY: ` ${fresh}, ${old}` })
   expect(given.SECRETS_PUBLIC_KEY).toBe(publicKeyOf(fresh))
   const box = makeBox(given.RPC_KEY.split(','))

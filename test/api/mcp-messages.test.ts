@@ -18,7 +18,7 @@ const post = (headers: Record<string, string>, body: unknown, key = alice.key, a
 const toolCallOf = (params: unknown) => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
 const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
 
-describe('a long command', () => {
+describe('cancelling a long command', () => {
   let client: Client
   let session_id: string
   beforeAll(async () => {
@@ -35,7 +35,7 @@ describe('a long command', () => {
   /** A command that can be found by its command line. */
   const sleeper = (word: string) => ({ session_id, command: `exec sh -c 'sleep 600; : ${word}'` })
 
-  test('is stopped by a cancellation that arrives at another API process', async () => {
+  test('stops a long command when the cancellation reaches another API process', async () => {
     const other = await connectMcp(world, alice, 'each')
     const leave = new AbortController()
     const cancelled = callTool(other, 'exec', sleeper('cancelled-elsewhere'), { signal: leave.signal })
@@ -46,7 +46,7 @@ describe('a long command', () => {
     await other.close()
   })
 
-  test('ends its stream without an answer when it is cancelled', async () => {
+  test('a cancelled tool call closes its stream without a response', async () => {
     const request = { name: 'exec', arguments: sleeper('no-answer') }
     const headers = { 'mcp-session-id': 'of-this-test' }
     const answer = post(headers, { jsonrpc: '2.0', id: 7, method: 'tools/call', params: request })
@@ -57,7 +57,7 @@ describe('a long command', () => {
     await world.eventually(async () => !(await isRunning('no-answer')), 10_000)
   })
 
-  test('is not cancelled by other clients or accounts with the same request id', async () => {
+  test('other clients and accounts with the same request id do not cancel a command', async () => {
     const request = { name: 'exec', arguments: { session_id, command: 'touch mine; sleep 3; echo finished' } }
     const answer = post(
       { 'mcp-session-id': 'mine' },
@@ -77,7 +77,7 @@ describe('a long command', () => {
     expect((await answer).text).toContain('finished')
   })
 
-  test('is stopped when its client hangs up', async () => {
+  test('stops a long command when its client disconnects', async () => {
     const leave = new AbortController()
     const left = fetch(`${world.url()}/v1/mcp`, {
       ...toolCall(alice, 'exec', sleeper('hung-up')),
@@ -90,8 +90,8 @@ describe('a long command', () => {
   })
 })
 
-describe('over HTTP', () => {
-  test('a ping is answered in JSON, a notification with 202 and nothing', async () => {
+describe('MCP over HTTP', () => {
+  test('answers a ping with JSON, and a notification with 202 and no body', async () => {
     const answer = await post({}, ping)
     expect(answer.status).toBe(200)
     expect(answer.headers['content-type']).toContain('application/json')
@@ -102,7 +102,7 @@ describe('over HTTP', () => {
     })
   })
 
-  test('messages contain no character that a reader treats as a line break', async () => {
+  test('MCP messages escape the characters that some readers treat as line breaks', async () => {
     const { id } = (await alice.call('createSandbox')).body
     const ends = 'a\u0085b\u2028c\u2029d'
     const args = { session_id: id, command: ['printf', '%s', ends] }
@@ -113,7 +113,7 @@ describe('over HTTP', () => {
     await alice.call('destroySandbox', { params: { id } })
   })
 
-  test('counts each message of a batch, and limits its length', async () => {
+  test('counts each message of a batch and limits the batch length', async () => {
     const limit = 12
     const strict = await world.startApi({ RATE_MCP_PER_MINUTE: String(limit) })
     const bob = await world.account()
@@ -132,7 +132,7 @@ describe('over HTTP', () => {
     expect(Number(second.headers['retry-after'])).toBeGreaterThan(0)
   })
 
-  test('a cancellation takes little memory of Redis for any id, and expires', async () => {
+  test('a cancellation uses little Redis memory for any request id, and expires', async () => {
     const bob = await world.account()
     const before = new Set(await world.redis.keys('sandlot:mcp-cancelled:*'))
     const ids = ['x'.repeat(60_000), 'short', 7]
@@ -154,7 +154,7 @@ describe('over HTTP', () => {
     ['HEAD', 'POST, OPTIONS'],
     ['DELETE', 'POST, HEAD, GET, OPTIONS'],
     ['PUT', 'POST, HEAD, GET, OPTIONS'],
-  ])('%s is refused with 405 and the allowed methods', async (method, allowed) => {
+  ])('rejects %s with 405 and lists the allowed methods', async (method, allowed) => {
     const answer = await send(`${world.url()}/v1/mcp`, {
       method,
       headers: { authorization: `Bearer ${alice.key}` },
@@ -163,7 +163,7 @@ describe('over HTTP', () => {
     expect(answer.headers.allow).toBe(allowed)
   })
 
-  test('returns 401 without a key, and explains how to send one', async () => {
+  test('returns 401 without a key and explains how to send one', async () => {
     const answer = await post({}, ping, '')
     expect(answer.status).toBe(401)
     expect(answer.headers['www-authenticate']).toBe('Bearer')
@@ -174,12 +174,12 @@ describe('over HTTP', () => {
     ['no message', {}, 400],
     ['an empty batch', [], 400],
     ['a message of another kind', { jsonrpc: '2.0', nothing: 1 }, 400],
-  ])('%s is refused', async (_, body, status) => {
+  ])('rejects a request body that contains %s', async (_, body, status) => {
     expect((await post({}, body)).status).toBe(status)
   })
 
   test.each(['*/*', 'application/*', '', 'application/json', 'text/event-stream', 'text/html, */*;q=0.1'])(
-    'accepts a client with Accept: %s',
+    'accepts an MCP client with Accept: %s',
     async (accept) => {
       const answer = await post({ accept }, ping)
       expect(answer.status).toBe(200)
@@ -192,7 +192,7 @@ describe('over HTTP', () => {
   test.each([
     ['*/*', 'text/event-stream'],
     ['application/*', 'application/json'],
-  ])('answers a tool call with Accept: %s by %s', async (accept, type) => {
+  ])('a tool call with Accept: %s receives the content type %s', async (accept, type) => {
     const call = { ...ping, method: 'tools/call', params: { name: 'whoami', arguments: {} } }
     const answer = await post({ accept }, call)
     expect(answer).toMatchObject({ status: 200, headers: { 'content-type': expect.stringContaining(type) } })
@@ -200,7 +200,7 @@ describe('over HTTP', () => {
   })
 
   test.each(['text/html', '*/*;q=0', 'application/json;q=0, text/event-stream;q=0, */*'])(
-    'refuses a client with Accept: %s',
+    'rejects an MCP client with Accept: %s',
     async (accept) => {
       expect((await post({ accept }, ping)).status).toBe(406)
     },
@@ -209,7 +209,7 @@ describe('over HTTP', () => {
   test.each([
     ['whoami', null],
     ['session_list', { state: 'active', limit: null, cursor: null }],
-  ])('null for an optional argument of %s means absent', async (name, given) => {
+  ])('%s treats null for an optional argument as absent', async (name, given) => {
     const answer = await post(
       { accept: 'application/json' },
       toolCallOf({ name, arguments: given, _meta: null }),
@@ -219,7 +219,7 @@ describe('over HTTP', () => {
   })
 
   test.each(['exec', 'file_list'])(
-    'rejects null for a required argument of %s in one sentence',
+    '%s rejects null for a required argument with a one-sentence error',
     async (name) => {
       const given = { session_id: null, cwd: null, command: null }
       const answer = await post({ accept: 'application/json' }, toolCallOf({ name, arguments: given }))
@@ -228,7 +228,7 @@ describe('over HTTP', () => {
     },
   )
 
-  test('null for a cursor or the parameters of a list means absent', async () => {
+  test("treats null for a list's cursor or params as absent", async () => {
     for (const params of [null, { cursor: null }]) {
       const answer = await post({ accept: 'application/json' }, { ...ping, method: 'tools/list', params })
       expect(JSON.parse(answer.text).result.tools.length).toBeGreaterThan(5)
@@ -241,20 +241,20 @@ describe('over HTTP', () => {
     [{ name: 7 }, 'params.name: must be a string'],
     [{ name: null }, 'params.name: is required'],
     [[], 'params: must be an object'],
-  ])('the call %j is refused in one sentence', async (params, sentence) => {
+  ])('rejects the tool call %j with a one-sentence error', async (params, sentence) => {
     const answer = await post({}, toolCallOf(params))
     expect(answer.status).toBe(400)
     expect(JSON.parse(answer.text).detail).toContain(sentence)
     expect(answer.text).not.toContain('invalid_type')
   })
 
-  test('an unknown protocol version is refused', async () => {
+  test('rejects an unknown protocol version', async () => {
     const answer = await post({ 'mcp-protocol-version': '2099-01-01' }, ping)
     expect(answer.status).toBe(400)
     expect(answer.text).toContain('2099-01-01')
   })
 
-  test('each client gets its own session id', async () => {
+  test('each MCP client receives a different session id', async () => {
     const params = {
       protocolVersion: '2025-06-18',
       capabilities: {},

@@ -39,7 +39,7 @@ async function connect(account: Account, { to = 0, backTo = 1 } = {}) {
 }
 
 // Concurrent, because each uses separate files and mostly waits.
-test.concurrent('a broken stream resumes its command and progress at another API process', async () => {
+test.concurrent('a client resumes a broken stream and its progress at another API process', async () => {
   const { client, cut, isBack } = await connect(alice)
   const seen: number[] = []
   const onprogress = ({ progress }: { progress: number }) => seen.push(progress)
@@ -57,7 +57,7 @@ test.concurrent('a broken stream resumes its command and progress at another API
   await client.close()
 })
 
-test.concurrent('a command outlives the API process that received the call', async () => {
+test.concurrent('a command continues after the API process that received the call exits', async () => {
   const other = await world.startApi()
   const { client } = await connect(alice, { to: world.apis.indexOf(other), backTo: 0 })
   const answer = callTool(client, 'exec', waiting('killed'))
@@ -69,7 +69,7 @@ test.concurrent('a command outlives the API process that received the call', asy
   await client.close()
 })
 
-test.concurrent('a cancellation ends the command of a resumed stream', async () => {
+test.concurrent('a cancellation stops the command of a resumed stream', async () => {
   const { client, cut, isBack } = await connect(alice)
   const leave = new AbortController()
   const answer = callTool(client, 'exec', waiting('cancelled'), { signal: leave.signal })
@@ -90,7 +90,7 @@ const call = (name: string, args: object, of: Record<string, string> = headers) 
     of,
   )
 
-test.concurrent('a command whose client does not resume ends after its grace', async () => {
+test.concurrent('a command is killed after its grace if its client does not resume', async () => {
   const leave = new AbortController()
   const left = fetch(`${world.url()}/v1/mcp`, { ...call('exec', waiting('left')), signal: leave.signal })
   await world.eventually(hasBegun('left'), 10_000)
@@ -103,7 +103,7 @@ test.concurrent('a command whose client does not resume ends after its grace', a
 test.concurrent.each([
   ['with an id for resumption', headers, /^:\n\nid: \S+\nretry: 1000\ndata: \n\n/],
   ['of an older version', { 'mcp-protocol-version': '2025-06-18' }, /^:\n\n$/],
-])('a stream %s begins before its command ends', async (_, of, first) => {
+])('a stream %s starts before its command exits', async (_, of, first) => {
   const word = `at-once-${Object.values(of)}`
   const response = await fetch(`${world.url()}/v1/mcp`, call('exec', waiting(word), of))
   const chunks = response.body!.pipeThrough(new TextDecoderStream()).getReader()
@@ -127,7 +127,7 @@ const refusalIn = ({ text }: { text: string }) => {
   return JSON.parse(result.content[0].text)
 }
 
-test('resuming a stream of another tool returns an error with the next step', async () => {
+test('resuming the stream of another tool returns an error with the next step', async () => {
   const answer = await resume(await eventIdOf({ tool: 'file_edit' }))
   expect(answer.headers['content-type']).toContain('text/event-stream')
   expect(answer.text).toMatch(/^id: \S+\.8$/m)
@@ -139,7 +139,7 @@ test('resuming a stream of another tool returns an error with the next step', as
   })
 })
 
-test('an unknown command and that of another account are not found', async () => {
+test("does not find unknown commands or another account's commands", async () => {
   const command = { sandboxId: params.id, key: 'mcp-never' }
   expect(refusalIn(await resume(await eventIdOf({ command })))).toMatchObject({ code: 'exec_not_found' })
   const bob = await world.account()

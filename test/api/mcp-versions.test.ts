@@ -10,8 +10,8 @@ const { world, alice, params, countOf } = shareSandbox({ apis: 2 })
 const isRunning = async (word: string) => (await countOf(`[:] ${word}`)) > 0
 
 // Each mostly waits for its command.
-describe.concurrent.each(mcpVersions)('a client of %s', (version) => {
-  test('lists the tools, runs a command with progress, and receives readable errors', async () => {
+describe.concurrent.each(mcpVersions)('MCP protocol version %s', (version) => {
+  test('a client lists the tools, runs a command with progress and receives readable errors', async () => {
     const client = await connectPinned(world.url(), alice, version)
     expect(client.getNegotiatedProtocolVersion()).toBe(version)
     expect(client.getInstructions()).toContain('session_create')
@@ -30,7 +30,7 @@ describe.concurrent.each(mcpVersions)('a client of %s', (version) => {
     await client.close()
   })
 
-  test('ends a command by cancelling its call', async () => {
+  test('a client stops a command by cancelling its tool call', async () => {
     const client = await connectPinned(world.url(), alice, version)
     const leave = new AbortController()
     const word = `cancelled-${version}`
@@ -69,8 +69,8 @@ const stateless = (method: string, more: object, headers: Record<string, string>
     ),
   )
 
-describe('from 2026-07-28 on', () => {
-  test('one request returns the capabilities', async () => {
+describe('MCP protocol versions since 2026-07-28', () => {
+  test("returns the server's capabilities in response to one request", async () => {
     const { status, headers, text } = await stateless('server/discover', {}, {})
     expect(status).toBe(200)
     expect(headers['content-type']).toContain('application/json')
@@ -82,7 +82,7 @@ describe('from 2026-07-28 on', () => {
     })
   })
 
-  test('headers that differ from the message, an unknown method and an unknown version are refused', async () => {
+  test('rejects headers that differ from the message, an unknown method and an unknown version', async () => {
     const call = { name: 'whoami', arguments: {} }
     const codeOf = async (answer: ReturnType<typeof send>) => {
       const { status, text } = await answer
@@ -94,7 +94,7 @@ describe('from 2026-07-28 on', () => {
     expect(await codeOf(stateless('tools/list', {}, {}, '2099-01-01'))).toEqual([400, -32022])
   })
 
-  test('the stream of a call starts immediately, and has no ids', async () => {
+  test("a tool call's stream starts immediately and has no event ids", async () => {
     const { text } = await stateless(
       'tools/call',
       { name: 'whoami', arguments: {} },

@@ -16,7 +16,7 @@ beforeAll(async () => {
   alice = await world.account()
 })
 
-test('a client that uses another API process for every request works from create to destroy', async () => {
+test('a client that switches API processes for each request can create, use and destroy a session', async () => {
   const client = await connectMcp(world, alice, 'each')
   const { id: session_id } = await useTool(client, 'session_create', { name: 'by an agent' })
   expect(await useTool(client, 'exec', { session_id, command: 'echo hello; exit 3' })).toMatchObject({
@@ -57,7 +57,7 @@ test('a client that uses another API process for every request works from create
 })
 
 describe('tools/list', () => {
-  test('contains every tool with its schemas and annotations, and none that manages credentials', async () => {
+  test('lists every tool with its schemas and annotations, and no tool that manages credentials', async () => {
     const client = await connectMcp(world, alice)
     const { tools: listed } = await client.listTools()
     expect(listed.map(({ name }) => name)).toEqual(Object.keys(tools))
@@ -86,13 +86,13 @@ describe('tools/list', () => {
     await client.close()
   })
 
-  test('costs a model at most 2,500 tokens, at four characters a token', async () => {
+  test('the tool list uses at most 2,500 tokens, at four characters per token', async () => {
     const client = await connectMcp(world, alice)
     expect(JSON.stringify(await client.listTools()).length / 4).toBeLessThan(2_500)
     await client.close()
   })
 
-  test('describes only fields that the tools have', () => {
+  test('tool descriptions mention only fields that the tools have', () => {
     const inputs = toolsFor(settings).map(({ inputSchema }) => JSON.stringify(inputSchema))
     for (const words of inputs) expect(words).not.toMatch(/stream|background|interactive|sandbox|\b4\d\d\b/)
   })
@@ -104,21 +104,21 @@ describe('tools/list', () => {
     ['the internet', settings, 'It can reach the internet, but no private networks.'],
     ['nothing', { ...settings, sandbox: { ...settings.sandbox, egress: 'none' } }, 'It has no network.'],
     ['nothing, locally', { ...settings, driver: 'local' }, 'It has no network.'],
-  ] as const)('describes the network of a session: %s', (_, settings, words) => {
+  ] as const)('describes the network access of a session: %s', (_, settings, words) => {
     const [create] = toolsFor(settings)
     expect(create!.description).toContain(words)
     const exec = toolsFor(settings).find(({ name }) => name === 'exec')!
     expect(exec.annotations.openWorldHint).toBe(words.includes('internet'))
   })
 
-  test('describes the longest TTL of the account', () => {
+  test('describes the longest TTL that the account may use', () => {
     const [create] = toolsFor(settings, 90)
     expect(create!.inputSchema.properties.ttl_seconds).toMatchObject({ maximum: 90, default: 90 })
   })
 })
 
-describe('errors', () => {
-  test('name invalid arguments, whether the tool or the route validates them', async () => {
+describe('tool errors', () => {
+  test("a tool call's error names the invalid arguments, whether the tool or the route validates them", async () => {
     const client = await connectMcp(world, alice)
     const session_id = `sbx_${'0'.repeat(26)}`
     const errors = async (name: string, args: object) => (await refusalOf(client, name, args)).errors
@@ -133,7 +133,7 @@ describe('errors', () => {
     await client.close()
   })
 
-  test('a session of another account is not found, and an unknown tool is a protocol error', async () => {
+  test("another account's session is not found, and an unknown tool is a protocol error", async () => {
     const client = await connectMcp(world, await world.account())
     const { body } = await alice.call('createSandbox')
     expect(await refusalOf(client, 'exec', { session_id: body.id, command: 'true' })).toMatchObject({
@@ -147,7 +147,7 @@ describe('errors', () => {
     await client.close()
   })
 
-  test('the allowlist of the account applies to exec, but not to files', async () => {
+  test("the account's allowlist applies to the exec tool, but not to the file tools", async () => {
     const bob = await world.account()
     const client = await connectMcp(world, bob)
     const { id: session_id } = await useTool<{ id: string }>(client, 'session_create')
@@ -162,7 +162,7 @@ describe('errors', () => {
     await client.close()
   })
 
-  test('tools have the limits of the routes: images, TTL, quota, rate limits and retry_after', async () => {
+  test('tools apply the same image, TTL, quota and rate limits as the routes, and return retry_after', async () => {
     await using small = await startWorld({
       env: {
         QUOTA_CONCURRENT_SANDBOXES: '1',
@@ -203,7 +203,7 @@ describe('errors', () => {
   })
 })
 
-describe('long output', () => {
+describe('long tool output', () => {
   let client: Client
   let session_id: string
   beforeAll(async () => {
@@ -215,7 +215,7 @@ describe('long output', () => {
     await client.close()
   })
 
-  test('of a command keeps head and tail, and is marked as truncated', async () => {
+  test('a tool result keeps the beginning and end of long command output and marks it as truncated', async () => {
     const command = 'echo first; head -c 200000 /dev/zero | tr "\\0" x; echo; echo last'
     const result = await callTool(client, 'exec', { session_id, command })
     const { stdout, truncated, stdout_bytes } = result.structuredContent as {
@@ -230,7 +230,7 @@ describe('long output', () => {
     expect(result.content[1]!.text).toContain('stdout was truncated')
   })
 
-  test('of a file is cut after a line, with the position of the rest', async () => {
+  test('a tool result cuts a long file after a line and returns where the rest begins', async () => {
     await useTool(client, 'exec', { session_id, command: 'seq 1 30000 > numbers' })
     const result = await callTool(client, 'file_view', { session_id, path: 'numbers' })
     const { content, truncated } = result.structuredContent as { content: string; truncated: boolean }
@@ -249,7 +249,7 @@ describe('long output', () => {
     ).toMatchObject({ content: `${lines.length + 1}\n` })
   })
 
-  test('of a list is cut after an entry', async () => {
+  test('a tool result cuts a long list after an entry', async () => {
     const command =
       'mkdir many; cd many; for i in $(seq 1 2000); do : > a-file-with-quite-a-long-name-$i; done'
     await useTool(client, 'exec', { session_id, command })
@@ -262,7 +262,7 @@ describe('long output', () => {
   })
 })
 
-test('a long list of sessions is cut after one of them, with a cursor for the rest', async () => {
+test('a tool result cuts a long session list after an entry and returns a cursor for the rest', async () => {
   const bob = await world.account()
   const metadata = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`key${at}`, 'x'.repeat(512)]))
   const ids = Array.from({ length: 9 }, () => newSandboxId())

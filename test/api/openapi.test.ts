@@ -14,7 +14,7 @@ import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('describes every served route, and serves every route of the contract', async () => {
+test('documents every served route and serves every documented route', async () => {
   const names = served.map(({ endpoint }) => `${endpoint.method} ${endpoint.path}`)
 
   const { body } = await callAs(world, {}, 'getOpenApi')
@@ -30,7 +30,7 @@ test('describes every served route, and serves every route of the contract', asy
   )
 })
 
-test('is OpenAPI 3.1 with only valid references', () => {
+test('is a valid OpenAPI 3.1 document without broken references', () => {
   const description = describeApi()
   expect(description.openapi).toMatch(/^3\.1\./)
   const references = [...JSON.stringify(description).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(
@@ -46,7 +46,7 @@ test('is OpenAPI 3.1 with only valid references', () => {
   expect(JSON.stringify(description)).not.toContain('$defs')
 })
 
-test('/v1/docs shows every route and every error, with valid links', async () => {
+test('/v1/docs shows every route and every error with valid links', async () => {
   const response = await fetch(`${world.url()}/v1/docs`)
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   const page = await response.text()
@@ -91,7 +91,7 @@ test('/v1/docs shows every route and every error, with valid links', async () =>
 const textOf = (html: string): string =>
   html.replace(/<[^>]*>/g, '').replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
 
-test.each(Object.values(endpoints) as Endpoint[])('the example of $name is valid', (endpoint) => {
+test.each(Object.values(endpoints) as Endpoint[])('the documented example of $name is valid', (endpoint) => {
   const { params, query, headers, body, rawBody, example } = endpoint
   expect((body ?? z.undefined()).safeParse(example.body)).toMatchObject({ success: true })
   expect((query ?? z.undefined()).safeParse(query && (example.query ?? {}))).toMatchObject({ success: true })
@@ -128,7 +128,7 @@ test.each(
 })
 
 test.each(Object.values(endpoints))(
-  '$name describes its credential, its parameters and its responses',
+  'the document describes the credential, parameters and responses of $name',
   (endpoint) => {
     const path = endpoint.path.replace(/:(\w+)/g, '{$1}')
     const operation = describeApi().paths[path]![endpoint.method.toLowerCase()] as {

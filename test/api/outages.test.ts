@@ -51,7 +51,7 @@ describeConcurrently('Redis', () => {
   beforeEach(() => world.eventually(isReady(world), recoverMs))
 
   test.each(['stop', 'kill'] as const)(
-    'after a %s: no request is served uncounted, then all requests succeed again',
+    'no request is served uncounted after a Redis %s, and all requests succeed again afterward',
     async (how) => {
       const alice = await world.account()
       await world.plugs.redis[how]()
@@ -73,7 +73,7 @@ describeConcurrently('Redis', () => {
     },
   )
 
-  test('frozen: requests get 503 within some seconds', async () => {
+  test('requests receive 503 within seconds while Redis is frozen', async () => {
     const alice = await world.account()
     world.plugs.redis.freeze()
     const refusal = await refused(view(alice))
@@ -84,7 +84,7 @@ describeConcurrently('Redis', () => {
     await world.eventually(async () => (await refused(view(alice))).status === 404, recoverMs)
   })
 
-  test('unavailable at the start: an API starts without it, and connects later', async () => {
+  test('an API process starts while Redis is unavailable and connects later', async () => {
     const alice = await world.account()
     await world.plugs.redis.stop()
     const late = await world.startApi()
@@ -96,7 +96,7 @@ describeConcurrently('Redis', () => {
     await world.eventually(async () => (await refused(call())).status === 404, recoverMs)
   })
 
-  test('with full memory: requests that need it get 503, and succeed again once there is space', async () => {
+  test('requests that need Redis receive 503 while its memory is full, and succeed once space is free', async () => {
     const alice = await world.account()
     await world.redis.config('SET', 'maxmemory', '1')
     expectUnavailable(await refused(alice.call('createSandbox')))
@@ -104,7 +104,7 @@ describeConcurrently('Redis', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('with a full disk: requests that need it get 503, and succeed again once it can write', async () => {
+  test('requests that need Redis receive 503 while its disk is full, and succeed once it can write', async () => {
     const alice = await world.account()
     // Redis cannot replace a directory with its dump file.
     const obstacle = join(world.folder, 'redis', 'dump.rdb')
@@ -121,7 +121,7 @@ describeConcurrently('Redis', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('emptied: buckets are full again, and sandboxes keep running', async () => {
+  test('buckets are full and sandboxes keep running after Redis loses all data', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     await world.redis.flushall()
@@ -131,7 +131,7 @@ describeConcurrently('Redis', () => {
     expect(ran.body.stdout).toBe('on\n')
   })
 
-  test('configured to evict jobs: a process refuses to start, and running ones report it', async () => {
+  test('no process starts, and running processes report an error, if Redis may evict jobs', async () => {
     const running = [world.apis[0]!, world.workers[0]!]
     const hasLogged = ({ lines }: Process) => lines.some(({ msg }) => msg.includes('Set it to noeviction'))
     await world.redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
@@ -154,7 +154,7 @@ describeConcurrently('PostgreSQL', () => {
   beforeEach(() => world.eventually(isReady(world), recoverMs))
 
   test.each(['stop', 'kill'] as const)(
-    'after a %s: requests are refused, then succeed again',
+    'requests fail after a PostgreSQL %s, and succeed again afterward',
     async (how) => {
       const alice = await world.account()
       await alice.call('createSandbox')
@@ -183,7 +183,7 @@ describeConcurrently('PostgreSQL', () => {
     },
   )
 
-  test('read-only, like a demoted primary: writes get 503, then succeed again', async () => {
+  test('writes receive 503 while PostgreSQL is read-only like a demoted primary, and succeed afterward', async () => {
     const alice = await world.account()
     const setReadOnly = async (value: string) => {
       await world.db.query(`alter system set default_transaction_read_only = ${value}`)
@@ -206,7 +206,7 @@ describeConcurrently('PostgreSQL', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('without disk space: writes get 503 and reads succeed, then writes succeed again', async () => {
+  test('writes receive 503 and reads succeed while PostgreSQL has no disk space, and then writes succeed', async () => {
     const alice = await world.account()
     await installFullTriggers(world.db)
     await setFull(world.db, true)
@@ -217,7 +217,7 @@ describeConcurrently('PostgreSQL', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('frozen: requests get 503, and none is applied partially', async () => {
+  test('requests receive 503 while PostgreSQL is frozen, and none is partially applied', async () => {
     const alice = await world.account()
     world.plugs.postgres!.freeze()
     const refusal = await refused(alice.call('listApiKeys'))
@@ -228,7 +228,7 @@ describeConcurrently('PostgreSQL', () => {
     await world.eventually(() => alice.call('listApiKeys'), recoverMs)
   })
 
-  test('unavailable at the start: an API starts without it, and connects later', async () => {
+  test('an API process starts while PostgreSQL is unavailable and connects later', async () => {
     const alice = await world.account()
     await world.plugs.postgres!.stop()
     const late = await world.startApi()
@@ -239,7 +239,7 @@ describeConcurrently('PostgreSQL', () => {
     await world.eventually(() => alice.call('getAccount', { api }), recoverMs)
   })
 
-  test('frozen while a command without a key runs: its id in the refusal leads to its result', async () => {
+  test('a request that fails while PostgreSQL is frozen returns the id of its running command', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     // Its stdin is open before the freeze, so that the other command can be ended during it.
@@ -276,7 +276,7 @@ describeConcurrently('PostgreSQL', () => {
     expect(found).toMatchObject({ status: 'exited', exit_code: 7, stdout: 'done\n' })
   })
 
-  test('unavailable together with a worker: no exit status is reported that was not stored', async () => {
+  test('reports no unstored exit status when PostgreSQL and a worker become unavailable together', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const body = { command: 'echo begun; sleep 2; exit 7' }
@@ -302,7 +302,7 @@ describeConcurrently('PostgreSQL', () => {
 })
 
 describeConcurrently('workers', () => {
-  test('when none is running, no sandbox is admitted, and /readyz reports that', async () => {
+  test('rejects creates while no worker is running, and /readyz reports it', async () => {
     await using world = await startWorld({ workers: 0 })
     const alice = await world.account()
     const refusal = await refused(alice.call('createSandbox'))
@@ -321,7 +321,7 @@ describeConcurrently('workers', () => {
 describeConcurrently('of two workers', () => {
   const world = shareWorld({ workers: 2 })
 
-  test('a frozen one receives no command: the other runs it, and it never runs twice', async () => {
+  test('a frozen worker receives no command; another worker runs the command exactly once', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     const run = async (command: string) =>
@@ -338,7 +338,7 @@ describeConcurrently('of two workers', () => {
     expect((await run('sleep 1; cat ran')).stdout).toBe('once\nonce\n')
   })
 
-  test('a file that a frozen one did not accept is written completely by the other', async () => {
+  test('another worker writes a whole file that a frozen worker did not accept', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const bytes = randomBytes(300_000)
@@ -359,7 +359,7 @@ describeConcurrently('of two workers', () => {
     expect(Buffer.from(await read.arrayBuffer()).equals(bytes)).toBe(true)
   })
 
-  test('a killed one receives no more calls, and the others serve its sandboxes', async () => {
+  test('a killed worker receives no more calls, and other workers serve its sandboxes', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     const run = () => alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })

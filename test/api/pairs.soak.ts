@@ -7,11 +7,12 @@ import { shareSandbox, shareWorld } from '../support/shared.ts'
 import { testFilePairs } from './file-pairs.ts'
 import { roomForPairs, sandboxes, testPairs } from './pairs.ts'
 
-describe('every two concurrent requests, twenty times', () => testPairs(20))
+describe('two concurrent requests, twenty times', () => testPairs(20))
 
-describe.skipIf(!hasCluster)('every two concurrent requests, on Kubernetes', () => {
+describe.skipIf(!hasCluster)('two concurrent requests on Kubernetes', () => {
   const world = shareWorld({ driver: 'kubernetes', env: roomForPairs })
-  test('of a sandbox that may be destroyed', () => tryPairs(sandboxes(world), { rounds: 3, concurrency: 4 }))
+  test('each pair of concurrent requests matches a sequential order while its sandbox may be destroyed', () =>
+    tryPairs(sandboxes(world), { rounds: 3, concurrency: 4 }))
 })
 
 describeOnEveryImage('every two concurrent requests for a file, three times', ({ driver, env }) =>

@@ -2,4 +2,4 @@
 import { describe } from 'vitest'
 import { testPairs } from './pairs.ts'
 
-describe('every two concurrent requests', () => testPairs(1))
+describe('two concurrent requests', () => testPairs(1))

@@ -20,21 +20,28 @@ export function testPairs(rounds: number): void {
   })
   describeOnBothDriversAtOnce('inside a sandbox', (driver) => {
     const sandbox = shareSandbox({ driver })
-    test('of an existing secret', () => tryPairs(secrets(sandbox, true), { rounds, concurrency: 2 }))
-    test('of a missing secret', () => tryPairs(secrets(sandbox, false), { rounds, concurrency: 2 }))
-    test('of the Idempotency-Key of a command', () =>
+    test('two concurrent requests for an existing secret match a sequential order', () =>
+      tryPairs(secrets(sandbox, true), { rounds, concurrency: 2 }))
+    test('two concurrent requests for a missing secret match a sequential order', () =>
+      tryPairs(secrets(sandbox, false), { rounds, concurrency: 2 }))
+    test('two concurrent commands with one Idempotency-Key match a sequential order', () =>
       tryPairs(keyedCommands(sandbox), { rounds, concurrency: 2 }))
   })
 }
 
 function testOutside(rounds: number): void {
   const world = shareWorld({ env: roomForPairs })
-  test('of an API key', () => tryPairs(apiKeys(world), { rounds, concurrency: 4 }))
-  test('of an account', () => tryPairs(accounts(world), { rounds, concurrency: 4 }))
+  test('two concurrent requests for an API key match a sequential order', () =>
+    tryPairs(apiKeys(world), { rounds, concurrency: 4 }))
+  test('two concurrent requests for an account match a sequential order', () =>
+    tryPairs(accounts(world), { rounds, concurrency: 4 }))
   // Each change waits until no process has cached the previous list.
-  test('of the allowlist', () => tryPairs(allowlists(world), { rounds, concurrency: 12 }))
-  test('of the Idempotency-Key of a create', () => tryPairs(keyedCreates(world), { rounds, concurrency: 2 }))
-  test('of a sandbox that may be destroyed', () => tryPairs(sandboxes(world), { rounds, concurrency: 4 }))
+  test('two concurrent requests for the allowlist match a sequential order', () =>
+    tryPairs(allowlists(world), { rounds, concurrency: 12 }))
+  test('two concurrent creates with one Idempotency-Key match a sequential order', () =>
+    tryPairs(keyedCreates(world), { rounds, concurrency: 2 }))
+  test('two concurrent requests match a sequential order while the sandbox may be destroyed', () =>
+    tryPairs(sandboxes(world), { rounds, concurrency: 4 }))
 }
 
 const apiKeys = (world: World): Kind<Account> => {

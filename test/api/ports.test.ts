@@ -30,7 +30,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
   }
   beforeAll(() => listen(params.id))
 
-  test('passes bytes unchanged over several concurrent connections', async () => {
+  test('passes bytes to a port unchanged over several concurrent connections', async () => {
     await Promise.all(
       Array.from({ length: 5 }, async () => {
         const { socket } = await open()
@@ -50,7 +50,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     )
   })
 
-  test('closes the connection when its listener does, and reports that no process listens', async () => {
+  test("closes the connection when the port's listener closes, and reports a port without a listener", async () => {
     const line = await open()
     line.socket.send(Buffer.from('bye quit'))
     expect(await line.closed).toEqual([1000, 'the listener closed the connection'])
@@ -59,7 +59,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     expect(await nobody.closed).toEqual([4001, 'no process listens on port 3999 in the sandbox'])
   })
 
-  test('a rejection is a problem document, like on every route', async () => {
+  test('rejects a port connection with a problem document', async () => {
     const bob = await world.account()
     await expect(open(port, bob)).rejects.toMatchObject({ status: 404, code: 'not_found' })
     await expect(open(port, alice.with({ key: 'nonsense' }))).rejects.toMatchObject({ status: 401 })
@@ -70,7 +70,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     })
   })
 
-  test('closes the connection when the key is revoked or the sandbox ends', async () => {
+  test('closes a port connection when its key is revoked or its sandbox ends', async () => {
     const other = await alice.withNewKey()
     const line = await open(port, other)
     await alice.call('revokeApiKey', { params: { key_id: other.keyId } })
@@ -89,7 +89,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
 
   if (driver === 'kubernetes') return
 
-  test('supports half-closed connections', async () => {
+  test('supports half-closed port connections', async () => {
     const line = await open()
     line.socket.send(Buffer.from('last words'))
     line.socket.send(JSON.stringify({ type: 'eof' }))
@@ -97,7 +97,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     expect(line.received()).toBe('last words')
   })
 
-  test('applies backpressure to a client whose bytes are not read, using little memory', async () => {
+  test('applies backpressure to a port client whose bytes are not read, with little memory', async () => {
     const listener = await sh(
       "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalPort => 3001, Listen => 1); $c = $s->accept; sleep' " +
         '>/dev/null 2>&1 & echo $!',
@@ -120,7 +120,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     expect((await closed)[0]).toBe(1011)
   })
 
-  test('closes a connection with an invalid handshake', async () => {
+  test('closes a port connection with an invalid handshake', async () => {
     const head = headOf('GET', pathOf(endpoints.connectPort, { params: { ...params, port } }), {
       authorization: `Bearer ${alice.key}`,
       ...{ connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': 1 },
@@ -136,7 +136,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     line.socket.terminate()
   })
 
-  test('limits concurrent connections', async () => {
+  test('limits the number of concurrent port connections', async () => {
     // Those of earlier tests may still count for a moment.
     const opened = () => world.eventually(() => open().catch(() => undefined), 15_000)
     const lines = await Promise.all(Array.from({ length: limits.connections }, opened))

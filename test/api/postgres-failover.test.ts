@@ -32,7 +32,7 @@ afterAll(async () => {
   await pair.end()
 })
 
-test('replaces connections that stop responding, and requests continue over new ones', async () => {
+test('replaces database connections that stop responding, and requests continue on new connections', async () => {
   address.forget()
   // Each connection in use is waited for once, for ten seconds. No response is wrong in the meantime.
   const answer = () => alice.call('listApiKeys').catch((error) => error)
@@ -47,7 +47,7 @@ const postgresOf = async (internalUrl: string): Promise<string> =>
 
 const standby = expect.stringContaining('standby')
 
-test('does not use a demoted primary that still responds, and loses no reported result', async () => {
+test('stops using a demoted primary that still responds, and keeps every reported result', async () => {
   const params = { id: (await alice.call('createSandbox')).body.id }
   const run = (command: string) => alice.call('execCommand', { params, body: { command } })
   const ran = (await run('exit 7')).body

@@ -22,8 +22,8 @@ async function getOver(agent: Agent, url: string) {
   return { status, connection: headers.connection, reused: request.reusedSocket }
 }
 
-describe('a start', () => {
-  test('with missing or invalid settings names each of them without values, and exits with 2', async () => {
+describe('process start', () => {
+  test('a process with missing or invalid settings names them without values and exits with 2', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const { code, words } = await startDoomed(world, {
       DATABASE_URL: '',
@@ -36,7 +36,7 @@ describe('a start', () => {
     expect(words).not.toMatch(/^\s+at /m)
   })
 
-  test('with an invalid proxy address names the setting', async () => {
+  test('rejects an invalid trusted proxy address and names the setting', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const { code, words } = await startDoomed(world, { TRUSTED_PROXIES: '10.0.0.0/8,proxy.example' })
     expect(code).toBe(2)
@@ -48,7 +48,7 @@ describe('a start', () => {
     ['api', 'INTERNAL_PORT'],
     ['worker', 'INTERNAL_PORT'],
     ['worker', 'RPC_PORT'],
-  ] as const)('of an %s whose %s is in use names the address and exits with 2', async (kind, name) => {
+  ] as const)('an %s process whose %s is in use names the address and exits with 2', async (kind, name) => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => other.once('listening', resolve))
@@ -62,8 +62,8 @@ describe('a start', () => {
   })
 })
 
-describe('a shutdown', () => {
-  test('finishes running requests, accepts no new ones, and leaves no orphans', async () => {
+describe('process shutdown', () => {
+  test('a shutdown completes running requests, accepts no new ones and leaves no orphaned processes', async () => {
     await using world = await startWorld()
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
@@ -89,7 +89,7 @@ describe('a shutdown', () => {
     expect((await alice.call('getSandbox', { params, api: 1 })).body.state).toBe('active')
   })
 
-  test('reports not ready to load balancers first, and closes connections after serving their requests', async () => {
+  test('a shutdown reports not ready to load balancers before it closes connections', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const api = await world.startApi({ SHUTDOWN_DELAY_SECONDS: '600' })
     const process = async () =>
@@ -106,7 +106,7 @@ describe('a shutdown', () => {
     await api.kill()
   })
 
-  test('serves requests on idle connections during the shutdown delay, and then exits', async () => {
+  test('serves requests on idle connections during the shutdown delay and then exits', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const api = await world.startApi({ SHUTDOWN_DELAY_SECONDS: '1' })
     const kept = new Agent({ keepAlive: true })
@@ -122,7 +122,7 @@ describe('a shutdown', () => {
     expect(await api.ended).toBe(0)
   })
 
-  test('does not wait for idle keep-alive connections', async () => {
+  test('a shutdown does not wait for idle keep-alive connections', async () => {
     await using world = await startWorld({ workers: 0 })
     // fetch keeps its connections.
     await Promise.all(Array.from({ length: 10 }, () => fetch(`${world.url()}/v1/openapi.json`)))

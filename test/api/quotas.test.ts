@@ -85,7 +85,7 @@ test('200 concurrent creates for 10 accounts through 4 API processes never excee
   }
 })
 
-test('creates and destroys in every interleaving never exceed the limit', async () => {
+test('interleaved creates and destroys never exceed the concurrent limit', async () => {
   const accounts = await makeAccounts(3)
   let refused = 0
   const churn = async (account: Account, api: number) => {
@@ -107,7 +107,7 @@ test('creates and destroys in every interleaving never exceed the limit', async 
 })
 
 describe('the concurrent quota', () => {
-  test('lists the active sandboxes, and when the first of them expires', async () => {
+  test('a rejection lists the active sandboxes and when the first of them expires', async () => {
     const alice = await world.account()
     const first = await alice.call('createSandbox', { body: { name: 'short', ttl_seconds: 600 } })
     const second = await alice.call('createSandbox', { body: {} })
@@ -157,7 +157,7 @@ describe('the concurrent quota', () => {
 describe('the monthly quota', () => {
   const newYear = Date.UTC(2027, 0, 1)
 
-  test("an operator's override in the account's row counts instead of the setting", async () => {
+  test("applies the account's override of the monthly quota instead of the setting", async () => {
     const alice = await world.account()
     await world.db.query('update account set concurrent_limit = 3, hours_limit = 0.5 where id = ?', [
       alice.id,
@@ -172,7 +172,7 @@ describe('the monthly quota', () => {
     expect(codesOf([await create(alice)])).toEqual(new Set(['monthly_usage_limit_reached']))
   })
 
-  test('admits an account one millisecond below it, and at the limit none of 200 concurrent creates', async () => {
+  test('admits a create 1 ms below the monthly quota, and none of 200 concurrent creates at the quota', async () => {
     const [under, at] = await makeAccounts(2)
     const now = new Date(newYear - 86_400_000)
     await setClock(world.db, now)
@@ -191,7 +191,7 @@ describe('the monthly quota', () => {
     expect(body.concurrent.active).toBe(0)
   })
 
-  test('reports the used hours, and when the next month begins', async () => {
+  test('a rejection reports the used hours and when the next month begins', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 90_500))
     await spend(alice.id, new Date(newYear - 100_000), 21 * hourMs)
@@ -204,7 +204,7 @@ describe('the monthly quota', () => {
     })
   })
 
-  test('of 200 concurrent creates at the end of a month, only those of the new month succeed', async () => {
+  test('admits only the creates of the new month among 200 concurrent creates at the end of a month', async () => {
     const accounts = await makeAccounts(10)
     await setClock(world.db, new Date(newYear - 10_000))
     for (const { id } of accounts) await spend(id, new Date(newYear - 11_000), hours * hourMs)
@@ -234,7 +234,7 @@ describe('the monthly quota', () => {
     expect(await maxAtOnce()).toBe(cap)
   })
 
-  test('a sandbox that runs across the end of a month counts proportionally in both', async () => {
+  test('counts a sandbox that runs across the end of a month proportionally in both months', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 2_000))
     const { body } = await alice.call('createSandbox')

@@ -51,7 +51,7 @@ async function expectRecovery() {
   await world.eventually(() => world.account(), recoverMs)
 }
 
-test('every connection leaves a primary that becomes a replica, once the address has moved', async () => {
+test('every connection leaves a Redis primary that becomes a replica once the address has moved', async () => {
   const { first, second } = pair
   await world.eventually(() => first.connections() === connectionCount, recoverMs)
   await second.promote()
@@ -68,7 +68,7 @@ test('every connection leaves a primary that becomes a replica, once the address
   await world.eventually(() => second.connections() === connectionCount, recoverMs)
 })
 
-test('every connection leaves a frozen primary, which later returns as a replica', async () => {
+test('every connection leaves a frozen Redis primary that later returns as a replica', async () => {
   const { first, second } = pair
   // The previous test has promoted the second one.
   second.plug.freeze()
@@ -83,7 +83,7 @@ test('every connection leaves a frozen primary, which later returns as a replica
   await world.eventually(() => first.connections() === connectionCount, recoverMs)
 })
 
-test('replaces every connection that stops responding', async () => {
+test('replaces every Redis connection that stops responding', async () => {
   const { first, address } = pair
   address.forget()
   await expectRecovery()
@@ -93,7 +93,7 @@ test('replaces every connection that stops responding', async () => {
   await world.eventually(() => first.connections() === connectionCount, recoverMs)
 })
 
-test('a worker that cannot reach Redis keeps its commands, and reports their exit status', async () => {
+test('a worker that cannot reach Redis keeps its commands and reports their exit statuses', async () => {
   way = await openRelay({ path: new URL(pair.first.plug.url).pathname }, { host: '127.0.0.1', port: 0 })
   const cutOff = await world.startWorker({ REDIS_URL: `redis://127.0.0.1:${way.port}` })
   const id = cutOff.lines.find(({ worker_id }) => worker_id)?.worker_id

@@ -26,7 +26,7 @@ function post(account: Account, body: RawRequest['body'], headers: Record<string
   })
 }
 
-test('every response has a new request id, and ignores that of the client', async () => {
+test("each response has a new request id and ignores the client's request id", async () => {
   const paths = ['/', '/v1/nothing', '/v1/account', '/v1/openapi.json', '/healthz', '/metrics']
   const answers = await Promise.all(
     paths.map((path) => send(world.url() + path, { headers: { 'x-request-id': 'mine' } })),
@@ -47,7 +47,7 @@ test('returns 405 with the allowed methods for any other method', async () => {
   expect(options.headers.allow).toBe(headers.allow)
 })
 
-test('HEAD is GET without the body', async () => {
+test('HEAD returns the GET response without its body', async () => {
   const { status, headers, text } = await send(`${world.url()}/v1/openapi.json`, { method: 'HEAD' })
   expect([status, text]).toEqual([200, ''])
   expect(Number(headers['content-length'])).toBeGreaterThan(1_000)
@@ -62,7 +62,7 @@ test.each([
   ['no body at all', undefined, 400],
   ['an object', '{}', 201],
   ['an object in UTF-8', '{"name":"käse 🧀"}', 201],
-])('validates a body: %s', async (_, body, expected) => {
+])('validates a request body: %s', async (_, body, expected) => {
   const { status, text } = await post(await world.account(), body)
   expect(status).toBe(expected)
   if (expected === 400)
@@ -75,11 +75,11 @@ test.each([
   ['text/plain', 415],
   ['application/jsonp', 415],
   ['', 415],
-])('returns for a body of type %j: %i', async (type, expected) => {
+])('a body with the content type %j returns the status %i', async (type, expected) => {
   expect((await post(await world.account(), '{}', { 'content-type': type })).status).toBe(expected)
 })
 
-test('accepts a compressed body, and limits its decompressed size', async () => {
+test('accepts a compressed body and limits its decompressed size', async () => {
   const alice = await world.account()
   const gzip = (text: string) => post(alice, gzipSync(text), { 'content-encoding': 'gzip' })
   expect((await gzip('{"name":"packed"}')).status).toBe(201)
@@ -111,7 +111,7 @@ test('rejects a large body with an extreme compression ratio', async () => {
   expect(ordinary.status).toBe(404)
 })
 
-test('limits unknown API keys by address, and known keys keep working', async () => {
+test('limits unknown API keys by address while known keys keep working', async () => {
   const alice = await world.account()
   const unknownKeys = Array.from({ length: 400 }, () => makeApiKey().raw)
   // Another address than the other tests.
@@ -130,7 +130,7 @@ test('limits unknown API keys by address, and known keys keep working', async ()
   expect((await authenticate(alice.key, from)).status).toBe(200)
 })
 
-test('rejects a body by its Content-Length before it is sent, or by its size in chunks', async () => {
+test('rejects a large body by its Content-Length before it is sent, or when its chunks exceed the limit', async () => {
   const alice = await world.account()
   const announced = await sendHead({ ...as(alice), 'content-length': String(limits.usualBodyBytes + 1) })
   expect(announced).toBe(413)
@@ -150,7 +150,7 @@ const hints: Record<string, string> = {
   callMcp: '.*exec',
 }
 
-test('each route limits its body, and the error contains the limit', async () => {
+test('each route limits its request body and includes the limit in the error', async () => {
   const alice = await world.account()
   for (const endpoint of endpointsWithBody) {
     const { method, path, credential, body, bodyBytes = limits.usualBodyBytes } = endpoint
@@ -178,14 +178,14 @@ test.each([
   ['of empty lists', `[${'[],'.repeat(200_000)}0]`],
   ['nested', `${'['.repeat(200_000)}${']'.repeat(200_000)}`],
   ['of fields', `{${'"a":"\\\\",'.repeat(101_000)}"a":0}`],
-])('rejects a body of too many values, %s, before parsing it', async (_, body) => {
+])('rejects a JSON body with too many values before parsing it: %s', async (_, body) => {
   const { key } = await world.account()
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const { status, text } = await send(`${world.url()}/v1/mcp`, { method: 'POST', headers, body })
   expect([status, text.slice(0, 300)]).toEqual([400, expect.stringContaining('more than 100000 values')])
 })
 
-test('an error lists invalid fields, but limits their number and length', async () => {
+test('a validation error limits the number and length of its invalid fields', async () => {
   const { token } = await world.account()
   const names = ['x'.repeat(10_000), ...Array.from({ length: 5_000 }, (_, index) => `k${index}`)]
   const body = JSON.stringify(Object.fromEntries(names.map((name) => [name, 0])))
@@ -195,7 +195,7 @@ test('an error lists invalid fields, but limits their number and length', async 
   expect(JSON.parse(text).detail).toContain('5001')
 })
 
-test('accepts the longest query of the contract in any encoding', async () => {
+test('accepts the longest query string of the contract in any encoding', async () => {
   const { key } = await world.account()
   const longest = 'é'.repeat(4096)
   const query = new URLSearchParams({
@@ -208,12 +208,12 @@ test('accepts the longest query of the contract in any encoding', async () => {
   expect([status, JSON.parse(text).code]).toEqual([404, 'not_found'])
 })
 
-test('rejects an unauthenticated client before its body is read', async () => {
+test('rejects an unauthenticated client before reading the body', async () => {
   const head = { authorization: 'Bearer nobody', 'content-length': String(limits.usualBodyBytes) }
   expect(await sendHead(head)).toBe(401)
 })
 
-test('responses forbid caching, sniffing and framing', async () => {
+test('responses forbid caching, content sniffing and framing', async () => {
   const { headers } = await send(`${world.url()}/v1/account`)
   expect(headers).toMatchObject({
     'cache-control': 'no-store',
@@ -224,7 +224,7 @@ test('responses forbid caching, sniffing and framing', async () => {
   expect(headers['x-powered-by']).toBeUndefined()
 })
 
-test('logs each request in one line, with the pattern of its route and without its URL', async () => {
+test('logs each request on one line with its route pattern and without its URL', async () => {
   const alice = await world.account()
   const id = `sbx_${'7'.repeat(26)}`
   const response = await fetch(`${world.url()}/v1/sandboxes/${id}/files/view?path=my-secret-name`, {

@@ -1,4 +1,4 @@
 import { describe } from 'vitest'
 import { testExhausted } from './sandbox-exhausted.ts'
 
-describe('a local sandbox', () => testExhausted({ driver: 'local', env: {} }))
+describe('local sandboxes', () => testExhausted({ driver: 'local', env: {} }))

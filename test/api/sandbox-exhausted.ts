@@ -43,7 +43,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     await untilRefused('a command', exec)
   }
 
-  test('at its process limit reports that on every route, and a reset keeps its files', async () => {
+  test('a sandbox at its process limit reports that on every route, and a reset keeps its files', async () => {
     await sh('echo kept >kept')
     await fillUp()
     const count = async () => Number((await world.db.query('select count(*) from exec'))[0]!.count)
@@ -76,7 +76,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     expect((await keyed(tries)).body).toMatchObject({ status: 'exited', stdout: 'ran\n' })
   })
 
-  test('with a fork bomb is reset, and its commands report their exit status', async () => {
+  test('a sandbox with a fork bomb can be reset, and its commands report their exit statuses', async () => {
     const { body } = await exec({
       command: 'bomb() { while bomb & do :; done; }; bomb & exec sleep 600',
       background: true,
@@ -87,7 +87,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     expect((await waitForExit(body.id)).status).toMatch(/^(signaled|lost)$/)
   })
 
-  test('is reset by an agent that follows the error message', async () => {
+  test('an agent that follows the error message resets the sandbox', async () => {
     const client = await connectMcp(world, alice)
     const session = { session_id: params.id }
     await fillUp()
@@ -107,7 +107,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
   })
 
   // On Kubernetes a full /tmp ends the pod instead.
-  test.runIf(driver === 'local')('with a full /tmp reports that to a terminal', async () => {
+  test.runIf(driver === 'local')('a sandbox with a full /tmp reports that to a terminal', async () => {
     await sh('head -c 80000000 /dev/zero >/tmp/big')
     await expect(exec({ tty: true })).rejects.toMatchObject({
       problem: { code: 'sandbox_exhausted', exhausted: 'disk' },

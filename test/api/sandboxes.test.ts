@@ -11,7 +11,7 @@ const world = shareWorld({
 })
 
 describe('create', () => {
-  test('returns 201 with a running sandbox and its location', async () => {
+  test('a create returns 201 with a running sandbox and its location', async () => {
     const alice = await world.account()
     const { status, body, headers } = await alice.call('createSandbox', {
       body: { name: ' build ', metadata: { branch: 'main' }, image: 'other:1', ttl_seconds: 60 },
@@ -37,14 +37,14 @@ describe('create', () => {
     expect(result).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'hello\n' })
   })
 
-  test('uses the defaults without a body', async () => {
+  test('a create without a body uses the defaults', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     expect(body).toMatchObject({ name: null, image: 'debian:bookworm-slim', metadata: {} })
     expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(1_800_000)
   })
 
-  test('answers 202 immediately to Prefer: respond-async, and the sandbox becomes ready', async () => {
+  test('a create with Prefer: respond-async returns 202 immediately, and the sandbox becomes ready', async () => {
     const alice = await world.account()
     const { status, body, headers } = await alice.call('createSandbox', {
       headers: { prefer: 'wait=5, Respond-Async; x=1' },
@@ -55,7 +55,7 @@ describe('create', () => {
     await world.eventually(async () => (await get(alice, body.id)).ready_at, 10_000)
   })
 
-  test('passes its environment to commands, and never returns or stores it in plain text', async () => {
+  test('passes the sandbox environment to commands, but never returns it or stores it in plain text', async () => {
     const alice = await world.account()
     const value = 'a value of "many" \'kinds\'\n$HOME'
     const { body } = await alice.call('createSandbox', { body: { env: { TOKEN: value } } })
@@ -111,7 +111,7 @@ describe('create', () => {
     })
   })
 
-  test('reports a sandbox that was destroyed while it was starting', async () => {
+  test('reports that a sandbox was destroyed while it was starting', async () => {
     await using slow = await startWorld()
     const alice = await slow.account()
     // The worker is frozen, and its liveness timeout has not passed.
@@ -152,7 +152,7 @@ describe('destroy', () => {
 })
 
 describe('list', () => {
-  test('shows newest first, page by page, by state', async () => {
+  test('lists sandboxes newest first, in pages and by state', async () => {
     const alice = await world.account()
     const ids: string[] = []
     for (let n = 0; n < 7; n++) ids.unshift(await insert(alice, n % 2 === 0))
@@ -161,7 +161,7 @@ describe('list', () => {
     expect(await listAll(alice, { limit: 2, state: 'destroyed' })).toEqual(ids.filter((_, n) => n % 2 === 1))
   })
 
-  test('a page does not shift when sandboxes are created', async () => {
+  test('new sandboxes do not shift the following page of a list', async () => {
     const alice = await world.account()
     const ids = [await insert(alice), await insert(alice), await insert(alice)].reverse()
     const { body } = await alice.call('listSandboxes', { query: { limit: 2 } })
@@ -175,7 +175,7 @@ describe('list', () => {
     ['limit=1&limit=2', 'limit'],
     ['cursor=nonsense', 'cursor'],
     ['colour=red', 'colour'],
-  ])('refuses ?%s', async (query, path) => {
+  ])('rejects the list query ?%s', async (query, path) => {
     const alice = await world.account()
     const response = await fetch(`${world.url()}/v1/sandboxes?${query}`, {
       headers: { authorization: `Bearer ${alice.key}` },

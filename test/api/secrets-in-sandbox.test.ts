@@ -40,7 +40,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     }
   }
 
-  test("a command gets the current values: the sandbox's override the account's, and env overrides both", async () => {
+  test('a command receives current secrets; sandbox secrets override account secrets, env overrides both', async () => {
     const { alice, params, run, set } = await newOwner({ env: { OF_CREATE: 'create' } })
     const { body: other } = await alice.call('createSandbox')
     const show = 'echo "$A|$B|$OF_CREATE|$OF_EXEC"'
@@ -55,7 +55,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(await run(show)).toBe('new|account|create|account\n')
   })
 
-  test('values of 32 KiB and of any characters arrive unchanged', async () => {
+  test('a command receives secrets of 32 KiB and of any characters unchanged', async () => {
     const { run, set } = await newOwner()
     const odd = ' \'"$(id)`\\\n\r\t*é🎈\u0001 '
     await set('ODD', odd)
@@ -64,7 +64,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(await run('printf %s "$LONG" | wc -c')).toBe('32768\n')
   })
 
-  test('a value of 8 bytes or more is redacted in stdout and stderr, unless the request reveals it', async () => {
+  test('redacts a secret of 8 bytes or more in stdout and stderr, unless the request reveals it', async () => {
     const { run, set } = await newOwner()
     await set('TOKEN', 'p4ssw0rd!')
     await set('SHORT', '1234567')
@@ -75,7 +75,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(await run('printf p4ss; sleep 0.2; printf "w0rd!"; printf p4ss')).toBe('[secret TOKEN]p4ss')
   })
 
-  test('a stream, a background command and a terminal redact it too', async () => {
+  test('redacts a secret in event streams, background commands and terminals', async () => {
     const { alice, params, set } = await newOwner()
     await set('TOKEN', 'p4ssw0rd!')
     const command = 'printf p4ss; sleep 0.2; echo "w0rd!"'
@@ -105,7 +105,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     }
   })
 
-  test('files/view redacts it, also at the cut, and reveals it on request', async () => {
+  test('files/view redacts a secret, even where it truncates a file, and reveals it on request', async () => {
     const { alice, params, run, set } = await newOwner()
     await set('TOKEN', 'p4ssw0rd!')
     await run('echo "a $TOKEN b" > plain; head -c 1048572 /dev/zero | tr "\\0" x > cut; echo "$TOKEN" >> cut')
@@ -119,7 +119,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(cut.content).toMatch(/^x+$/)
   })
 
-  test('files/view of a line range redacts the lines of a multi-line value', async () => {
+  test('files/view of a line range redacts each line of a multi-line secret', async () => {
     const { alice, params, run, set } = await newOwner()
     await set('KEY', '-- begin --\nfirst half\nsecond half\n-- end --\n')
     await run('{ echo before; printf %s "$KEY"; echo after; } > key')
@@ -130,7 +130,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(await view(1, 6)).toBe('before\n[secret KEY]after\n')
   })
 
-  test('files/raw redacts it on request, across pieces, and a line range like files/view', async () => {
+  test('files/raw redacts secrets on request, across chunk boundaries and in line ranges', async () => {
     const { alice, params, run, set } = await newOwner()
     await set('TOKEN', 'p4ssw0rd!')
     await set('KEY', '-- begin --\nfirst half\nsecond half\n-- end --\n')
@@ -157,7 +157,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect((await raw({ path: 'nowhere', reveal: 'false' })).status).toBe(404)
   })
 
-  test('no value is found in Postgres, in Redis, in any log, nor in what Kubernetes stores', async () => {
+  test('PostgreSQL, Redis, logs and Kubernetes contain no plain-text secret', async () => {
     const canary = `canary-${randomBytes(12).toString('hex')}`
     const { alice, params, run, set } = await newOwner()
     await set('CANARY', canary)

@@ -18,7 +18,7 @@ async function namesOf(account: Account, query = {}): Promise<string[]> {
   return body.data.map(({ name, sandbox_id }) => (sandbox_id ? `${name} of ${sandbox_id}` : name))
 }
 
-test('a secret is set, listed without its value, and deleted', async () => {
+test('a secret can be created, listed without its value, and deleted', async () => {
   const alice = await world.account()
   const { status, body } = await create(alice, 'TOKEN', 'a value')
   expect(status).toBe(201)
@@ -36,7 +36,7 @@ test('a secret is set, listed without its value, and deleted', async () => {
   await expect(remove()).rejects.toMatchObject({ code: 'not_found' })
 })
 
-test('one name holds one value for the account and one for each sandbox', async () => {
+test('a secret name has one value for the account and one for each sandbox', async () => {
   const alice = await world.account()
   const [first, second] = [await insertSandbox(world, alice), await insertSandbox(world, alice)]
   await create(alice, 'TOKEN', 'old')
@@ -67,7 +67,7 @@ test('a value that was sealed for one secret cannot be opened as another', async
   expect(() => opener.open(a!.sealed_value, secretSealContext(b!.id))).toThrow()
 })
 
-test('no account sees or deletes the secrets of another', async () => {
+test("an account cannot list or delete another account's secrets", async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const bobs = await insertSandbox(world, bob)
   await create(bob, 'TOKEN', 'of bob', bobs)
@@ -84,8 +84,8 @@ test('no account sees or deletes the secrets of another', async () => {
   expect(await namesOf(bob)).toHaveLength(2)
 })
 
-describe('the secrets of a sandbox', () => {
-  test('are deleted when it ends, for any reason, and the account keeps its own', async () => {
+describe('sandbox secrets', () => {
+  test('deletes sandbox secrets whenever the sandbox ends, and keeps account secrets', async () => {
     const alice = await world.account()
     await create(alice, 'KEPT', 'value')
     const ends: ((id: string) => Promise<unknown>)[] = [
@@ -102,7 +102,7 @@ describe('the secrets of a sandbox', () => {
     }
   })
 
-  test('never outlive a destroy that races with their creation', async () => {
+  test('sandbox secrets never remain after a destroy that races with their creation', async () => {
     const alice = await world.account()
     for (let round = 0; round < 20; round++) {
       const id = await insertSandbox(world, alice)
@@ -126,7 +126,7 @@ test.each<[string, object, string]>([
   ['a value over 32 KiB', { name: 'A', value: 'é'.repeat(16 * 1024 + 1) }, 'value'],
   ['no value', { name: 'A' }, 'value'],
   ['a number', { name: 'A', value: 1 }, 'value'],
-])('rejects %s without the value in the error', async (_, body, path) => {
+])('rejects a secret with %s without showing the value in the error', async (_, body, path) => {
   const alice = await world.account()
   const refusal = await alice.call('createSecret', { body: body as never }).catch((error) => error)
   expect(refusal).toMatchObject({ code: 'invalid_request', problem: { errors: [{ path }] } })
@@ -134,12 +134,12 @@ test.each<[string, object, string]>([
   expect(await namesOf(alice)).toEqual([])
 })
 
-test('accepts a value of exactly 32 KiB', async () => {
+test('accepts a secret value of exactly 32 KiB', async () => {
   const alice = await world.account()
   expect((await create(alice, 'A', 'x'.repeat(32 * 1024))).status).toBe(201)
 })
 
-test("an account's secrets have at most 64 KiB in total, also when set concurrently", async () => {
+test("limits an account's secrets to 64 KiB in total, even when they are set concurrently", async () => {
   const alice = await world.account()
   const sandboxId = await insertSandbox(world, alice)
   const value = 'x'.repeat(8 * 1024)

@@ -16,15 +16,15 @@ async function* slowly() {
 const bytes = () => ReadableStream.from(slowly())
 const whole = Array.from({ length: parts }, (_, part) => `${part}\n`).join('')
 
-describe.concurrent('slowly, without a time limit,', () => {
-  test('a file is uploaded', async () => {
+describe.concurrent('slow uploads', () => {
+  test('a slow file upload has no time limit', async () => {
     const query = { path: 'slow' }
     const { body } = await alice.call('writeRawFile', { params, query, bytes: bytes() })
     expect(body.size).toBe(whole.length)
     expect((await alice.call('viewFile', { params, query })).body.content).toBe(whole)
   })
 
-  test('a file whose upload is killed inside the sandbox is reported as unfinished', async () => {
+  test('reports a slow upload as unfinished if it is killed inside the sandbox', async () => {
     const upload = alice
       .call('writeRawFile', { params, query: { path: 'ended' }, bytes: bytes() })
       .catch((problem) => problem)
@@ -34,7 +34,7 @@ describe.concurrent('slowly, without a time limit,', () => {
     expect(await upload).toMatchObject({ status: 503, code: 'unavailable' })
   })
 
-  test('a command receives its stdin to the end', async () => {
+  test('a command receives slow stdin to the end without a time limit', async () => {
     const started = await alice.call('execCommand', { params, body: { command: 'cat', background: true } })
     const ofExec = { ...params, exec_id: started.body.id }
     const query = { eof: 'true' as const }

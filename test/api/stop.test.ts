@@ -71,23 +71,23 @@ beforeAll(async () => {
   endedMs = performance.now() - startedAt
 })
 
-test('the process exits before it would be killed', () => {
+test('a stopping process exits before it would be killed', () => {
   expect(endedWith).toBe(0)
   expect(endedMs).toBeGreaterThan(12_000)
   expectDurationBelow(endedMs, graceMs)
 })
 
-test('returns the response of a request that ends in time, and closes its connection', async () => {
+test('completes requests that finish during shutdown and closes their connections', async () => {
   expect(quick.headers.get('connection')).toBe('close')
   expect(await quick.json()).toMatchObject({ status: 'exited', stdout: 'late\n' })
 })
 
-test('closes an idle connection before it reports to running commands', () => {
+test('a stopping process closes idle connections before it notifies running commands', () => {
   expect(unusedClosedFirst).toBe(true)
   expectDurationBelow(unusedClosedMs, 8_000)
 })
 
-test('reports the shutdown to a JSON command, and the same request attaches to it at another process', async () => {
+test('a command request receives a shutdown error, and its retry attaches at another process', async () => {
   expect(json).toBeInstanceOf(Refusal)
   const { status, code, retryAfter, headers, problem } = json as Refusal
   expect([status, code, retryAfter, headers.get('connection')]).toEqual([503, 'unavailable', 1, 'close'])
@@ -102,7 +102,7 @@ test('reports the shutdown to a JSON command, and the same request attaches to i
   expect((await again).body).toMatchObject({ id: running[0]!.id, status: 'exited', stdout: 'done\nx\n' })
 })
 
-test('ends an event stream without an exit event, and it resumes at another process after its last event', async () => {
+test('closes an event stream without an exit event, and the stream resumes at another process', async () => {
   const seen = await events.rest()
   expect(seen.map(({ event }) => event)).toEqual(['start', 'stdout'])
   await alice.call('createFile', { params, body: { path: 'go', content: '', overwrite: true }, api: 1 })
@@ -122,7 +122,7 @@ test('a tool call returns a result that reports the shutdown', () => {
   })
 })
 
-test('ends the stream of a tool call without a result for a client that can resume it', async () => {
+test("closes a tool call's stream without a result for a client that can resume it", async () => {
   expect(resumable).not.toContain('"result"')
   const [, eventId] = /^id: (.*)$/m.exec(resumable)!
   await alice.call('createFile', { params, body: { path: 'go', content: '', overwrite: true }, api: 1 })
@@ -131,11 +131,11 @@ test('ends the stream of a tool call without a result for a client that can resu
   expect(text).toContain('"stdout":"done\\n"')
 })
 
-test('breaks a download, so that its client detects that it is incomplete', async () => {
+test('breaks a download so that the client detects the incomplete body', async () => {
   await expect(download.arrayBuffer()).rejects.toThrow()
 })
 
-test('closes a terminal', () => {
+test('closes the WebSocket of a terminal during shutdown', () => {
   expect(terminalClosed).toBe(1006)
 })
 

@@ -62,7 +62,7 @@ function plainUsage(lives: Life[], month: string, now: number): number {
   return sum
 }
 
-test('the account shows the usage of the current UTC month, including running sandboxes', async () => {
+test('the account shows its usage of the current UTC month, including running sandboxes', async () => {
   const alice = await world.account()
   const bob = await world.account()
   const started = newYear - 10 * minute
@@ -82,7 +82,7 @@ test('the account shows the usage of the current UTC month, including running sa
   expect((await bob.call('getAccount')).body.usage.milliseconds).toBe(0)
 })
 
-test('a warm pod that died unused and was replaced is still billed, in its month', async () => {
+test('bills a warm pod that died unused and was replaced, in the month in which it ran', async () => {
   const alice = await world.account()
   const ready = newYear - 10 * minute
   await setClock(world.db, new Date(ready))
@@ -111,7 +111,7 @@ test('a warm pod that died unused and was replaced is still billed, in its month
   expect(page.body.data).toMatchObject([{ id: row!.id, milliseconds: 10 * minute }])
 })
 
-describe('by sandbox', () => {
+describe('usage by sandbox', () => {
   /** All pages of this size, followed from the first. */
   async function readAll(alice: Account, month: string, limit: number) {
     const pages = []
@@ -123,7 +123,7 @@ describe('by sandbox', () => {
     return pages
   }
 
-  test("the lines of all pages add up to the month's total exactly, for random histories", async () => {
+  test("the usage lines of all pages add up to the month's total for random histories", async () => {
     const alice = await world.account()
     await fc.assert(
       fc.asyncProperty(
@@ -149,7 +149,7 @@ describe('by sandbox', () => {
     )
   })
 
-  test('all pages count up to the time of the first page, while sandboxes keep running', async () => {
+  test('all usage pages count up to the time of the first page while sandboxes keep running', async () => {
     const alice = await world.account()
     const started = newYear + minute
     const running = { created: started, ready: started, destroyed: null, expires: started + 30 * minute }
@@ -176,7 +176,7 @@ describe('by sandbox', () => {
     })
   })
 
-  test('does not show other accounts', async () => {
+  test("an account's usage does not include other accounts", async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     await setClock(world.db, new Date(newYear + minute))
     await write(world, bob.id, [

@@ -44,7 +44,7 @@ test('reports an unresponsive worker once, until it responds again', async () =>
   expect(reports).toEqual(['silent'])
 })
 
-test('a worker whose calls transfer bytes is alive', async () => {
+test('considers a worker alive while its calls transfer bytes', async () => {
   let reads = 0
   const { reports, isSilent } = await followFrozen(300, () => reads++)
   // Each check reads the counter twice.
@@ -52,7 +52,7 @@ test('a worker whose calls transfer bytes is alive', async () => {
   expect({ reports, isSilent: isSilent() }).toEqual({ reports: [], isSilent: false })
 })
 
-test('a process that was stalled together with the worker, as on a suspended machine, checks it again', async () => {
+test('an API process that was stalled together with a worker checks the worker again', async () => {
   const answer = 1_500
   const { reports, wake, isAsked, isAnswered, isSilent } = await followFrozen(answer)
   await world.eventually(isAsked, 10_000)

@@ -22,7 +22,7 @@ describe('under random faults', () => {
   for (const options of given ? [JSON.parse(given) as Options] : short) {
     const isAlive = { local: hasLocal, kubernetes: hasCluster }[options.driver]
     test.skipIf(!isAlive)(
-      `keeps every guarantee on the ${options.driver} driver`,
+      `keeps every guarantee under random faults on the ${options.driver} driver`,
       async () => {
         const report = await runChaos(options, console.info)
         console.info(describeReport(report))

@@ -55,26 +55,26 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
       ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
     })
 
-  test('admit the pods of workers', async () => {
+  test('the admission policies admit pods that workers create', async () => {
     const pod = await chart.tryCreate(buildSandboxPod())
     expect(pod.spec!.containers[0]!.image).toBe(images.busybox)
   })
 
-  test('admit a pod without limits with those of sandboxes.limits', async () => {
+  test('the cluster admits a pod without limits and applies the limits of sandboxes.limits', async () => {
     const pod = buildSandboxPod()
     delete main(pod).resources
     const limits = { cpu: '1', memory: '512Mi', 'ephemeral-storage': '1Gi' }
     expect((await chart.tryCreate(pod)).spec!.containers[0]!.resources!.limits).toEqual(limits)
   })
 
-  test('admit the tolerations that the cluster adds', async () => {
+  test('the admission policies admit the tolerations that the cluster adds', async () => {
     const pod = buildSandboxPod()
     delete pod.spec.tolerations
     const { tolerations } = (await chart.tryCreate(pod)).spec!
     expect(tolerations!.map(({ tolerationSeconds }) => tolerationSeconds)).toEqual([300, 300])
   })
 
-  test('admit the deadline of the longest sandbox in a warm pod, and no later one', async () => {
+  test('the admission policies admit a warm pod with the longest sandbox deadline, and no later one', async () => {
     const pod = buildSandboxPod()
     pod.spec.activeDeadlineSeconds = maxDeadlineSeconds + 1
     await chart.tryCreate(pod)
@@ -82,13 +82,13 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
     await expect(chart.tryCreate(pod)).rejects.toThrow(/spec\.activeDeadlineSeconds/)
   })
 
-  test.each(attacks)('refuse to create a pod with $what', async ({ change, refusal }) => {
+  test.each(attacks)('the policies reject the creation of a pod with $what', async ({ change, refusal }) => {
     const pod = buildSandboxPod()
     change(pod)
     await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)
   })
 
-  describe('for a pod that runs', () => {
+  describe('a running pod', () => {
     const name = 'sbx-running'
 
     beforeAll(async () => {
@@ -96,7 +96,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
     })
     afterAll(() => remove(name, 0))
 
-    test('admit its claim', async () => {
+    test('the admission policies admit the claim of a warm pod', async () => {
       const labels = { 'sandlot.dev/sandbox': newSandboxId() }
       const pod = await patch(name, { metadata: { labels }, spec: { activeDeadlineSeconds: 50 } })
       expect([pod.metadata!.labels!['sandlot.dev/sandbox'], pod.spec!.activeDeadlineSeconds]).toEqual([
@@ -105,30 +105,30 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
       ])
     })
 
-    test.each(changes())('refuse to change $what', async ({ body, refusal }) => {
+    test.each(changes())('the policies reject a change of $what', async ({ body, refusal }) => {
       await expect(patch(name, body, 'All')).rejects.toThrow(refusal)
     })
 
-    test('admit an annotation of another part of the cluster', async () => {
+    test('the admission policies admit an annotation by another component of the cluster', async () => {
       const body = { metadata: { annotations: { 'example.com/address': '192.0.2.1' } } }
       const request = { name, namespace: chart.namespace, body, dryRun: 'All' }
       const pod = await chart.admin.patchNamespacedPod(request, merge)
       expect(pod.metadata!.annotations).toEqual(body.metadata.annotations)
     })
 
-    test('refuse a deletion with a longer grace period', async () => {
+    test('the admission policies reject a deletion with a longer grace period', async () => {
       await expect(remove(name, 2)).rejects.toThrow(/gracePeriodSeconds of a deletion must be at most 1/)
       const pod = await chart.worker.readNamespacedPod({ name, namespace: chart.namespace })
       expect(pod.metadata!.deletionTimestamp).toBeUndefined()
     })
   })
 
-  describe('for a pod that is being deleted', () => {
-    test.each(changes())('refuse to change $what', async ({ body, refusal }) => {
+  describe('a terminating pod', () => {
+    test.each(changes())('the policies reject a change of $what while ending', async ({ body, refusal }) => {
       await expect(patch(terminating, body, 'All')).rejects.toThrow(refusal)
     })
 
-    test('admit the removal of its finalizer', async () => {
+    test("the admission policies admit the removal of a terminating pod's finalizer", async () => {
       await patch(terminating, { metadata: { finalizers: null } })
       await eventually(async () => {
         const { items } = await chart.admin.listNamespacedPod({ namespace: chart.namespace })
@@ -137,7 +137,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
     })
   })
 
-  test('leave workers everything that they do with a pod', async () => {
+  test('the admission policies allow all operations that workers perform on pods', async () => {
     const kubeconfig = join(folder, 'kubeconfig')
     writeFileSync(kubeconfig, chart.credential.exportConfig(), { mode: 0o600 })
     const settings = readSettings({
@@ -206,7 +206,7 @@ describe.skipIf(!hasCluster || !hasHelm)(
       await chart?.remove()
     })
 
-    test('admit what sandboxes.clusterAdds lists', async () => {
+    test('the admission policies admit the additions that sandboxes.clusterAdds lists', async () => {
       const pod = build()
       pod.metadata!.annotations = { 'example.com/added': 'any' }
       const { spec } = await chart.tryCreate(pod)
@@ -241,7 +241,7 @@ describe.skipIf(!hasCluster || !hasHelm)(
         change: (pod) => delete pod.spec.hostUsers,
         refusal: /spec\.hostUsers must be false/,
       },
-    ])('refuse to create a pod with $what', async ({ change, refusal }) => {
+    ])('the policies reject an unlisted addition: $what', async ({ change, refusal }) => {
       const pod = build()
       change(pod)
       await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)

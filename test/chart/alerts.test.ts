@@ -60,7 +60,7 @@ function unknownIn(expression: string, known: Map<string, Set<string>>): string[
   })
 }
 
-test('a worker exports zero lost commands and orphans from its start', async () => {
+test('a worker exports zero for lost commands and orphans from its start', async () => {
   const text = await openMetrics('worker').registry.metrics()
   expect(text).toMatch(/^sandlot_exec_seconds_count\{role="worker",status="lost"\} 0$/m)
   expect(text).toMatch(/^sandlot_reconcile_actions_total\{action="end orphan",role="worker"\} 0$/m)
@@ -99,7 +99,7 @@ describe.skipIf(!hasHelm)('the alerts, by helm', () => {
   })
 
   test.skipIf(!promtool)(
-    'each fires on its condition, and none fires in normal operation (needs promtool)',
+    'each alert fires on its condition, and none fires in normal operation (needs promtool)',
     () => {
       const folder = mkdtempSync(join(tmpdir(), 'sandlot-alerts-'))
       const check = (change: (rules: string) => string) => {

@@ -44,7 +44,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
     for (const object of wide) await objects.delete(object)
   })
 
-  test('the cluster accepts all objects, and the pods meet the restricted standard', async () => {
+  test('the cluster accepts all objects of the chart, and the pods meet the restricted standard', async () => {
     const more = [
       '--set',
       'quickstart.enabled=true,quickstart.storage=,api.autoscaling.enabled=true,worker.autoscaling.enabled=true',
@@ -76,7 +76,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
     expect(check(text.replace('maxUnavailable: 1\n', 'maxUnavailabel: 1\n'))).toMatch(/Invalid: 1, Errors: 0/)
   })
 
-  test('a namespace of sandboxes rejects volume claims and services', async () => {
+  test('the sandbox namespace rejects volume claims and services', async () => {
     const spec = { ports: [{ port: 80 }], selector: {} }
     const service = core.createNamespacedService({ namespace, body: { metadata: { name: 'any' }, spec } })
     await expect(service).rejects.toThrow(/exceeded quota: sandlot-sandboxes/)

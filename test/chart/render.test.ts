@@ -58,7 +58,7 @@ const splitObjects = (text: string) =>
       ]),
   )
 
-test('the chart has the version of the project', () => {
+test('the chart and the project have the same version', () => {
   const { version, appVersion } = loadYaml<Record<string, string>>(
     readFileSync(join(chart, 'Chart.yaml'), 'utf8'),
   )
@@ -68,17 +68,17 @@ test('the chart has the version of the project', () => {
 
 describe.skipIf(!hasHelm)('the chart, by helm', () => {
   // `npm test -- test/chart -u` rewrites the snapshots. Review their difference.
-  test('renders the minimal values as in the snapshot', async () => {
+  test('the minimal values render the chart of the snapshot', async () => {
     await expect(templateOf('minimal')).toMatchFileSnapshot(snapshotOf('minimal.yaml'))
   })
 
   const others = installations.filter((installation) => installation !== 'minimal')
-  test.each(others)('renders %s with the recorded differences from minimal', async (installation) => {
+  test.each(others)('%s renders the recorded differences from the minimal chart', async (installation) => {
     const differences = compareObjects(templateOf('minimal'), templateOf(installation))
     await expect(differences).toMatchFileSnapshot(snapshotOf(`${installation}.diff`))
   })
 
-  test.each(installations)('helm lint accepts %s', (installation) => {
+  test.each(installations)('helm lint accepts the values of %s', (installation) => {
     const { status, stdout } = spawnSync('helm', ['lint', '--strict', chart, ...valuesOf(installation)], {
       encoding: 'utf8',
     })
@@ -90,7 +90,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     { egress: 'internet', own: [] },
     { egress: 'internet', own: ['203.0.113.0/24', '2a00:1::/32'] },
     { egress: 'none', own: [] },
-  ])('makes the same namespace, policies and role as npm run cluster: $egress, $own', ({ egress, own }) => {
+  ])('makes the same isolation as npm run cluster: $egress, $own', ({ egress, own }) => {
     const ranges = own.length > 0 ? [`sandboxes.ownRanges={${own.join(',')}}`] : []
     const objects = render(set('sandboxes.namespace=pods', `sandboxes.egress=${egress}`, ...ranges))
     const policies = buildPolicies('pods', egress, own, 'sandlot-system')
@@ -107,7 +107,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     }
   })
 
-  test('gives each process its own keys, and the API no access to the cluster', () => {
+  test('the chart gives each process its own keys, and the API no access to the cluster', () => {
     const objects = render(valuesOf('production'))
     const podOf = (name: string) => find<V1Deployment>(objects, 'Deployment', name).spec!.template.spec!
     const secretsOf = (name: string) =>
@@ -122,7 +122,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     ])
   })
 
-  test('each of its pods pulls its image with image.pullSecrets', () => {
+  test('each pod of the chart pulls its image with image.pullSecrets', () => {
     const pods = ['true', 'false'].flatMap((quickstart) =>
       render(set(`quickstart.enabled=${quickstart}`, 'image.pullSecrets={registry}'))
         .map(({ spec }) => (spec as { template?: V1PodTemplateSpec } | undefined)?.template?.spec)
@@ -164,7 +164,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     { words: 'prometheusRule.runbooks is empty', args: set('prometheusRule.enabled=true') },
     { words: '/prometheusRule/runbooks', args: set('prometheusRule.runbooks=docs') },
     { words: 'worker.keda.prometheus is empty', args: set('worker.keda.enabled=true') },
-  ])('rejects $args by name', ({ words, args }) => {
+  ])('the chart rejects the values $args and names the invalid value', ({ words, args }) => {
     const { status, stderr } = template(args)
     expect(status).not.toBe(0)
     expect(stderr).toMatch(new RegExp(words))

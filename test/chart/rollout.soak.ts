@@ -174,12 +174,12 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     }, phaseMs)
   }
 
-  test('is upgraded', () => under('upgrade', () => upgrade()))
+  test('an installation under load can be upgraded', () => under('upgrade', () => upgrade()))
 
-  test('is rolled back', () =>
+  test('an installation under load can be rolled back', () =>
     under('rollback', () => helm('rollback', 'sandlot', '--wait', '--timeout', '8m')))
 
-  test('stays unchanged when a migration fails', () =>
+  test('an installation under load stays unchanged when a migration fails', () =>
     under('failed migration', async () => {
       const uidsOfOurs = async () =>
         (await Promise.all(['api', 'worker'].map(podsOf)))
@@ -194,9 +194,10 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
       expect(await uidsOfOurs()).toEqual(were)
     }))
 
-  test('is upgraded after that', () => under('upgrade again', () => upgrade()))
+  test('an installation under load can be upgraded after a failed migration', () =>
+    under('upgrade again', () => upgrade()))
 
-  test.each(['api', 'worker'])('loses an %s pod', (component) =>
+  test.each(['api', 'worker'])('an installation under load replaces a deleted %s pod', (component) =>
     under(`kubectl delete pod of ${component}`, async () => {
       const [pod] = await podsOf(component)
       await core.deleteNamespacedPod({ namespace: system, name: pod!.metadata!.name! })
@@ -208,7 +209,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
   )
 
   // Like `kubectl drain`, it repeats evictions that a disruption budget rejects. The only node is not cordoned.
-  test('is drained from its node', () =>
+  test('an installation under load survives the draining of a node', () =>
     under('drain', async () => {
       const old = (await Promise.all(['api', 'worker'].map(podsOf))).flat().map(({ metadata }) => metadata!)
       await Promise.all(
@@ -233,7 +234,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
       }, phaseMs)
     }))
 
-  test('is scaled to six of each, and to one', () =>
+  test('an installation under load can be scaled to six replicas and then to one', () =>
     under('scale 2, 6, 1', async () => {
       await scale(6)
       await sleep(10_000)
@@ -241,7 +242,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
       await sleep(10_000)
     }))
 
-  test('has lost no command', async () => {
+  test('no command was lost during the rollouts', async () => {
     await load.stop()
     const db = openDatabase(databaseUrl)
     const ends = await db.query('select status, count(*)::int as count from exec group by 1 order by 1')

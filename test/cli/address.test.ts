@@ -89,19 +89,19 @@ const refused = [
   'https://example.com/sandlot/v1/account',
 ]
 
-describe('an accepted address', () => {
-  test.each(taken)('%s means %s', (typed, meant) => {
+describe('accepted addresses', () => {
+  test.each(taken)('accepts the address %s and normalizes it to %s', (typed, meant) => {
     expect(readAddress(typed, 'test')).toBe(meant)
   })
 
-  test('sends requests to exactly this address', () => {
+  test('sends requests to exactly the accepted address', () => {
     for (const [, meant] of taken) expect(new URL(`${meant}/v1/account`).href).toBe(`${meant}/v1/account`)
   })
 })
 
-describe('a rejected address', () => {
+describe('rejected addresses', () => {
   test.each(refused.map((typed) => [typed]))(
-    '%j is refused from flag, environment and file alike',
+    'rejects the address %j from a flag, the environment or the settings file',
     async (typed) => {
       using home = new Home()
       home.writeConfig(`base_url = ${JSON.stringify(typed)}\n`)
@@ -119,7 +119,7 @@ describe('a rejected address', () => {
     },
   )
 
-  test('makes the built client exit with 2 before it sends anything', async () => {
+  test('the built client exits with 2 before it sends anything to a rejected address', async () => {
     for (const typed of [
       'http://example.com',
       'http://0x7f.1',
@@ -161,7 +161,7 @@ describe('a rejected address', () => {
     'https:\\\\user:hunter2@example.com',
     'user:hunter2@example.com',
     'https://hunter2@',
-  ])('%s does not show its password', (typed) => {
+  ])('an error about the address %s does not show its password', (typed) => {
     expect(() => readAddress(typed, 'test')).toThrow('…@')
     expect(() => readAddress(typed, 'test')).not.toThrow('hunter2')
   })
@@ -170,7 +170,7 @@ describe('a rejected address', () => {
     ['https://example.com/v1', '/v1', 'https://example.com'],
     ['https://example.com/v1/', '/v1', 'https://example.com'],
     ['http://localhost:8080/sandlot/v1/docs', '/v1/docs', 'http://localhost:8080/sandlot'],
-  ])('the error for %s names the superfluous part', (typed, part, meant) => {
+  ])('an error about the address %s names the superfluous path', (typed, part, meant) => {
     const refused = expect.objectContaining({
       message: expect.stringContaining(`must not include ${part},`),
       hint: `Use ${meant} instead.`,
@@ -178,7 +178,7 @@ describe('a rejected address', () => {
     expect(() => readAddress(typed, 'test')).toThrow(refused)
   })
 
-  test('makes exec report a client failure', async () => {
+  test('exec exits with 125 for a rejected address', async () => {
     using home = new Home()
     const { code, json } = await home.run(['exec', '--json', '--url', 'http://example.com', '--', 'true'])
     expect(code).toBe(125)

@@ -90,7 +90,7 @@ async function unpackAll(archive: Buffer): Promise<Skipped> {
 
 const unpack = async (archive: Buffer): Promise<string[]> => (await unpackAll(archive)).lines
 
-describe('writes nothing outside the target', () => {
+describe('unpacking and its target folder', () => {
   const evil = { content: 'evil' }
   test.each<[string, Entry[]]>([
     ['a name with ..', [{ path: '../outside/precious', ...evil }]],
@@ -148,7 +148,7 @@ describe('writes nothing outside the target', () => {
     ['a link in place of the target', [{ path: '.', type: 'SymbolicLink', linkpath: '../outside' }]],
     ['a link whose name has ..', [{ path: '../outside/new', type: 'SymbolicLink', linkpath: 'precious' }]],
     ['a folder whose name has ..', [{ path: '../outside/new', type: 'Directory' }]],
-  ])('for %s', async (_, entries) => {
+  ])('unpacking writes nothing outside the target folder for %s', async (_, entries) => {
     await unpack(archiveOf([...entries, { path: 'good', content: 'good' }]))
     expect(readdirSync(outside)).toEqual(['precious'])
     expect(readFileSync(join(outside, 'precious'), 'utf8')).toBe('mine')
@@ -158,13 +158,13 @@ describe('writes nothing outside the target', () => {
     assertInsideTarget()
   })
 
-  test('for an absolute name, which is relative to the target', async () => {
+  test('unpacking treats an absolute name as relative to the target folder', async () => {
     await unpack(archiveOf([{ path: join(outside, 'new'), ...evil }]))
     expect(readFileSync(join(target, outside, 'new'), 'utf8')).toBe('evil')
     expect(readdirSync(outside)).toEqual(['precious'])
   })
 
-  test('through an existing link', async () => {
+  test('unpacking writes nothing outside the target folder through an existing link', async () => {
     symlinkSync(outside, join(target, 'mine'))
     const entries: Entry[] = [
       { path: 'mine/precious', ...evil },
@@ -175,7 +175,7 @@ describe('writes nothing outside the target', () => {
     expect(readdirSync(outside)).toEqual(['precious'])
   })
 
-  test('through any chain of links', async () => {
+  test('unpacking writes nothing outside the target folder through any chain of links', async () => {
     const step = fc.constantFrom('..', '.', 'a', 'b', 'c', '')
     const way = fc.array(step, { minLength: 1, maxLength: 6 }).map((steps) => steps.join('/'))
     const link = fc.record({ path: way, target: way })
@@ -194,7 +194,7 @@ describe('writes nothing outside the target', () => {
   })
 })
 
-test('names skipped entries and unpacks the rest', async () => {
+test('unpacking names the skipped entries and unpacks all others', async () => {
   const skipped = await unpack(
     archiveOf([
       { path: 'bin/python', type: 'SymbolicLink', linkpath: '/usr/bin/python3' },
@@ -205,15 +205,15 @@ test('names skipped entries and unpacks the rest', async () => {
     ]),
   )
   expect(skipped).toEqual([
-    'bin/python: a link to /usr/bin/python3 leads out of the folder',
+    'bin/python: a link to /usr/bin/python3 points outside the folder',
     'pipe: is a pipe',
     'null: is not a file, a folder or a link',
-    '../up: its name has .. in it',
+    '../up: its name contains ..',
   ])
   expect(statSync(join(target, 'suid')).mode & 0o7777).toBe(0o755)
 })
 
-test('never replaces a file by a folder, or a folder by a file', async () => {
+test('unpacking never replaces a file with a folder, or a folder with a file', async () => {
   writeFileSync(join(target, 'file'), 'old')
   mkdirSync(join(target, 'folder'))
   execFileSync('mkfifo', [join(target, 'pipe')])
@@ -233,7 +233,7 @@ test('never replaces a file by a folder, or a folder by a file', async () => {
   expect(readdirSync(target).sort()).toEqual(['file', 'folder', 'last', 'pipe'])
 })
 
-test('replaces a file atomically, and other users cannot read it before', async () => {
+test('unpacking replaces a file atomically and hides the new content from other users until then', async () => {
   writeFileSync(join(target, 'secret'), 'old', { mode: 0o600 })
   const archive = archiveOf([{ path: 'secret', mode: 0o600, content: 'x'.repeat(5000) }])
   const unpacking = unpackInto(target, { setsRoot: true, skipped: new Skipped() })
@@ -249,21 +249,21 @@ test('replaces a file atomically, and other users cannot read it before', async 
   expect(readFileSync(join(target, 'secret'), 'utf8')).toBe('old')
 })
 
-test('fails for a truncated or invalid archive', async () => {
+test('unpacking fails for a truncated or invalid archive', async () => {
   const archive = archiveOf([{ path: 'a', content: 'x'.repeat(5000) }])
   await expect(unpack(archive.subarray(0, 3000))).rejects.toThrow('Unexpected end of data')
   await expect(unpack(Buffer.alloc(4096, 'nonsense'))).rejects.toThrow('Invalid tar header')
   expect(readdirSync(target)).toEqual([])
 })
 
-describe('limits disk and memory use of a hostile archive', () => {
-  test('rejects a compressed archive', async () => {
+describe('hostile archives', () => {
+  test('unpacking rejects a compressed archive', async () => {
     const archive = archiveOf([{ path: 'large', content: '0'.repeat(1_000_000) }])
     await expect(unpack(gzipSync(archive))).rejects.toThrow('Invalid tar header')
     expect(readdirSync(target)).toEqual([])
   })
 
-  test('skips long names, truncates them in messages and counts them', async () => {
+  test('unpacking skips and counts entries with long names, and truncates the names in messages', async () => {
     const name = Buffer.alloc(1_000_000, 'n')
     const entry = encodeHeader({ name, type: 'file', mode: 0o644, mtime: 0 })
     const skipped = await unpackAll(Buffer.concat([...Array<Buffer>(30).fill(entry), endOfArchive]))
@@ -272,7 +272,7 @@ describe('limits disk and memory use of a hostile archive', () => {
     expect(skipped.lines[0]!.length).toBeLessThan(300)
   })
 
-  test('creates links one at a time without keeping them in memory', async () => {
+  test('unpacking creates links one at a time without keeping them all in memory', async () => {
     const links = Array.from({ length: 500 }, (_, index) => ({ path: `link${index}`, linkpath: 'to' }))
     await unpack(archiveOf(links.map((link) => ({ type: 'SymbolicLink', ...link }))))
     expect(readdirSync(target)).toHaveLength(500)
@@ -324,7 +324,7 @@ test('packing and unpacking keeps modes, links, times and the bytes of names', a
   expect(modesFile).toBe('555\0./sub\0')
 })
 
-test('skips special, unreadable and vanished entries and packs the rest', async () => {
+test('packing skips special, unreadable and vanished entries and packs all others', async () => {
   const source = join(outside, 'source')
   mkdirSync(source)
   for (const name of ['a', 'gone', 'z']) writeFileSync(join(source, name), name)
@@ -347,7 +347,7 @@ test('skips special, unreadable and vanished entries and packs the rest', async 
   ])
 })
 
-test('pads and reports a file that shrinks while it is packed', async () => {
+test('packing pads and reports a file that shrinks in the meantime', async () => {
   const source = join(outside, 'source')
   mkdirSync(source)
   writeFileSync(join(source, 'log'), Buffer.alloc(1_000_000, 'x'))
@@ -360,10 +360,10 @@ test('pads and reports a file that shrinks while it is packed', async () => {
   }
   await unpack(Buffer.concat(archive))
   expect(statSync(join(target, 'root/log')).size).toBe(1_000_000)
-  expect(skipped.lines).toEqual([expect.stringContaining('log: became shorter')])
+  expect(skipped.lines).toEqual([expect.stringContaining('log: shrank')])
 })
 
-test('encodes the size of a file larger than 8 GiB in the header', async () => {
+test('the archive header encodes the size of a file larger than 8 GiB', async () => {
   const size = 10 * 2 ** 30
   const header = encodeHeader({ name: Buffer.from('large'), type: 'file', mode: 0o644, mtime: 0, size })
   expect(new Header(header).size).toBe(size)

@@ -17,7 +17,7 @@ const find = (words: string[], branch: Branch = commands): boolean => {
   return 'commands' in entry ? find(rest, entry.commands) : true
 }
 
-test('each synonym is not a command, and its suggestion is one', () => {
+test('each synonym is not a command, and its suggestion is a command', () => {
   for (const [theirs, ours] of Object.entries(commandSynonyms)) {
     expect(find(theirs.split(' ')), theirs).toBe(false)
     expect(find(ours.split(' ')), ours).toBe(true)
@@ -32,7 +32,7 @@ test.each([
   ['usage', 'whoami --usage'],
   ['versoin', 'version'],
   ['files pull', 'files get'],
-])('%s suggests %s', async (typed, meant) => {
+])('the unknown command %s suggests %s', async (typed, meant) => {
   using home = new Home()
   const words = typed.split(' ')
   const suggestion = `unknown command '${words.at(-1)}'\n(Did you mean ${meant}?)`
@@ -70,7 +70,7 @@ See \`sandlot mcp init --help\`.`,
   ],
   [['session', 'create', '--bogus'], "unknown option '--bogus'\nSee `sandlot session create --help`."],
   [['--bogus'], "unknown option '--bogus'\nSee `sandlot --help`."],
-])('rejects %j with a suggestion', async (args, words) => {
+])('rejects the arguments %j with a suggestion', async (args, words) => {
   using home = new Home()
   const env = {
     SANDLOT_URL: 'http://127.0.0.1:1',
@@ -80,7 +80,7 @@ See \`sandlot mcp init --help\`.`,
   expect(await home.run(args, { env })).toMatchObject({ code: 2, stdout: '', stderr: `sandlot: ${words}\n` })
 })
 
-test('help lists global options after those of the command', async () => {
+test("help lists global options after the command's own options", async () => {
   using home = new Home()
   const end = /\n\nOptions of every command, described in sandlot --help: --json [^.]+--api-key\n/
   const group = await home.run(['files', '--help'])
@@ -125,7 +125,7 @@ const refusals: [string[], string, string, RegExp][] = [
 ]
 
 test.each(refusals)(
-  'explains the error of %j with options of the command line',
+  'explains the API error of %j in terms of command-line options',
   async (args, code, detail, words) => {
     using home = new Home()
     const problem = { type: 'about:blank', title: code, status: 409, code, detail, request_id: 'req_1' }
@@ -150,7 +150,7 @@ test('files create sends a file that is larger than any JSON body', async () => 
   expect(body).toHaveLength(limits.bodyBytes + 1)
 })
 
-test('explains on a dumb terminal why it shows help instead of the picker', async () => {
+test('the client explains on a dumb terminal why it shows help instead of the picker', async () => {
   using home = new Home()
   const terminal = openTerminal([process.execPath, clientPath], home.environment({ TERM: 'dumb' }))
   await terminal.shows('The picker is not available because TERM is dumb')
@@ -158,7 +158,7 @@ test('explains on a dumb terminal why it shows help instead of the picker', asyn
   await terminal.ended
 })
 
-test('help states that a number without a unit is seconds', async () => {
+test('help states that a number without a unit means seconds', async () => {
   using home = new Home()
   const { stdout } = await home.run(['session', 'create', '--help'])
   expect(stdout.replace(/\s+/g, ' ')).toContain('such as 10m; a bare number is seconds')

@@ -144,7 +144,7 @@ async function onTerminal(args: string[], columns = 120): Promise<{ text: string
   return { text: stripVTControlCharacters(left).replaceAll('\r\n', '\n'), code }
 }
 
-test.each(walk)('$line, piped, on a terminal and as JSON', async ({ line, piped, note, terminal, json }) => {
+test.each(walk)('$line prints the expected text and JSON', async ({ line, piped, note, terminal, json }) => {
   const args = fill(line)
   const command = args.indexOf('--')
   const withJson = command < 0 ? [...args, '--json'] : args.toSpliced(command, 0, '--json')
@@ -204,12 +204,12 @@ const names = (branch: Branch, before = ''): string[] =>
     return 'hidden' in entry ? [] : [`${before}${name}`]
   })
 
-test('covers every command', () => {
+test('the output tests cover every command', () => {
   const walked = (name: string) => walk.some(({ line }) => line === name || line.startsWith(`${name} `))
   expect(names(commands).filter((name) => !walked(name) && !elsewhere.includes(name))).toEqual([])
 })
 
-test('each command reports an unreachable service as text and as JSON, exit code 8', async () => {
+test('each command reports an unreachable service as text and as JSON, and exits with 8', async () => {
   const away = { ...user.home.through('http://127.0.0.1:1'), SANDLOT_SESSION: user.id }
   const lines = [
     ...walk.map(({ line }) => line).filter((line) => !line.startsWith('config')),
@@ -243,7 +243,7 @@ describe('keys', () => {
   const ask = (...args: string[]) => ['keys', ...args, '--email', user.email, '--password-stdin']
   const input = { input: password }
 
-  test('create prints a working key with the requested name and lifetime', async () => {
+  test('keys create prints a working key with the requested name and lifetime', async () => {
     const made = await user.run(ask('create', '--name', 'ci', '--ttl', '1h'), input)
     expect(made).toMatchObject({
       code: 0,
@@ -258,7 +258,7 @@ describe('keys', () => {
     expect(key.endsWith(ci.last_four)).toBe(true)
   })
 
-  test('create --save saves the key for this client, and --json prints the requested fields', async () => {
+  test('keys create --save saves the key for this client, and --json prints the requested fields', async () => {
     using other = await users.newUser()
     const args = ['keys', 'create', '--save', '--json=key,id', '--email', other.email, '--password-stdin']
     const { key, id } = (await other.run(args, input)).json()
@@ -270,7 +270,7 @@ describe('keys', () => {
     await eventually(async () => (await other.run(['whoami'])).code === 4, 10_000)
   })
 
-  test('rm and rotate accept a name that only one key has', async () => {
+  test('keys rm and keys rotate accept a name that only one key has', async () => {
     for (const name of ['one', 'two', 'two']) await user.run(ask('create', '--name', name), input)
     expect(await user.run(ask('rm', 'one'), input)).toMatchObject({
       code: 0,
@@ -282,7 +282,7 @@ describe('keys', () => {
     expect(both.stderr.match(/^ {2}key_\w+ {2}…\w{4}$/gm)).toHaveLength(2)
   })
 
-  test('create --scope run creates a key that shows its scope and cannot change the allowlist', async () => {
+  test('keys create --scope run creates a key that shows its scope and cannot change the allowlist', async () => {
     const { stdout } = await user.run(ask('create', '--scope', 'run', '--name', 'agent'), input)
     const env = { SANDLOT_API_KEY: stdout.trim() }
     expect((await user.run(ask('ls'), input)).stdout).toMatch(/\tagent\trun\t/)
@@ -294,7 +294,7 @@ describe('keys', () => {
     })
   })
 
-  test('rotate replaces a key, which stays valid for the requested overlap', async () => {
+  test('keys rotate replaces a key, which stays valid for the requested overlap', async () => {
     using other = await users.newUser()
     const with_ = ['--email', other.email, '--password-stdin']
     const [{ id }] = (await other.run(['keys', 'ls', '--json', ...with_], input)).json().data
@@ -314,7 +314,7 @@ describe('keys', () => {
   })
 })
 
-test('a table fits the terminal: the widest column is truncated first, the id last', async () => {
+test('a table fits the terminal by truncating the widest column first and the id last', async () => {
   using owner = await users.newUser()
   const name = '長い名前 with many words, so many that they fill a line'
   const id = (await owner.run(['session', 'create', '--name', name, '--async'])).stdout.trim()
@@ -348,7 +348,7 @@ test('--quiet prints only ids, and nothing on stderr', async () => {
   expect((await user.run(['secrets', 'ls', '--quiet'])).stdout).toBe('QUIET\n')
 })
 
-test('selects fields from each entry of a list and keeps the members next to the list', async () => {
+test('--json=FIELDS selects fields of each list entry and keeps the members beside the list', async () => {
   const { stdout } = await user.run(['session', 'ls', '--json=state,id'])
   expect(stdout).toBe(`{"data":[{"state":"active","id":"${user.id}"}],"next_cursor":null}\n`)
   const { entries, path } = (await user.run(['files', 'ls', '--json=name', 'notes.txt'])).json()

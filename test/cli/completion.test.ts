@@ -20,7 +20,7 @@ const valuesFor = async (...words: string[]) => {
 }
 
 describe('declared commands and options', () => {
-  test('offers every command and every option of each', async () => {
+  test("completion offers every command and each command's options", async () => {
     const { program, load } = describeProgram()
     const visit = async (command: Command, path: string[]): Promise<number> => {
       const help = command.createHelp()
@@ -73,11 +73,11 @@ describe('declared commands and options', () => {
     [['exec', '-csleep 1', '--ti'], ['--timeout']],
     [['__c'], []],
     [['nonsense', ''], []],
-  ])('%j gives %j', async (words, values) => {
+  ])('completing the words %j offers %j', async (words, values) => {
     expect(await valuesFor(...words)).toEqual(values)
   })
 
-  test('leaves local files to the shell', async () => {
+  test('completion of local files is left to the shell', async () => {
     const filesFor = async (...words: string[]) =>
       (await complete(describeProgram(), words.slice(0, -1), words.at(-1)!, openSources)).files
     expect(await filesFor('files', 'put', '')).toBe(true)
@@ -88,7 +88,7 @@ describe('declared commands and options', () => {
   })
 })
 
-describe("bash's line", () => {
+describe('bash command lines', () => {
   const breaks = ' \t\n"\'><=;|&(:'
 
   test.each([
@@ -99,11 +99,11 @@ describe("bash's line", () => {
     ['sandlot "a\\"b', ['sandlot'], 'a"b', 0],
     ["sandlot x'y z", ['sandlot'], 'xy z', 1],
     ['sandlot "a=b', ['sandlot'], 'a=b', 0],
-  ])('splits %j as bash does', (line, words, current, kept) => {
+  ])('completion splits the line %j as bash does', (line, words, current, kept) => {
     expect(readLine(line, breaks)).toMatchObject({ words, current, kept })
   })
 
-  test('quotes candidates in the style of the typed line', () => {
+  test('completion quotes candidates in the style of the typed line', () => {
     const write = (line: string, value: string) => writeWords([{ value }], readLine(line, breaks), '9')
     expect(write('sandlot a', "a b$c'd")).toEqual(["a\\ b\\$c\\'d"])
     expect(write('sandlot "a', 'a b$c')).toEqual(['a b\\$c'])
@@ -113,7 +113,7 @@ describe("bash's line", () => {
   })
 })
 
-describe('in a shell', () => {
+describe('completion in a shell', () => {
   const world = shareWorld()
   const user = shareSession(makeUsers(world))
   const folder = () => join(user.home.folder, 'here')
@@ -131,7 +131,7 @@ describe('in a shell', () => {
     expect(made.code).toBe(0)
   })
 
-  test('omits hidden paths and paths with line breaks', async () => {
+  test('completion omits hidden paths and paths with line breaks', async () => {
     const { stdout } = await user.run(['__complete', '--', 'files', 'view', ''])
     expect(stdout).toBe('only/\nsub/\n:4\n')
     const hidden = await user.run(['__complete', '--', 'files', 'view', '.h'])
@@ -144,7 +144,7 @@ describe('in a shell', () => {
     expect(whose.stdout).toMatch(new RegExp(`^${user.id}:\t.*\n:2\n$`))
   })
 
-  test('logs, kill and attach complete ids of commands, exec does not', async () => {
+  test('completion offers command ids for logs, kill and attach, but not for exec', async () => {
     const [{ id, command }] = (await user.run(['ps', '--json'])).json().data
     const complete = async (...words: string[]) =>
       (await user.run(['__complete', '--', ...words, ''])).stdout.split('\n')[0]
@@ -158,7 +158,7 @@ describe('in a shell', () => {
       expect(await complete(...words)).toBe('only/')
   })
 
-  test('offers nothing and reports no error if the service is unreachable, silent or not Sandlot', async () => {
+  test('completion offers nothing and reports no error if the service is unreachable, silent or foreign', async () => {
     await using silent = await startPeer(() => {})
     await using odd = await startPeer((_, response) => response.end('<html>'))
     for (const url of ['http://127.0.0.1:1', silent.url, odd.url]) {
@@ -216,7 +216,7 @@ describe('in a shell', () => {
     await screen.shows(/^session +\(create, show/m)
   })
 
-  test.skipIf(!has('zsh'))('zsh completes them too', async () => {
+  test.skipIf(!has('zsh'))('zsh completes commands, sessions and paths', async () => {
     const rc = `autoload -U compinit; compinit -u -D; source <(sandlot completion zsh); PROMPT='$ '; unsetopt prompt_sp\n`
     writeFileSync(join(folder(), '.zshrc'), rc)
     using screen = open(['zsh', '-i'], { ZDOTDIR: folder() })
@@ -224,7 +224,7 @@ describe('in a shell', () => {
     await walk(screen, 'with\\ space')
   })
 
-  test.skipIf(!has('fish'))('fish completes them too', async () => {
+  test.skipIf(!has('fish'))('fish completes commands, sessions and paths', async () => {
     using screen = open(['fish', '--no-config', '-i'])
     await screen.shows(/[>#]/)
     screen.type("function fish_prompt; echo '$ '; end; sandlot completion fish | source; clear\r")

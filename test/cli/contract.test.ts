@@ -39,7 +39,7 @@ async function everyCommand(): Promise<Command[]> {
 const nameOf = (command: Command): string =>
   command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`
 
-test('the help of each command has examples with existing options', async () => {
+test("each command's help has examples with existing options", async () => {
   const commands = await everyCommand()
   expect(commands.length).toBeGreaterThan(30)
   for (const command of commands) {
@@ -58,7 +58,7 @@ test('the help of each command has examples with existing options', async () => 
   }
 })
 
-test('the API description shows only existing commands and options', async () => {
+test('the API description mentions only existing commands and options', async () => {
   const commands = await everyCommand()
   const lines = Object.values(endpoints).flatMap(({ example }: Endpoint) => example.client ?? [])
   expect(lines.length).toBeGreaterThan(30)

@@ -41,7 +41,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
   const notCopied = ({ stderr }: Ran) =>
     stderr.split('\n').flatMap((line) => /^sandlot: not copied: (.*)$/.exec(line)?.[1] ?? [])
 
-  test('keeps modes, times, links and the bytes of names in both directions', async () => {
+  test('copying a folder keeps modes, times, links and the bytes of names in both directions', async () => {
     const source = makeTree(local('every'))
     const there = await cp(source, ':')
     expect(there).toMatchObject({ code: 9, stdout: ':/workspace/every\n' })
@@ -60,7 +60,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     expect(describeTree(local('back'))).toEqual(after)
   })
 
-  test('keeps the mode of a single file in both directions', async () => {
+  test('copying a single file keeps its mode in both directions', async () => {
     for (const mode of [0o755, 0o600, 0o444]) {
       const name = `mode-${mode.toString(8)}`
       writeFileSync(local(name), '#!/bin/sh\n')
@@ -80,7 +80,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     await sh('./mode-755')
   })
 
-  test('names entries that the sandbox cannot read, and copies the rest', async () => {
+  test('a copy names the entries that the sandbox cannot read, and copies all others', async () => {
     await sh(
       'mkdir -p odd/locked && echo a > odd/a && echo b > odd/b && chmod 000 odd/locked odd/b && mkfifo odd/pipe',
     )
@@ -95,7 +95,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     expect(await cp(':lone/pipe', local('x'))).toMatchObject({ code: 2 })
   })
 
-  test('never replaces a file by a folder, or a folder by a file', async () => {
+  test('a copy never replaces a file with a folder, or a folder with a file', async () => {
     await sh('echo file > kind; mkdir other; mkdir -p deep/kind; echo deep > deep/file; mkdir deep/folder')
     mkdirSync(local('kind'))
     writeFileSync(local('other'), 'local')
@@ -117,8 +117,8 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     const up = await cp(`${local('deep')}/.`, ':deep')
     expect(up).toMatchObject({ code: 9 })
     expect(notCopied(up).sort()).toEqual([
-      '/workspace/deep/file: is not a folder, and is not replaced',
-      '/workspace/deep/folder: is not a file, and is not replaced',
+      '/workspace/deep/file: is not a folder and is not replaced',
+      '/workspace/deep/folder: is not a file and is not replaced',
     ])
     expect(await sh('cat deep/file deep/last; ls -A deep')).toBe('deep\nlastfile\nfolder\nkind\nlast\n')
     const down = await cp(':deep/.', local('deep'))
@@ -128,7 +128,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     expect(statSync(local('deep/file')).isDirectory()).toBe(true)
   })
 
-  test('writes into pipes and devices of a sandbox', async () => {
+  test('a copy can write to pipes and devices in a sandbox', async () => {
     writeFileSync(local('bytes'), 'bytes')
     await sh('mkfifo fifo; ln -s /dev/null null; (cat fifo > read) >/dev/null 2>&1 &')
     for (const path of ['fifo', 'null', '/dev/null']) {

@@ -88,7 +88,7 @@ describeOnBothDrivers('copies', (driver) => {
     expect(await sh('cat one')).toBe('old\n')
   })
 
-  test('a hostile tar fills neither the disk nor the memory of the client', async () => {
+  test('a hostile tar program fills neither the disk nor the memory of the client', async () => {
     await sh('mkdir hostile; head -c 30000000 /dev/zero | gzip > .packed')
     await putTar('cat /workspace/.packed')
     expect(await cp(':hostile', local('hostile'))).toMatchObject({

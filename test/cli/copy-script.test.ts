@@ -32,7 +32,7 @@ function resetTarget(): void {
 const describeTarget = () => `${readdirSync(target)}: ${readFileSync(join(target, 'a'))}`
 const [shell = '', ...args] = unpackCommand(target, '.sandlot-test', false)
 
-test('an archive truncated at any position changes nothing', () => {
+test('the copy script changes nothing if its archive is truncated', () => {
   const marker = archive.indexOf('modes')
   for (let at = 0; at < archive.length; at += 256) {
     resetTarget()
@@ -50,7 +50,7 @@ test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
   ['SIGHUP', 143],
-] as const)('%s removes the temporary folder', async (signal, code) => {
+] as const)('the copy script removes its temporary folder on %s', async (signal, code) => {
   const child = spawn(shell, args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
   child.stdin.write(archive.subarray(0, archive.length / 2))
   await eventually(() => readdirSync(target).length === 2, 5_000)

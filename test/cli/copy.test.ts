@@ -37,7 +37,7 @@ function makeFolder(name: string): string {
   return local(name)
 }
 
-test('copies files to the target path, or into it if it is a folder', async () => {
+test('copies files to the target path, or into the target if it is a folder', async () => {
   writeFileSync(local('one'), 'one')
   const there = `${user.id}:cp/deep/one`
   expect(await cp(local('one'), there)).toMatchObject({
@@ -61,7 +61,7 @@ test('copies files to the target path, or into it if it is a folder', async () =
   await user.run(['session', 'rm', '--yes', 'box'])
 })
 
-test('copies folders with modes and links, as cp -rp does', async () => {
+test('copies folders with modes and links, like cp -rp', async () => {
   const source = makeFolder('tree')
   // First to a new path, then into the existing folder.
   for (const path of ['trees/new', 'trees/new/tree'])
@@ -101,7 +101,7 @@ test('copies folders with modes and links, as cp -rp does', async () => {
   expect(ps.screen()).toContain('  cd trees/new;')
 })
 
-test('writes into local pipes and devices, and follows links', async () => {
+test('writes to local pipes and devices, and follows links', async () => {
   await user.run(['files', 'create', 'small', '--content', 'small'])
   symlinkSync('linked', local('to-file'))
   symlinkSync('made/later', local('to-nothing'))
@@ -135,7 +135,7 @@ test('writes into local pipes and devices, and follows links', async () => {
   expect(readFileSync(local('opened'), 'utf8')).toBe('small')
 })
 
-test('sends the content of a pipe', async () => {
+test('copies the bytes from a local pipe into the session', async () => {
   execFileSync('mkfifo', [local('source')])
   const sending = user.run(['files', 'put', local('source'), 'from-pipe'])
   await writeFile(local('source'), 'piped')
@@ -146,7 +146,7 @@ test('sends the content of a pipe', async () => {
 test.each([
   ['read', (pipe: string) => ['cp', ':waiting', pipe]],
   ['written', (pipe: string) => ['cp', pipe, ':waiting/new']],
-])('Ctrl-C stops waiting for a pipe that is not %s', async (name, argsOf) => {
+])('Ctrl-C stops a copy that waits for a pipe which is not %s', async (name, argsOf) => {
   const pipe = local(`never-${name}`)
   execFileSync('mkfifo', [pipe])
   await user.run(['files', 'create', 'waiting', '--overwrite', '--content', 'x'])
@@ -157,7 +157,7 @@ test.each([
   expect(await ran).toMatchObject({ code: 130 })
 })
 
-test('rejects arguments that are not UTF-8, which Node alters', async () => {
+test('rejects arguments that are not valid UTF-8, because Node alters them', async () => {
   const run = (words: string) =>
     runProcess('bash', ['-c', `"$0" "$@" ${words}`, process.execPath, clientPath], user.home.environment())
   expect(await run("exec -- printf %s $'a\\xff'")).toMatchObject({
@@ -169,19 +169,19 @@ test('rejects arguments that are not UTF-8, which Node alters', async () => {
     expect(await run(words), words).toMatchObject({ code: 2, stdout: '' })
 })
 
-test('does not redact secrets in copies, and reports skipped entries', async () => {
+test('copies secrets without redaction and reports skipped entries', async () => {
   await user.run(['secrets', 'create', 'TOKEN'], { input: 'hunter2-hunter2' })
   await user.run(['exec', '-c', 'mkdir -p odd; echo hunter2-hunter2 > odd/it; ln -s /etc/passwd odd/out'])
   expect(await cp(':odd', local('odd'))).toMatchObject({
     code: 9,
     stdout: `${local('odd')}\n`,
-    stderr: 'sandlot: not copied: ./out: a link to /etc/passwd leads out of the folder\n',
+    stderr: 'sandlot: not copied: ./out: a link to /etc/passwd points outside the folder\n',
   })
   expect(readFileSync(local('odd/it'), 'utf8')).toBe('hunter2-hunter2\n')
   await user.run(['secrets', 'rm', '--yes', 'TOKEN'])
 })
 
-test('reports the cause of each failure', async () => {
+test('reports the reason of each failed copy', async () => {
   const folder = makeFolder('refused')
   await user.run(['files', 'create', 'a-file', '--content', 'x'])
   const fails = async (args: string[], code: number, words: string) =>
@@ -203,7 +203,7 @@ test('reports the cause of each failure', async () => {
   await fails([':a-folder', join(folder, 'big')], 1, 'is a file')
   await fails([folder, ':/proc/none'], 1, 'The folder was not copied: mkdir:')
   await user.run(['allowlist', 'set', 'ls'])
-  await fails([folder, ':x'], 1, 'Files can be copied one by one')
+  await fails([folder, ':x'], 1, 'Copy files one by one')
   await fails([join(folder, 'sub', 'run'), ':x'], 0, '')
   await user.run(['allowlist', 'clear', '--yes'])
 })

@@ -42,7 +42,7 @@ function passOn(change: (headers: { date: string }) => void, tls?: { key: string
   return startPeer((request, response) => void pass(request, response), tls)
 }
 
-test('reports each passed check with its duration, and leaves no session', async () => {
+test('doctor reports each passed check with its duration and leaves no session', async () => {
   using user = await newUser()
   const { stdout, stderr, code } = await user.run(['doctor'])
   expect(stderr).toBe('')
@@ -66,7 +66,7 @@ test('reports each passed check with its duration, and leaves no session', async
   expect(exec).toEqual({ idempotency_key: expect.stringMatching(/./) })
 })
 
-test('--json prints one object; --no-create creates no session', async () => {
+test('doctor --json prints one object, and doctor --no-create creates no session', async () => {
   using user = await newUser()
   const { json, code } = await user.run(['doctor', '--json', '--no-create'])
   expect(code).toBe(0)
@@ -82,7 +82,7 @@ test('--json prints one object; --no-create creates no session', async () => {
   expect(all.json().data).toEqual([])
 })
 
-test('a settings file readable by others fails, and the other checks still run', async () => {
+test('doctor fails for a settings file that others can read, and runs the other checks', async () => {
   using user = await newUser()
   chmodSync(user.home.configFile, 0o644)
   const { json, code } = await user.run(['doctor', '--json', '--no-create'])
@@ -93,7 +93,7 @@ test('a settings file readable by others fails, and the other checks still run',
   expect(checks.at(-1)).toMatchObject({ name: 'clock', ok: true })
 })
 
-test('a malformed settings file fails once, and other checks run if they need nothing from it', async () => {
+test('doctor reports a malformed settings file once and runs the checks that do not need it', async () => {
   using home = new Home()
   home.writeConfig('base_url = "https://a.example')
   const checksOf = async (env: Record<string, string>) => {
@@ -109,7 +109,7 @@ test('a malformed settings file fails once, and other checks run if they need no
   })
 })
 
-test('a missing settings file is reported but is not a failure', async () => {
+test('doctor reports a missing settings file without failing', async () => {
   using home = new Home()
   const env = { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' }
   const { checks } = (await home.run(['doctor', '--json'], { env })).json()
@@ -122,7 +122,7 @@ test.each([
   ['an unknown host', { SANDLOT_URL: 'https://no-such-host.invalid' }, 'name', 8],
   ['a closed port', { SANDLOT_URL: 'http://127.0.0.1:1' }, 'connection', 8],
   ['an unknown key', { SANDLOT_API_KEY: `sandlot_live_${'x'.repeat(49)}` }, 'account', 4],
-])('reports %s with a remedy and its exit code', async (_, env, name, exitCode) => {
+])('doctor reports %s with a remedy and the matching exit code', async (_, env, name, exitCode) => {
   using user = await newUser()
   const before = { SANDLOT_URL: world.url(), SANDLOT_API_KEY: 'sandlot_live_x' }
   if (name === 'address') writeFileSync(user.home.configFile, 'api_key = "sandlot_live_x"\n')
@@ -137,7 +137,7 @@ test.each([
   expect(stdout).toContain(failed[0]!.next!.split('\n')[0])
 })
 
-test('detects a server that is not Sandlot', async () => {
+test('doctor detects a server that is not Sandlot', async () => {
   using user = await newUser()
   await using peer = await startPeer((_, response) => response.end('<html>'))
   const { json, code } = await user.run(['doctor', '--json'], { env: user.home.through(peer.url) })
@@ -145,7 +145,7 @@ test('detects a server that is not Sandlot', async () => {
   expect(code).toBe(8)
 })
 
-test('detects a wrong clock', async () => {
+test('doctor detects a wrong local clock', async () => {
   using user = await newUser()
   await using peer = await passOn((headers) => {
     headers.date = new Date(Date.now() - 600_000).toUTCString()
@@ -155,7 +155,7 @@ test('detects a wrong clock', async () => {
   expect(code).toBe(1)
 })
 
-test('fails for an untrusted certificate and describes a trusted one', async () => {
+test('doctor fails for an untrusted certificate and describes a trusted one', async () => {
   using user = await newUser()
   const certificate = makeCertificate()
   await using peer = await passOn(() => {}, certificate)
@@ -171,7 +171,7 @@ test('fails for an untrusted certificate and describes a trusted one', async () 
   expect(trusted).toMatchObject({ stdout: expect.not.stringContaining('FAIL'), code: 0 })
 })
 
-test('reports an exhausted quota with its exit code', async () => {
+test('doctor reports an exhausted quota with its exit code', async () => {
   using user = await newUser()
   await user.run(['session', 'create', '--async'])
   await user.run(['session', 'create', '--async'])
@@ -182,7 +182,7 @@ test('reports an exhausted quota with its exit code', async () => {
   expect(await activeOf(user)).toHaveLength(2)
 })
 
-test('destroys its session when interrupted', async () => {
+test('doctor destroys its session when it is interrupted', async () => {
   using user = await newUser()
   await using line = await openLineWithoutExec(world.url())
   const doctor = user.run(['doctor'], {

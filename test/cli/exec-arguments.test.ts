@@ -93,7 +93,7 @@ test.each([
   [['-d', 'ls', '-d']],
   [['--cwd', '/tmp', 'attach', execId]],
   [['--json', 'kill', '--json']],
-])('exec %j runs a program', async (args) => {
+])('exec %j runs a program instead of a client command', async (args) => {
   const isWord = (word: string) => ['ls', 'ps', 'logs', 'kill', 'attach'].includes(word)
   const command = args.slice(args.findIndex(isWord))
   expect(await ask(['exec', ...args])).toMatchObject({ line: `POST ${base}`, command, code: 125 })
@@ -107,7 +107,7 @@ test.each([
   [['kill', execId], `DELETE ${base}/${execId}?signal=TERM`],
   [['kill', '--signal', 'sigint', execId], `DELETE ${base}/${execId}?signal=INT`],
   [['kill', execId, '--signal=9'], `DELETE ${base}/${execId}?signal=KILL`],
-])('%j sends the request for commands', async (args, line) => {
+])('the client command %j sends its API request', async (args, line) => {
   // The session does not exist: 3, as for every command except exec.
   expect(await ask(args)).toMatchObject({ line, code: 3 })
 })
@@ -120,7 +120,7 @@ test.each([
   [['logs', 'exec_unknown'], 3],
   [['attach', execId], 125],
   [['exec', '--attach', execId], 125],
-])('%j sends no request and exits with %i, also with --json', async (args, code) => {
+])('the invalid command line %j sends no request and exits with %i, even with --json', async (args, code) => {
   const [name = '', ...more] = args
   const { line, json, stderr, ...ran } = await ask([name, '--json', ...more])
   expect(line).toBeUndefined()

@@ -17,7 +17,7 @@ const user = shareSession(makeUsers(world))
 const exec = (args: string[], options: Parameters<typeof user.run>[1] = {}) =>
   user.run(['exec', ...args], options)
 
-test.concurrent('reports an outage, reconnects, and continues where the output stopped', async () => {
+test.concurrent('reports an outage, reconnects and continues where the output stopped', async () => {
   await using line = await openLine(world.url())
   let stderr = ''
   const ran = await exec(
@@ -83,7 +83,7 @@ const waiting = (file: string) => `echo up; until [ -e ${file} ]; do sleep 0.05;
 /** The same budget as the client's, with shorter pauses. */
 const quick = () => new RetryPolicy({ pausesMs: [1] })
 
-test.concurrent('exec reconnects after more attempts than a single request gets', async () => {
+test.concurrent('exec reconnects after more failures than a single request tolerates', async () => {
   await using line = await openLine(world.url())
   const printed: string[] = []
   const ended = await runStreaming({
@@ -101,7 +101,7 @@ test.concurrent('exec reconnects after more attempts than a single request gets'
   expect(printed.join('')).toBe('up\ndone\n')
 })
 
-test.concurrent('logs -f reconnects after as many attempts', async () => {
+test.concurrent('logs -f reconnects after as many failures as exec', async () => {
   await using line = await openLine(world.url())
   const remote = remoteOver(line)
   const { id } = await remote.launch({ command: waiting('mended-2') })
@@ -116,7 +116,7 @@ test.concurrent('logs -f reconnects after as many attempts', async () => {
   expect(printed).toBe('up\ndone\n')
 })
 
-test.concurrent('gives up after the grace, and reports the length of the outage and the grace', async () => {
+test.concurrent('gives up after the grace, and reports the duration of the outage and the grace', async () => {
   await using line = await openLine(world.url())
   let now = 0
   const running = runStreaming({
@@ -131,7 +131,7 @@ test.concurrent('gives up after the grace, and reports the length of the outage 
   await expect(running).rejects.toMatchObject({
     code: 'network',
     message: expect.stringMatching(
-      /disconnected for \d+ s, longer than the command's grace of 3 s, so the service ends the command\. /,
+      /disconnected for \d+ s, longer than the command's grace of 3 s\. The service therefore kills the command\. /,
     ),
     hint: expect.stringMatching(/`sandlot logs -s sbx_\w+ exec_\w+` shows its output/),
   })

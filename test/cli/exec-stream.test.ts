@@ -25,7 +25,7 @@ const box = () => {
 }
 const isRunning = async (pattern: string) => (await box().countOf(pattern)) > 0
 
-test('shows output while the command runs, and sends input that arrives later', async () => {
+test('exec shows output while the command runs and sends input that arrives later', async () => {
   let shown = ''
   const { code, stdout } = await exec(['-c', 'echo ready; read line; echo "got $line"; cat | wc -c'], {
     openInput: true,
@@ -40,7 +40,7 @@ test('shows output while the command runs, and sends input that arrives later', 
   expect(stdout).toBe('ready\ngot a word\n5\n')
 })
 
-test('passes 20 MiB of binary data through unchanged', async () => {
+test('exec passes 20 MiB of binary data through unchanged', async () => {
   const args = [clientPath, 'exec', '--', 'cat']
   const { sent, received, code } = await pipeThrough(args, user.home.environment(), 20)
   expect(received).toEqual(sent)
@@ -57,7 +57,7 @@ test('a command that reads no input still exits', async () => {
   expect(await exec(['-c', 'exit 3'], { openInput: true })).toMatchObject({ code: 3, stderr: '' })
 })
 
-test('runs a command in / if it cannot enter /workspace, and notes this on stderr', async () => {
+test('exec runs the command in / if it cannot enter /workspace, and reports this on stderr', async () => {
   await box().exec({ command: 'chmod 000 /workspace', cwd: '/' })
   const seen = await exec(['pwd'])
   await box().exec({ command: 'chmod 755 /workspace', cwd: '/' })
@@ -75,31 +75,31 @@ const inShell = (script: string) =>
     user.home.environment({ NODE: process.execPath, CLIENT: clientPath }),
   )
 
-test('warns when it sends stdin of the surrounding shell, and -n leaves stdin to the shell', async () => {
+test("exec warns when it sends the shell's remaining stdin, and -n leaves stdin to the shell", async () => {
   const loop = (options: string) =>
     inShell(`printf 'a\\nb\\nc\\n' | while read x; do client exec ${options} -- echo "$x"; done`)
   expect(await loop('')).toMatchObject({
     ...{ code: 0, stdout: 'a\n' },
     stderr:
-      'sandlot: the command was sent stdin of the shell that runs this client (4 bytes). Use -n to leave stdin to ' +
-      'the shell, as in a `while read` loop. Use -i to send stdin without this note.\n',
+      'sandlot: the command received 4 bytes of stdin that belong to the surrounding shell. Use -n to leave stdin to ' +
+      'the shell, as in a `while read` loop, or -i to send it without this note.\n',
   })
   expect(await loop('-n')).toMatchObject({ code: 0, stdout: 'a\nb\nc\n', stderr: '' })
   expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })
 })
 
-test('sends stdin meant only for the command without a warning', async () => {
+test('exec sends stdin that is meant only for the command without a warning', async () => {
   const piped = await inShell(`printf 'b\\na\\n' | "$NODE" "$CLIENT" exec -- sort; true`)
   expect(piped).toMatchObject({ code: 0, stdout: 'a\nb\n', stderr: '' })
 })
 
-test('--json prints the result of a command with stdin', async () => {
+test('exec --json prints the result of a command that reads stdin', async () => {
   const { json, code } = await exec(['--json', 'wc', '-c'], { input: randomBytes(300_000) })
   expect(code).toBe(0)
   expect(json()).toMatchObject({ status: 'exited', stdout: '300000\n', stdout_bytes: 7 })
 })
 
-test('Ctrl-C is forwarded to the command, whose exit code is returned', async () => {
+test("Ctrl-C is forwarded to the command, and the client returns the command's exit code", async () => {
   const { code, stdout } = await exec(
     ['-c', 'trap "echo caught; exit 7" INT; echo up; while :; do sleep 0.1; done'],
     {
@@ -124,7 +124,7 @@ test('a second Ctrl-C exits the client and kills the command', async () => {
 test.each([
   ['trap "echo bye; exit 9" TERM', 'up\nbye\n', 9, 'exited 9'],
   ['', 'up\n', 143, 'signaled SIGTERM'],
-])('forwards SIGTERM to a command with %j and reports its exit status', async (trap, stdout, code, end) => {
+])('forwards SIGTERM after %j and reports the exit status', async (trap, stdout, code, end) => {
   const ran = await exec(['-c', `${trap}\necho up; sleep 300 & wait`], {
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGTERM')),
   })
@@ -142,7 +142,7 @@ test('a second SIGTERM exits the client if the command keeps running', async () 
   expect(code).toBe(143)
 })
 
-test('kills the command of a killed client after the requested grace', async () => {
+test("a killed client's command is killed after the requested grace", async () => {
   const { signal } = await exec(['-n', '--grace', '100ms', '-c', 'echo up; sleep 775'], {
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
   })
@@ -151,11 +151,11 @@ test('kills the command of a killed client after the requested grace', async () 
   const { data } = (await user.run(['ps', '--json'])).json()
   const { id } = data.find(({ command }: { command: string }) => command.includes('up; sleep 775'))
   expect((await user.run(['logs', '-f', id])).stderr).toContain(
-    'killed: its client disconnected. It was disconnected for longer than the grace of the command (--grace).',
+    "killed: its client disconnected. The client was disconnected for longer than the command's grace (--grace).",
   )
 })
 
-test('kills the command of a client killed while it was sending stdin', async () => {
+test('the command is killed if its client is killed while sending stdin', async () => {
   const { signal } = await exec(['--grace', '100ms', '-c', 'echo up; sleep 774'], {
     openInput: true,
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
@@ -168,7 +168,7 @@ test.each([
   [['cat'], { grace_ms: 10_000 }],
   [['--grace', '1m', 'cat'], { grace_ms: 60_000 }],
   [['--background', '--grace', '1m', 'cat'], {}],
-])('%j with stdin from a pipe requests a command with %j', async (args, grace) => {
+])('exec %j with stdin from a pipe sends the request fields %j', async (args, grace) => {
   const problem = { code: 'not_found', detail: 'None.', request_id: 'req_1', status: 404 }
   await using peer = await startPeer((_, response) => response.writeHead(404).end(JSON.stringify(problem)))
   await exec(args, { openInput: true, env: { ...user.home.through(peer.url), SANDLOT_SESSION: user.id } })
@@ -186,7 +186,7 @@ test.concurrent('kills the command when the reader closes stdout, as in a pipeli
   await world.eventually(async () => !(await isRunning('y88[7]')), 5_000)
 })
 
-test.concurrent('loses no byte of input or output when the connection breaks repeatedly', async () => {
+test.concurrent('no byte of input or output is lost when the connection breaks repeatedly', async () => {
   await using line = await openLine(world.url())
   const bytes = randomBytes(8_000_000)
   let cuts = 0
@@ -206,30 +206,30 @@ test.concurrent('loses no byte of input or output when the connection breaks rep
   expect(ran.bytes.equals(bytes)).toBe(true)
 })
 
-test('reports that a command was killed because its session was destroyed', async () => {
+test('exec reports that its command was killed because the session was destroyed', async () => {
   const other = (await user.run(['session', 'create'])).stdout.trim()
   const { code, stderr } = await exec(['-s', other, '-c', 'echo up; sleep 60'], {
     onStart: (child) => child.stdout!.once('data', () => void user.run(['session', 'rm', '--yes', other])),
   })
   expect(code).toBe(125)
   expect(stderr).toBe(
-    'sandlot: the session has ended (it was destroyed on request), and the command with it.\n',
+    'sandlot: the session has ended (it was destroyed on request), which killed the command.\n',
   )
 })
 
 test.each([
   ['expired', 'its TTL has expired'],
   ['pod_failed', 'its pod failed'],
-])('reports a command killed because its session ended with %s', (reason, why) => {
+])('exec reports a command that was killed because its session ended with the reason %s', (reason, why) => {
   const said: string[] = []
   const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecOutcome
   noteExitStatus(end, (text) => said.push(text))
-  expect(said).toEqual([`sandlot: the session has ended (${why}), and the command with it.`])
+  expect(said).toEqual([`sandlot: the session has ended (${why}), which killed the command.`])
   expect(describeExit(end)).toBe(`killed with its session (${why})`)
   expect(describeStatus(end).text).toBe(`killed with its session: ${why}`)
 })
 
-test('suggests -s for a session given as the command, and keeps exit code 127', async () => {
+test("exec suggests -s if the command is a session's name, and keeps exit code 127", async () => {
   const hint = `To run it in the session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
   const plain = await exec([user.id, 'uname', '-a'])
   expect(plain.code).toBe(127)
@@ -238,21 +238,21 @@ test('suggests -s for a session given as the command, and keeps exit code 127', 
   expect((await exec(['--json', user.id, 'uname', '-a'])).stderr).not.toContain('To run it in')
 })
 
-test('--background prints an id immediately, and the command continues', async () => {
+test('exec --background prints an id immediately while the command continues', async () => {
   const { code, stdout } = await exec(['-n', '--background', '-c', 'sleep 1; touch made-later'])
   expect(code).toBe(0)
   expect(stdout).toMatch(/^exec_\w{26}\n$/)
   await world.eventually(async () => (await box().sh('ls')).stdout.includes('made-later'), 10_000)
 })
 
-test('shows a secret only with --reveal', async () => {
+test('exec shows a secret only with --reveal', async () => {
   await user.run(['secrets', 'create', 'WORD'], { input: 'p4ssw0rd!\n' })
   expect((await exec(['-n', '--', 'printenv', 'WORD'])).stdout).toBe('[secret WORD]\n')
   expect((await exec(['-n', '--reveal', '--', 'printenv', 'WORD'])).stdout).toBe('p4ssw0rd!\n')
   await user.run(['secrets', 'rm', '--yes', 'WORD'])
 })
 
-test('-t without a terminal suggests an alternative', async () => {
+test('exec -t without a terminal suggests an alternative', async () => {
   const { code, stderr } = await exec(['-it', 'sh'])
   expect(code).toBe(125)
   expect(stderr).toContain('terminal')

@@ -45,20 +45,20 @@ async function expectExit(terminal: Terminal, code: number) {
   await terminal.ended
 }
 
-test('-t without a terminal suggests an alternative', async () => {
+test('exec -t without a terminal suggests an alternative', async () => {
   const { code, stderr } = await user.run(['exec', '-it', 'sh'])
   expect(code).toBe(125)
   expect(stderr).toContain('terminal')
 })
 
-test('rejects -t with --background and starts nothing', async () => {
+test('exec rejects -t with --background and starts nothing', async () => {
   const terminal = openClient(['-it', '--background', '--', 'sleep', '60'])
   await expectExit(terminal, 125)
   expect(terminal.screen()).toContain('-t and --background are mutually exclusive')
   expect((await user.run(['ps', '--quiet'])).stdout).toBe('')
 })
 
-test('reports on a new line that the session of a shell has ended', async () => {
+test("exec reports on a new line that a shell's session has ended", async () => {
   const other = (await user.run(['session', 'create'])).stdout.trim()
   const shell = openClient(['-s', other, '-it', '--', 'sh'])
   await shell.shows('$ ')
@@ -68,7 +68,7 @@ test('reports on a new line that the session of a shell has ended', async () => 
 })
 
 // Concurrently, because each mostly waits for its terminal.
-test.concurrent('a shell without -it exits, and the client suggests -it', async () => {
+test.concurrent('exec suggests -it when a shell that was started without it exits immediately', async () => {
   const shell = openClient(['sh'])
   await shell.shows('use `sandlot exec -it -- sh`.')
   await expectExit(shell, 0)
@@ -78,7 +78,7 @@ test.concurrent('a shell without -it exits, and the client suggests -it', async 
   expect(script.screen()).not.toContain('-it')
 })
 
-test.concurrent('-it connects keys, size and exit code to the command, and restores the terminal', async () => {
+test.concurrent('exec -it passes keys, size and exit code through and restores the terminal', async () => {
   const shell = openClient(['-it', '--', 'sh'])
   await shell.shows('$ ')
   shell.type('echo $((6*7)); stty size\r')
@@ -94,13 +94,13 @@ test.concurrent('-it connects keys, size and exit code to the command, and resto
   await exitShell(shell, 5)
 })
 
-test.concurrent('shows the whole output of a command that exits before the client attaches', async () => {
+test.concurrent('exec -it shows all output of a command that exits before the client attaches', async () => {
   const quick = openClient(['-it', '--', 'sh', '-c', 'echo quick as can be; exit 3'])
   await quick.shows('quick as can be')
   await expectExit(quick, 3)
 })
 
-test.concurrent('reconnects without showing output twice', async () => {
+test.concurrent('exec -it reconnects without repeating output', async () => {
   await using line = await openLine(world.url())
   const shell = openClient(['-it', '--', 'sh'], line.url)
   await shell.shows('$ ')
@@ -115,7 +115,7 @@ test.concurrent('reconnects without showing output twice', async () => {
   expect(shell.screen().match(/shown-1-time/g)).toHaveLength(1)
 })
 
-test.concurrent('a full-screen program redraws its screen without the notes of the client after reconnecting', async () => {
+test.concurrent('exec -it redraws a full-screen program without client notes after reconnecting', async () => {
   await using line = await openLine(world.url())
   const draw = "printf '\\033[2J\\033[H'; stty size; echo the whole screen"
   const script = `printf '\\033[?1049h\\033[?25lupside down'; trap "${draw}" WINCH; while :; do sleep 0.1; done`
@@ -139,7 +139,7 @@ test.concurrent('a full-screen program redraws its screen without the notes of t
   expect(screen.isAlternate()).toBe(false)
 })
 
-test.concurrent('shows output printed during an outage after reconnecting', async () => {
+test.concurrent('exec -it shows the output printed during an outage after reconnecting', async () => {
   await using line = await openLine(world.url())
   const script = 'echo it is up; while [ ! -e go ]; do sleep 0.05; done; echo last words; exit 4'
   const shell = openClient(['-it', '--', 'sh', '-c', script], line.url)
@@ -154,7 +154,7 @@ test.concurrent('shows output printed during an outage after reconnecting', asyn
   expect(shell.screen().match(/it is up/g)).toHaveLength(1)
 })
 
-test.concurrent('Ctrl-C exits during an outage, and attach reconnects', async () => {
+test.concurrent('Ctrl-C exits during an outage, and attach reconnects to the command', async () => {
   await using line = await openLine(world.url())
   const first = openClient(['-it', '--', 'sh'], line.url)
   await first.shows('$ ')
@@ -195,13 +195,13 @@ test.concurrent('the detach keys leave the command running, and the client shows
   await exitShell(third, 7)
 })
 
-test.concurrent('rejects invalid detach keys before it starts anything', async () => {
+test.concurrent('exec rejects invalid detach keys before it starts anything', async () => {
   const terminal = openClient(['-it', '--detach-keys', 'ctrl-1', '--', 'sh'])
   await expectExit(terminal, 125)
-  expect(terminal.screen()).toContain('--detach-keys "ctrl-1" names no keys')
+  expect(terminal.screen()).toContain('--detach-keys "ctrl-1" is invalid')
 })
 
-test('a shell without a custom prompt shows the session name and uses the terminal type of this machine', async () => {
+test('a shell without a custom prompt shows the session name and uses the local terminal type', async () => {
   const made = await user.run(['session', 'create', '--name', 'web one', '--quiet'])
   const id = made.stdout.trim()
   const named = openClient(['-s', id, '-it', '--', 'sh'], world.url(), 'tmux-256color')
@@ -225,7 +225,7 @@ test('a shell without a custom prompt shows the session name and uses the termin
 })
 
 test.each(['a$(id)', 'a`id`', 'a\\w', 'a"b', "a'b", 'a!b', 'a%b', 'a\nb', 'ünï', '', 'x'.repeat(41), null])(
-  'does not show the name %j in a prompt',
+  'a shell prompt omits the unsafe session name %j',
   (name) => {
     expect(promptFor(name)).toBeUndefined()
   },
@@ -235,11 +235,11 @@ test.each([
   [{ TERM: 'screen-256color' }, { TERM: 'screen-256color' }],
   [{ TERM: 'xterm-kitty', COLORTERM: 'truecolor' }, { TERM: 'xterm-256color' }],
   [{ TERM: 'made-up', COLORTERM: '' }, {}],
-])('a terminal with %j sets %j for the command', (ours, theirs) => {
+])('on a terminal with %j, exec -it sets %j for the command', (ours, theirs) => {
   expect(terminalType(ours)).toEqual(theirs)
 })
 
-test('passes on all input up to the detach keys, regardless of chunks', () => {
+test('exec -it passes all input before the detach keys, for any chunk boundaries', () => {
   const piece = fc.string({ unit: fc.constantFrom('a', 'b', 'c') })
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {
@@ -258,7 +258,7 @@ test('passes on all input up to the detach keys, regardless of chunks', () => {
   )
 })
 
-test('sends stdin from a terminal only with -i', async () => {
+test('exec sends stdin from a terminal only with -i', async () => {
   const without = openClient(['--', 'cat'])
   await expectExit(without, 0)
   const cat = openClient(['-i', '--', 'cat'])
@@ -269,7 +269,7 @@ test('sends stdin from a terminal only with -i', async () => {
   await expectExit(cat, 0)
 })
 
-test('restores the terminal on SIGTERM', async () => {
+test('exec -it restores the terminal on SIGTERM', async () => {
   const shell = openClient(['-it', '--', 'sh', '-c', 'echo it is up; exec sleep 77.7'])
   await shell.shows('it is up')
   const clients = readdirSync('/proc').filter((pid) => {
@@ -282,7 +282,7 @@ test('restores the terminal on SIGTERM', async () => {
   await world.eventually(async () => !(await user.run(['ps'])).stdout.includes('running'), 10_000)
 })
 
-test('reports lost commands of a killed worker on the terminal and in ps, logs and kill', async () => {
+test('reports commands of a killed worker as lost on the terminal and in ps, logs and kill', async () => {
   const later = (await user.run(['exec', '-n', '--background', 'sleep', '60'])).stdout.trim()
   const shell = openClient(['-it', '--', 'sh'])
   await shell.shows('$ ')

@@ -18,7 +18,7 @@ const files = (args: string[], input?: string | Uint8Array) =>
   user.run(['files', ...args], input === undefined ? {} : { input })
 const local = (name: string) => join(world.folder, name)
 
-test('edit replaces text from options or local files, and reports where it is not unique', async () => {
+test('files edit replaces text from options or local files, and lists the lines of ambiguous matches', async () => {
   await files(['create', 'edited', '--content', 'a\nb\na\n'])
   expect(await files(['edit', 'edited', '--old', 'b', '--new', 'B'])).toMatchObject({
     code: 0,
@@ -42,7 +42,7 @@ test('edit replaces text from options or local files, and reports where it is no
   expect(await files(['edit', 'edited', '--old', 'B'])).toMatchObject({ code: 2 })
 })
 
-test('edit without text opens the editor and prints a diff', async () => {
+test('files edit without text opens the editor and prints a diff', async () => {
   await files(['create', 'by-hand', '--content', 'one\ntwo\n'])
   const terminal = openTerminal([process.execPath, clientPath, 'files', 'edit', 'by-hand'], {
     ...user.home.environment(),
@@ -54,7 +54,7 @@ test('edit without text opens the editor and prints a diff', async () => {
   expect((await files(['view', 'by-hand'])).stdout).toBe('one\n2\n')
 })
 
-test('ls, glob and grep print the format of the Unix tools', async () => {
+test('files ls, glob and grep print the format of the Unix tools', async () => {
   await user.run(['exec', '-c', 'mkdir -p d/e; echo Needle > "d/a b"; echo hay > d/e/c.txt; ln -s e d/l'])
   expect(await files(['ls', 'd'])).toMatchObject({ code: 0, stdout: 'a b\ne\nl\n', stderr: '' })
   expect((await files(['ls', '-l', 'd'])).stdout).toMatch(
@@ -69,7 +69,7 @@ test('ls, glob and grep print the format of the Unix tools', async () => {
   ])
 })
 
-test('ls on a terminal shows sizes and ages, and hidden names only with -a', async () => {
+test('files ls on a terminal shows sizes and ages, and hidden names only with -a', async () => {
   await user.run(['exec', '-c', 'mkdir dots && cd dots && head -c 1536 /dev/zero > big && touch .hidden'])
   const shown = async (...more: string[]) => {
     const command = [process.execPath, clientPath, 'files', 'ls', 'dots', ...more]
@@ -83,7 +83,7 @@ test('ls on a terminal shows sizes and ages, and hidden names only with -a', asy
   expect((await files(['ls', '-la', 'dots'])).stdout).toMatch(/^\S+ +0 \S+Z \.hidden\n\S+ 1536 \S+Z big\n$/)
 })
 
-test('put and get copy binary data from and to files, folders and pipes', async () => {
+test('files put and get copy binary data from and to files, folders and pipes', async () => {
   const bytes = randomBytes(12_000_000)
   writeFileSync(local('big'), bytes)
   expect(await files(['put', local('big'), 'in/'])).toMatchObject({ code: 0, stdout: '/workspace/in/big\n' })
@@ -106,7 +106,7 @@ test('put and get copy binary data from and to files, folders and pipes', async 
   )
 })
 
-test('neutralizes control characters of names and contents on a terminal, but not in pipes', async () => {
+test('neutralizes control characters in names and contents on a terminal, but not in pipes', async () => {
   using owner = await users.newUser()
   const nasty = 'a\u001b[2J\u202eb\u009b31m\tc'
   const created = await owner.run(['session', 'create', '--name', nasty])

@@ -20,7 +20,7 @@ const account = {
 const answerAccount = () =>
   startPeer((_, response) => response.setHeader('x-request-id', 'req_abc').end(JSON.stringify(account)))
 
-test('--json=FIELD,FIELD prints those fields in that order, at any position', async () => {
+test('--json=FIELD,FIELD prints these fields in this order, at any position on the command line', async () => {
   using home = new Home()
   await using peer = await answerAccount()
   for (const args of [
@@ -33,7 +33,7 @@ test('--json=FIELD,FIELD prints those fields in that order, at any position', as
   }
 })
 
-test('--json=PATH prints a nested field, also of each entry in a list', async () => {
+test('--json=PATH prints a nested field, including one of each entry in a list', async () => {
   using home = new Home()
   await using peer = await answerAccount()
   const shown = async (parts: string) =>
@@ -52,7 +52,7 @@ test('--json=PATH prints a nested field, also of each entry in a list', async ()
     expect(await home.run(['whoami', `--json=${wrong}`], { env: env(peer.url) })).toMatchObject({ code: 2 })
 })
 
-test('rejects an unknown field before any request, and lists the known fields', async () => {
+test('--json rejects an unknown field before any request and lists the known fields', async () => {
   using home = new Home()
   await using peer = await answerAccount()
   const { code, json, stderr } = await home.run(['whoami', '--json=email,mail'], { env: env(peer.url) })
@@ -64,14 +64,14 @@ test('rejects an unknown field before any request, and lists the known fields', 
   expect(peer.asked).toEqual([])
 })
 
-test('--json does not read the next argument as fields', async () => {
+test('--json does not treat the next argument as fields', async () => {
   using home = new Home()
   const { json, code } = await home.run(['session', 'get', '--json', 'sbx_a'], { env: nowhere })
   expect(code).toBe(8)
   expect(json().error.code).toBe('network')
 })
 
-test('--debug shows status, time and id of each request, and no secrets', async () => {
+test('--debug shows the status, duration and id of each request, but no secrets', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) =>
     response.writeHead(404, { 'x-request-id': 'req_abc' }).end('{"secret_member": "hush"}'),
@@ -87,7 +87,7 @@ test('--debug shows status, time and id of each request, and no secrets', async 
   expect(created.stderr).not.toContain('very-hidden')
 })
 
-test('--debug shows each attempt without a response', async () => {
+test('--debug shows each attempt that received no response', async () => {
   using home = new Home()
   const { stderr } = await home.run(['whoami', '--debug'], { env: nowhere })
   expect(stderr.match(/^debug: GET \/v1\/account http:.* refused the connection\. \d+ ms$/gm)).toHaveLength(3)
@@ -101,7 +101,7 @@ test.each([
   ['config set-key', ['config', 'set-key'], 'API_KEY'],
   ['files edit', ['files', 'edit', 'a'], '--old and --new'],
 ])(
-  '%s asks nothing with --no-input on a terminal, and names the missing argument',
+  '%s with --no-input on a terminal asks nothing and names the missing argument',
   async (_, args, instead) => {
     using home = new Home()
     for (const words of [
@@ -116,7 +116,7 @@ test.each([
   },
 )
 
-test('colors only terminals; --color overrides FORCE_COLOR, which overrides NO_COLOR', async () => {
+test('only terminals get colors; --color overrides FORCE_COLOR, and FORCE_COLOR overrides NO_COLOR', async () => {
   using home = new Home()
   // Fails before any request, which is fast.
   const refused = ['session', 'ls', '--limit', '0']
@@ -146,7 +146,7 @@ test.each([
   [['sesion'], 'session'],
   [['session', 'creat'], 'create'],
   [['session', 'ls', '--stat', 'all'], '--state'],
-])('%j suggests %s', async (args, meant) => {
+])('the misspelled arguments %j suggest %s', async (args, meant) => {
   using home = new Home()
   const { code, stderr } = await home.run(args)
   expect(stderr).toContain(`(Did you mean ${meant}?)`)

@@ -11,7 +11,7 @@ const env = (url: string) => ({
   SANDLOT_SESSION: 'sbx_a',
 })
 
-test('rejects stdin larger than a request without reading all of it', async () => {
+test('rejects stdin that exceeds the request limit without reading all of it', async () => {
   using home = new Home()
   await using peer = await silent()
   const input = Buffer.alloc(limits.bodyBytes + 1, 'a')
@@ -29,7 +29,7 @@ test('exec --no-stdin does not wait for a pipe that stays open', async () => {
   expect(peer.asked).toHaveLength(1)
 })
 
-test('reports invalid settings before it waits for stdin', async () => {
+test('reports invalid settings before waiting for stdin', async () => {
   using home = new Home()
   for (const args of [
     ['exec', 'cat'],
@@ -40,7 +40,7 @@ test('reports invalid settings before it waits for stdin', async () => {
   }
 })
 
-test('--password-stdin removes one line end and rejects an empty password', async () => {
+test('--password-stdin removes one trailing newline and rejects an empty password', async () => {
   using home = new Home()
   await using peer = await silent()
   const args = ['keys', 'ls', '--email', 'a@example.com', '--password-stdin']

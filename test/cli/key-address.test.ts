@@ -52,7 +52,7 @@ test.each([
   ['logout'],
   ['doctor'],
   ['__complete', '--', 'session', 'get', ''],
-])('%s %s sends no saved key to an address of a flag or a variable', async (...words) => {
+])('%s %s sends no saved key to an address from a flag or variable', async (...words) => {
   await using at = await startPeers()
   const text = readFileSync(at.home.configFile, 'utf8')
   const [flag] = [await at.sent(['--url', at.other.url, ...words])]
@@ -62,7 +62,7 @@ test.each([
   expect(variable.other.filter(Boolean)).toEqual([])
 })
 
-test('names the address of the saved key and the command that saves another key', async () => {
+test('an error names the address of the saved key and the command that saves another key', async () => {
   await using at = await startPeers()
   const { code, stderr, json, own, other } = await at.sent(['whoami', '--json'], {
     SANDLOT_URL: at.other.url,
@@ -76,7 +76,7 @@ test('names the address of the saved key and the command that saves another key'
   expect(stderr).not.toContain('xxxx')
 })
 
-test('sends a key from a flag, the environment, or a profile with that address', async () => {
+test('sends a key from a flag, the environment, or a profile with the same address', async () => {
   await using at = await startPeers()
   const env = { SANDLOT_URL: at.other.url }
   expect(await at.sent(['whoami'], { ...env, SANDLOT_API_KEY: key('envi') })).toMatchObject({
@@ -104,7 +104,7 @@ test('sends a key from a flag, the environment, or a profile with that address',
   expect(several.stderr).toContain('work, play.\nSelect a profile with --profile.')
 })
 
-test('set-url keeps the key for the old address, and set-key replaces it', async () => {
+test('config set-url keeps the key for the old address, and config set-key replaces it', async () => {
   await using at = await startPeers()
   const moved = await at.sent(['config', 'set-url', at.other.url])
   expect(moved.stderr).toContain(`The saved key …home is sent only to ${at.own.url}.`)
@@ -124,7 +124,7 @@ test('set-url keeps the key for the old address, and set-key replaces it', async
   expect(await at.sent(['whoami'])).toMatchObject({ other: ['newe'] })
 })
 
-test('set-key saves a key for the saved address, not for that of a variable', async () => {
+test('config set-key saves a key for the saved address, not for the address in a variable', async () => {
   await using at = await startPeers()
   const env = { SANDLOT_URL: at.other.url }
   const { stderr, json } = await at.sent(['config', 'set-key', key('newe'), '--json'], env)
@@ -136,7 +136,7 @@ test('set-key saves a key for the saved address, not for that of a variable', as
   expect(await at.sent(['whoami'], env)).toMatchObject({ own: [], other: ['work'] })
 })
 
-test('set-key saves a key for the address of a variable if none is saved, and reports that', async () => {
+test('config set-key saves and reports the address from a variable if no address is saved', async () => {
   await using at = await startPeers()
   at.home.writeConfig('')
   const { stderr } = await at.sent(['config', 'set-key', key('newe')], { SANDLOT_URL: at.other.url })
@@ -145,7 +145,7 @@ test('set-key saves a key for the address of a variable if none is saved, and re
   expect(await at.sent(['whoami'], { SANDLOT_URL: at.own.url })).toMatchObject({ code: 4, own: [] })
 })
 
-test('a key saved without an address by an earlier version is not sent until set-url', async () => {
+test('a key that an earlier version saved without an address is not sent until set-url runs', async () => {
   await using at = await startPeers()
   at.home.writeConfig(`api_key = "${key('bare')}"\n`)
   const { code, stderr, other } = await at.sent(['whoami'], { SANDLOT_URL: at.other.url })
@@ -156,7 +156,7 @@ test('a key saved without an address by an earlier version is not sent until set
   expect(await at.sent(['whoami'])).toMatchObject({ own: ['bare'] })
 })
 
-test('logout checks the key at the address of the key', async () => {
+test('logout checks the key at the address for which it was saved', async () => {
   await using at = await startPeers()
   expect(await at.sent(['logout'], { SANDLOT_URL: at.other.url })).toMatchObject({ own: ['home'], other: [] })
   expect(saved(at.home)).toEqual({ base_url: at.own.url })
@@ -172,7 +172,7 @@ test('an MCP server started with the address of another service sends no saved k
   expect(at.keysAt(at.own)).toEqual(['home'])
 })
 
-test('doctor and config show name the address of each key', async () => {
+test('doctor and config show print the address of each saved key', async () => {
   await using at = await startPeers()
   const text = `${readFileSync(at.home.configFile, 'utf8')}[profiles.work]\nbase_url = "https://work.example"\napi_key = "${key('work')}"\n`
   at.home.writeConfig(text)
@@ -187,7 +187,7 @@ test('doctor and config show name the address of each key', async () => {
   )
 })
 
-test('the picker asks for a key of another service', async () => {
+test('the picker asks for a key when the address belongs to another service', async () => {
   await using at = await startPeers()
   using screen = openScreen(
     [process.execPath, clientPath],
@@ -209,11 +209,11 @@ test.each([
   ['http://localhost:443', 'https://localhost', false],
   ['https://sandlot.example', 'https://sandlot.example.', false],
   ['https://sandlot.example', 'https://www.sandlot.example', false],
-])('%s and %s are the same service: %s', (one, other, same) => {
+])('decides whether %s and %s are the same service: %s', (one, other, same) => {
   expect(isSameService(readAddress(one, 'test'), readAddress(other, 'test'))).toBe(same)
 })
 
-test('uses no key for an invalid saved address', () => {
+test('uses no saved key if its saved address is invalid', () => {
   const api_key = key('home')
   for (const wrong of ['http://sandlot.example', 'https://a@b.example', 5, ''])
     expect(keyIn({ api_key, base_url: wrong })).toMatchObject({ address: undefined })

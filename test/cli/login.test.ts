@@ -19,7 +19,7 @@ const logIn = (home: Home, email: string, ...more: string[]) =>
 /** The error of a command without a login or a terminal. */
 const asks = { code: 2, stderr: expect.stringContaining('--email and --password-stdin') }
 
-test('after login, keys and account need no password until the sessions are ended', async () => {
+test('keys and account need no password between login and the end of the sessions', async () => {
   using user = await users.newUser()
   const { home, email, run } = user
   const { api_key } = saved(home)
@@ -52,7 +52,7 @@ test('after login, keys and account need no password until the sessions are ende
   expect(await run(['keys', 'ls'])).toMatchObject(asks)
 })
 
-test('sends a login only to the address that is saved with it', async () => {
+test('sends a session token only to the address for which it was saved', async () => {
   using user = await users.newUser()
   await using peer = await startPeer((_, response) => response.end('{}'))
   await logIn(user.home, user.email)
@@ -82,7 +82,7 @@ test('ignores a login that has expired or was ended elsewhere', async () => {
   expect(saved(user.home)).not.toHaveProperty('token')
 })
 
-test('a second signup names the replaced key and how to restore it', async () => {
+test('a second signup names the replaced key and the command that restores it', async () => {
   using user = await users.newUser()
   const former = String(saved(user.home).api_key).slice(-4)
   const { code, stderr } = await users.signUp(user.home, users.newEmail())
@@ -93,7 +93,7 @@ test('a second signup names the replaced key and how to restore it', async () =>
   expect((await user.run(['whoami', '--json'])).json().email).toBe(user.email)
 })
 
-test('login saves a key unless a valid key of this account is saved', async () => {
+test('login saves a new key unless a valid key of the same account is saved', async () => {
   using home = new Home()
   using user = await users.newUser()
   const first = await logIn(home, user.email, '--profile', 'work')
@@ -122,7 +122,7 @@ test('login saves a key unless a valid key of this account is saved', async () =
   expect(readFileSync(home.configFile, 'utf8')).toBe(before)
 })
 
-test('logout removes login and key, and reports whether the key is still valid', async () => {
+test('logout removes the login and key, and reports whether the key is still valid', async () => {
   using user = await users.newUser()
   const { home, run } = user
   await logIn(home, user.email)

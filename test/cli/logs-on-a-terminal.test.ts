@@ -37,7 +37,7 @@ test.each([[[]], [['-f']]])('logs %j prints text and colors on a terminal', asyn
     expect(shown).not.toContain(sequence)
 })
 
-test('logs --raw prints everything on a terminal', async () => {
+test('logs --raw prints all bytes unchanged on a terminal', async () => {
   const shown = await onTerminal(['logs', '--raw', await record()])
   expect(shown).toContain(`${clipboard}${mouse}${hidden} ${red} naïve`)
 })
@@ -48,6 +48,6 @@ test('logs --color never prints text without colors on a terminal', async () => 
   expect(shown).not.toContain('\u001b')
 })
 
-test('logs prints every byte into a pipe', async () => {
+test('logs prints every byte unchanged into a pipe', async () => {
   expect(await user.run(['logs', await record()])).toMatchObject({ code: 0, stdout, stderr })
 })

@@ -19,20 +19,20 @@ const read = (text: string) => {
   return value
 }
 
-describe('a JSON file', () => {
-  test('keeps its indentation, and a new one ends with a newline', () => {
+describe('JSON files', () => {
+  test('editing a JSON file keeps its indentation, and a new file ends with a newline', () => {
     expect(put('')).toBe(`${JSON.stringify({ mcpServers: { sandlot: entry } }, null, 2)}\n`)
     const tabs = '{\n\t"mcpServers": {\n\t\t"x": {} // last\n\t}\n}'
     expect(put(tabs)).toContain('\n\t\t"sandlot": {\n\t\t\t"type": "stdio",\n')
   })
 
-  test('keeps Windows line ends', () => {
+  test('editing a JSON file keeps its Windows line endings', () => {
     const before = '{\r\n  "mcpServers": {\r\n    "x": {}\r\n  }\r\n}\r\n'
     expect(put(before).replaceAll('\r\n', '')).not.toContain('\n')
     expect(take(put(before))).toBe(before)
   })
 
-  test('keeps members and comments that the user added to the entry, and drops members of another transport', () => {
+  test("editing keeps the user's members and comments in an entry, and drops another transport's members", () => {
     const after = put(`{"mcpServers": {"sandlot": {
       // for the staging service
       "env": {"SANDLOT_URL": "https://staging.example"},
@@ -53,7 +53,7 @@ describe('a JSON file', () => {
     ['whose section is null', '{"mcpServers": null}'],
     ['with a duplicate section', '{"mcpServers": {}, "mcpServers": {}}'],
     ['with a duplicate server', '{"mcpServers": {"sandlot": {}, "sandlot": {}}}'],
-  ])('rejects %s', (_, text) => {
+  ])('rejects a JSON file %s', (_, text) => {
     expect(() => put(text)).toThrow()
     expect(() => take(text)).toThrow()
   })
@@ -87,7 +87,7 @@ describe('a JSON file', () => {
       return `${before}{${member}${root.slice(1)}${after}`
     })
 
-  test('keeps comments and everything outside the entry, for any layout', () => {
+  test('editing a JSON file keeps comments and everything outside the entry, for any layout', () => {
     const commentsOf = (text: string) => text.match(/\/\/ a "comment" \{,\}|\/\* , \} \*\//g)?.sort()
     fc.assert(
       fc.property(document, (text) => {
@@ -115,7 +115,7 @@ function isToml(text: string): boolean {
   }
 }
 
-describe('a TOML file', () => {
+describe('TOML files', () => {
   const codex = { section: 'mcp_servers', name: 'sandlot' }
   const server = { command: '/node', args: ['/sandlot', 'mcp', 'serve'] }
   const mine = ['command', 'args', 'url', 'bearer_token_env_var']
@@ -131,18 +131,18 @@ describe('a TOML file', () => {
       '[mcp_servers.x] # keep\ncommand  =  "y"',
       `[mcp_servers.x] # keep\ncommand  =  "y"\n\n${table}`,
     ],
-  ])('with %s gets the server as a table at the end', (_, before, after) => {
+  ])('adds the server as a table to the end of a TOML file that contains %s', (_, before, after) => {
     expect(putToml(before)).toBe(after)
     expect(putToml(after)).toBe(after)
   })
 
-  test('keeps Windows line ends', () => {
+  test('editing a TOML file keeps its Windows line endings', () => {
     const after = putToml('a = 1\r\n')
     expect(after.replaceAll('\r\n', '')).not.toContain('\n')
     expect(parseToml(after)).toMatchObject({ a: 1, mcp_servers: { sandlot: server } })
   })
 
-  test('keeps comments, order and added members when the entry is changed or removed', () => {
+  test("changing or removing a TOML entry keeps comments, order and the user's members", () => {
     const before = `# mine
 model = "o5"  # fast
 when = 2026-11-21T10:00:00Z
@@ -187,7 +187,7 @@ command   =   "x"
     ['only an inline table', 'a = 1\nmcp_servers = { sandlot = {} }\nb = 2\n'],
     ['its name inside a string', 't = """\n[mcp_servers.sandlot]\n"""\n[mcp_servers.sandlot]\n'],
     ['no final newline', '[mcp_servers.x]\n[mcp_servers.sandlot]\ncommand = "y"'],
-  ])('changes and removes only a server with %s', (_, before) => {
+  ])('changes and removes only the one server in a TOML file with %s', (_, before) => {
     const { mcp_servers, ...rest } = parseToml(before)
     const { sandlot: _sandlot, ...others } = mcp_servers as Record<string, unknown>
     const [changed, gone] = [putToml(before), takeToml(before)]
@@ -198,7 +198,7 @@ command   =   "x"
     expect(commentsOf(gone)).toEqual(commentsOf(before))
   })
 
-  test('keeps all other lines when a server is changed or removed', () => {
+  test('changing or removing a server in a TOML file keeps all other lines', () => {
     const line = (...texts: string[]) => fc.constantFrom(...texts)
     const gap = line('', '\n', '# a comment\n', '\n# one\n\n', '  \n')
     const others = fc.array(
@@ -249,19 +249,19 @@ command   =   "x"
     )
   })
 
-  test('keeps comments inside a list of the entry', () => {
+  test('editing a TOML file keeps comments inside a list of the entry', () => {
     const after = putToml('[mcp_servers.sandlot]\nargs = [\n  "x", # in\n]\n[b] # of b\nc = 1 # of c\n')
     expect(parseToml(after)).toEqual({ mcp_servers: { sandlot: server }, b: { c: 1 } })
     expect(after.match(/#.*/g)).toEqual(['# in', '# of b', '# of c'])
   })
 
-  test('with all servers on one line gets the new one', () => {
+  test('adds the server to a TOML file whose servers are all on one line', () => {
     const after = putToml('mcp_servers = { x = { command = "y" } } # short\n')
     expect(parseToml(after)).toEqual({ mcp_servers: { x: { command: 'y' }, sandlot: server } })
     expect(after).toContain('# short')
   })
 
-  test.each(['a = ', '[mcp_servers', 'mcp_servers = 1', 'a = 1\na = 2', '{}'])('rejects %j', (text) => {
+  test.each(['a = ', '[mcp_servers', 'mcp_servers = 1', 'a = 1\na = 2', '{}'])('rejects TOML %j', (text) => {
     expect(() => putToml(text)).toThrow()
   })
 })

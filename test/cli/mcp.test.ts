@@ -43,7 +43,7 @@ async function use(
 const lines = (...messages: object[]) => messages.map((message) => `${JSON.stringify(message)}\n`).join('')
 const ping = (id: number | string) => ({ jsonrpc: '2.0', id, method: 'ping' })
 
-test('an agent creates a session, runs, edits, searches and destroys it through stdio', async () => {
+test('an agent creates, uses, searches and destroys a session through stdio', async () => {
   using user = await newUser()
   const client = await connect(user.home)
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(Object.keys(tools))
@@ -58,13 +58,13 @@ test('an agent creates a session, runs, edits, searches and destroys it through 
   await client.close()
 })
 
-test('a byte order mark before the first message is ignored', async () => {
+test('the MCP server ignores a byte order mark before the first message', async () => {
   using user = await newUser()
   const { stdout } = await user.run(['mcp', 'serve'], { input: `\ufeff${lines(ping(1))}` })
   expect(JSON.parse(stdout)).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
 })
 
-test('forwards progress, and a cancellation stops the command', async () => {
+test('the MCP server forwards progress, and a cancellation stops the command', async () => {
   using user = await newUser()
   const client = await connect(user.home)
   const { id: session_id } = await use(client, 'session_create', {})
@@ -89,10 +89,10 @@ test('forwards progress, and a cancellation stops the command', async () => {
   await client.close()
 })
 
-describe('errors', () => {
+describe('MCP server errors', () => {
   const serve = (home: Home, input: string, env = {}) => home.run(['mcp', 'serve'], { input, env })
 
-  test('without settings, each request gets an error with the command to run', async () => {
+  test('the MCP server without settings answers each request with the command that fixes them', async () => {
     using home = new Home()
     const { stdout, code } = await serve(home, lines(ping(1), ping('two')))
     expect(code).toBe(0)
@@ -106,7 +106,7 @@ describe('errors', () => {
     ])
   })
 
-  test('reports an unreachable service and a rejected key', async () => {
+  test('the MCP server reports an unreachable service and a rejected key', async () => {
     using home = new Home()
     const key = { SANDLOT_API_KEY: 'sandlot_live_wrong' }
     const away = await serve(home, lines(ping(1)), { ...key, SANDLOT_URL: 'http://localhost:1' })
@@ -115,7 +115,7 @@ describe('errors', () => {
     expect(refused.json().error).toMatchObject({ data: { code: 'invalid_credentials', status: 401 } })
   })
 
-  test('reports an invalid message and serves the next one', async () => {
+  test('the MCP server reports an invalid message and handles the next message', async () => {
     using user = await newUser()
     const { stdout } = await serve(user.home, `nonsense\n\n${lines(ping(2))}`)
     const answers = stdout
@@ -131,7 +131,7 @@ describe('errors', () => {
   })
 })
 
-test('doctor runs `true` through the entry that init wrote, and reports failures', async () => {
+test('mcp doctor runs `true` through the entry that init wrote, and reports failures', async () => {
   using user = await newUser()
   expect(await user.run(['mcp', 'doctor'])).toMatchObject({
     code: 1,
@@ -155,7 +155,7 @@ test('doctor runs `true` through the entry that init wrote, and reports failures
   })
 })
 
-describe('doctor in an untrusted folder', () => {
+describe('mcp doctor in an untrusted folder', () => {
   /** A project with an untrusted entry, which writes a file if it is started. */
   function makeProject(home: Home, more: object = {}) {
     const folder = join(home.folder, 'cloned')
@@ -168,7 +168,7 @@ describe('doctor in an untrusted folder', () => {
     return { folder, doctor, isStarted: () => existsSync(trace) }
   }
 
-  test('does not start entries of the folder, and names the option that does', async () => {
+  test("mcp doctor does not start a folder's entries, and names the option that starts them", async () => {
     using home = new Home()
     const { doctor, isStarted } = makeProject(home)
     for (const words of [[], ['claude-code'], ['--yes'], ['claude-code', '--scope', 'user']]) {
@@ -185,7 +185,7 @@ describe('doctor in an untrusted folder', () => {
       { command: process.execPath, args: [clientPath, 'mcp', 'serve'], env: { A: 'b' } },
     ],
     ['args that are not a list', { command: 'sandlot', args: 'mcp serve' }],
-  ])('--scope project shows an entry with %s and starts it only with --yes', async (_, more) => {
+  ])('mcp doctor --scope project shows an entry with %s and starts it only with --yes', async (_, more) => {
     using home = new Home()
     const { doctor, isStarted } = makeProject(home, more)
     const refused = await doctor('--scope', 'project')
@@ -196,7 +196,7 @@ describe('doctor in an untrusted folder', () => {
     expect(isStarted()).toBe(!('args' in more))
   })
 
-  test('--scope project asks before it starts the entry that init wrote', async () => {
+  test('mcp doctor --scope project asks before it starts the entry that init wrote', async () => {
     using user = await newUser()
     const { folder, doctor } = makeProject(user.home)
     await user.run(['mcp', 'init', 'claude-code', '--scope', 'project'], { cwd: folder })

@@ -23,7 +23,7 @@ const key = 'sandlot_live_secret'
 const env = (url: string, more = {}) => ({ SANDLOT_URL: url, SANDLOT_API_KEY: key, ...more })
 const hangUp = (_: IncomingMessage, response: ServerResponse) => void response.destroy()
 
-test('follows no redirect of any status', async () => {
+test('the client follows no redirect of any status', async () => {
   using home = new Home()
   await using target = await startPeer((_, response) => response.end('{}'))
   for (const status of [301, 302, 303, 307, 308]) {
@@ -39,7 +39,7 @@ test('follows no redirect of any status', async () => {
   expect(target.asked).toEqual([])
 })
 
-test('distinguishes a server other than Sandlot from a failure of the service', async () => {
+test('the client distinguishes another server from a failed Sandlot service', async () => {
   using home = new Home()
   for (const [status, body] of [
     [200, '<html>Welcome</html>'],
@@ -53,7 +53,7 @@ test('distinguishes a server other than Sandlot from a failure of the service', 
   }
 })
 
-test('tries repeatable requests three times, a command with one Idempotency-Key', async () => {
+test('the client sends repeatable requests three times, and a command with one Idempotency-Key', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   expect(await home.run(['whoami'], { env: env(peer.url) })).toMatchObject({ code: 8 })
@@ -68,7 +68,7 @@ test('tries repeatable requests three times, a command with one Idempotency-Key'
   expect([...keys][0]).toMatch(/\S/)
 })
 
-test('repeats a command refused by a stopping process with its Idempotency-Key', async () => {
+test('the client repeats a command that a stopping process rejected, with the same Idempotency-Key', async () => {
   using home = new Home()
   const ended = { id: 'exec_b', status: 'exited', exit_code: 0, signal: null, stdout: 'all', stderr: '' }
   const problem = {
@@ -91,7 +91,7 @@ test('repeats a command refused by a stopping process with its Idempotency-Key',
   expect(keys[1]).toBe(keys[0])
 })
 
-test('repeats a command whose stream breaks before its id with its Idempotency-Key', async () => {
+test('the client repeats a command whose stream breaks before its id, with the same Idempotency-Key', async () => {
   using home = new Home()
   const exit = { id: 'exec_b', status: 'exited', exit_code: 7, signal: null, reason: null }
   const events = [
@@ -113,7 +113,7 @@ test('repeats a command whose stream breaks before its id with its Idempotency-K
   expect(new Set(peer.asked.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
 })
 
-test('repeats a create with one Idempotency-Key, and uses another for the next create', async () => {
+test('the client repeats a create with the same Idempotency-Key, and uses a new key for the next create', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   for (let run = 0; run < 2; run += 1) {
@@ -125,7 +125,7 @@ test('repeats a create with one Idempotency-Key, and uses another for the next c
   expect(new Set(keys).size).toBe(2)
 })
 
-test('uses no proxy for localhost, even if Node is configured to use one', async () => {
+test('the client uses no proxy for localhost, even if Node is configured to use one', async () => {
   using home = new Home()
   await using proxy = await startPeer((_, response) => response.end('{}'))
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
@@ -135,7 +135,7 @@ test('uses no proxy for localhost, even if Node is configured to use one', async
   expect(peer.asked[0]?.headers.authorization).toBe(`Bearer ${key}`)
 })
 
-test('uses the proxy configured for Node for https, and the proxy sees no key', async () => {
+test("the client uses Node's proxy for HTTPS, and the proxy cannot see the API key", async () => {
   using home = new Home()
   const certificate = makeCertificate()
   const file = join(home.folder, 'ca.pem')
@@ -150,7 +150,7 @@ test('uses the proxy configured for Node for https, and the proxy sees no key', 
   expect(proxy.seen()).not.toContain(key)
 })
 
-test('attaches a terminal through the proxy', async () => {
+test('the client attaches to a terminal through the proxy', async () => {
   using home = new Home()
   const certificate = makeCertificate()
   const file = join(home.folder, 'ca.pem')
@@ -170,7 +170,7 @@ test('attaches a terminal through the proxy', async () => {
   expect(proxy.asked).toEqual([`CONNECT ${new URL(peer.url).host}`])
 })
 
-test('rejects an unknown certificate unless NODE_EXTRA_CA_CERTS adds it', async () => {
+test('the client rejects an unknown certificate unless NODE_EXTRA_CA_CERTS adds it', async () => {
   using home = new Home()
   const certificate = makeCertificate()
   await using peer = await startPeer((_, response) => response.writeHead(500).end(), certificate)
@@ -186,7 +186,7 @@ test('rejects an unknown certificate unless NODE_EXTRA_CA_CERTS adds it', async 
   expect(peer.asked[0]?.headers.authorization).toBe(`Bearer ${key}`)
 })
 
-test('reports a peer without TLS', async () => {
+test('the client reports a server that does not use TLS', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) => response.end())
   const { code, stderr } = await home.run(['whoami'], { env: env(peer.url.replace('http:', 'https:')) })
@@ -194,21 +194,21 @@ test('reports a peer without TLS', async () => {
   expect(stderr).toContain('does not support TLS')
 })
 
-test('sends the key only to the base address, and never prints it', async () => {
+test('the client sends the key only to the base address and never prints it', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   const { stdout, stderr } = await home.run(['whoami', '--json'], { env: env(peer.url) })
   expect(stdout + stderr).not.toContain(key)
 })
 
-test('prefixes every route with the path of the base address', async () => {
+test('the client prefixes every route with the path of the base address', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   await home.run(['session', 'get', 'sbx_a/b?c'], { env: env(`${peer.url}/behind/here/`) })
   expect(peer.asked[0]?.line).toBe('GET /behind/here/v1/sandboxes/sbx_a%2Fb%3Fc')
 })
 
-test('removes escape sequences from responses', async () => {
+test('the client removes escape sequences from responses', async () => {
   using home = new Home()
   const problem = { code: 'not_found', detail: 'no \u001b[31mred\u0007', request_id: 'req_1', status: 404 }
   await using peer = await startPeer((_, response) => response.writeHead(404).end(JSON.stringify(problem)))
@@ -218,7 +218,7 @@ test('removes escape sequences from responses', async () => {
   for (const control of ['\u001b', '\u0007']) expect(stderr).not.toContain(control)
 })
 
-test('an unknown error code of a newer service has the exit code of its status', async () => {
+test("a newer service's unknown error code exits with the code for its HTTP status", async () => {
   using home = new Home()
   for (const [status, exitCode] of [
     [400, 2],
@@ -237,7 +237,7 @@ test('an unknown error code of a newer service has the exit code of its status',
   }
 })
 
-test('Ctrl-C during an unanswered request exits with 130, also as JSON with --json', async () => {
+test('Ctrl-C exits with 130 while a request has no response, and --json prints the error as JSON', async () => {
   using home = new Home()
   let asked = () => {}
   await using peer = await startPeer(() => asked())
@@ -256,7 +256,7 @@ test('Ctrl-C during an unanswered request exits with 130, also as JSON with --js
   }
 })
 
-test('exits with 0 when the reader closes stdout early', async () => {
+test('the client exits with 0 when the reader closes stdout early', async () => {
   using home = new Home()
   const account = {
     id: 'acc_1',
@@ -273,7 +273,7 @@ test('exits with 0 when the reader closes stdout early', async () => {
   expect(code).toBe(0)
 })
 
-test('exits with 0 when the reader closes a full pipe', async () => {
+test('the client exits with 0 when the reader closes a full pipe', async () => {
   using home = new Home()
   const pipe = join(home.folder, 'pipe')
   execFileSync('mkfifo', [pipe])
@@ -294,7 +294,7 @@ test('exits with 0 when the reader closes a full pipe', async () => {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
 })
 
-test('fails with ENOSPC when stdout is on a full disk', async () => {
+test('the client fails with ENOSPC when stdout is on a full disk', async () => {
   using home = new Home()
   const { code, stderr } = await runProcess(
     'sh',
@@ -305,7 +305,7 @@ test('fails with ENOSPC when stdout is on a full disk', async () => {
   expect(code).toBe(1)
 })
 
-test('files get never writes to an existing file at a predictable temporary path, and restarts a broken transfer', async () => {
+test('files get avoids predictable temporary paths and restarts a broken transfer', async () => {
   using home = new Home()
   const [local, other] = [join(home.folder, 'got'), join(home.folder, 'other')]
   writeFileSync(other, 'untouched')

@@ -37,7 +37,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test("has the project's version and license, needs only Node 20, and cannot be published by accident", () => {
+test("the package has the project's version and license, needs only Node 20 and cannot be published", () => {
   const manifest = read('cli/package.json')
   const { version, license } = read('package.json')
   expect(manifest).toMatchObject({ version, license })
@@ -46,7 +46,7 @@ test("has the project's version and license, needs only Node 20, and cannot be p
   expect(manifest).not.toHaveProperty('scripts')
 })
 
-test('contains only built files', () => {
+test('the package contains only built files', () => {
   const parts = packed.filter((path) => !/^dist\/[\w-]+\.js$/.test(path))
   expect(parts.sort()).toEqual(['README.md', 'dist/LICENSE', 'dist/THIRD-PARTY.txt', 'package.json'])
   expect(packed).toContain('dist/main.js')
@@ -55,7 +55,7 @@ test('contains only built files', () => {
   ])
 })
 
-test('imports only built-in modules and its own files', async () => {
+test('the package imports only built-in modules and its own files', async () => {
   // esbuild fails for any other module, because none is installed there.
   const { metafile } = await build({
     entryPoints: [join(installed, 'dist', 'main.js')],
@@ -72,7 +72,7 @@ test('imports only built-in modules and its own files', async () => {
   expect(outside.filter((name) => !isBuiltin(name))).toEqual([])
 })
 
-test('lists the license of each bundled package', () => {
+test('the package contains the license of each bundled package', () => {
   const notice = readFileSync(join(installed, 'dist', 'THIRD-PARTY.txt'), 'utf8')
   const sources = readdirSync(join(root, 'cli'), { recursive: true, encoding: 'utf8' })
     .filter((path) => /\.tsx?$/.test(path))
@@ -90,7 +90,7 @@ test('lists the license of each bundled package', () => {
   expect(notice).toContain('Permission is hereby granted')
 })
 
-test('runs from the folder of its installation', async () => {
+test('the installed package runs from its installation folder', async () => {
   using home = new Home()
   const program = join(empty, 'node_modules', '.bin', 'sandlot')
   expect(statSync(program).mode & 0o111).not.toBe(0)
@@ -106,7 +106,7 @@ test('runs from the folder of its installation', async () => {
   expect(entry.args[0]).toBe(join(installed, 'dist', 'main.js'))
 })
 
-test('an older Node gets an error with the required version', async () => {
+test('an older Node prints an error with the required version', async () => {
   using home = new Home()
   const older = 'data:text/javascript,Object.defineProperty(process.versions, "node", { value: "20.11.1" })'
   const main = join(installed, 'dist', 'main.js')
@@ -123,7 +123,7 @@ const oldNode = [
   ...(process.env.PATH ?? '').split(delimiter).map((path) => join(path, 'node')),
 ].find((node) => node && spawnSync(node, ['--version']).stdout?.toString().startsWith('v20.'))
 
-describe.skipIf(!oldNode)('on Node 20', () => {
+describe.skipIf(!oldNode)('the package on Node 20', () => {
   const world = shareWorld()
   const { newUser } = makeUsers(world)
   const main = join(installed, 'dist', 'main.js')
@@ -136,7 +136,7 @@ describe.skipIf(!oldNode)('on Node 20', () => {
     return { home, run, open, [Symbol.dispose]: () => home[Symbol.dispose]() }
   }
 
-  test('sessions, streaming commands, files and the MCP server work', async () => {
+  test('sessions, streaming commands, files and the MCP server work on Node 20', async () => {
     using user = await newUserOfNode20()
     expect(await user.run('doctor')).toMatchObject({ code: 0, stderr: '' })
     const elsewhere = ['--url', 'https://127.0.0.1:1', '--api-key', `sandlot_live_${'x'.repeat(49)}`]
@@ -163,7 +163,7 @@ describe.skipIf(!oldNode)('on Node 20', () => {
     expect(await user.run('session', 'rm', '--yes')).toMatchObject({ code: 0 })
   })
 
-  test('terminals and the picker work', async () => {
+  test('terminals and the picker work on Node 20', async () => {
     using user = await newUserOfNode20()
     const { stdout: id } = await user.run('session', 'create', '--name', 'by-node-20')
     const shell = user.open('exec', '-it', '--', 'sh')
@@ -178,7 +178,7 @@ describe.skipIf(!oldNode)('on Node 20', () => {
   })
 })
 
-test('does not pack the compile cache of earlier runs', async () => {
+test('the package does not contain the compile cache of earlier runs', async () => {
   using home = new Home()
   expect(
     await runProcess(process.execPath, [clientPath, 'config', 'show'], home.environment()),

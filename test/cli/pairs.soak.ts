@@ -6,8 +6,8 @@ import { pickersSettings, settingsFile } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('every two changes of the settings file at once, ten times', () =>
+test('concurrent pairs of settings changes match a sequential order, ten times', () =>
   tryPairs(settingsFile(world), { rounds: 10, concurrency: 2 }))
 
-test('the picker makes a session current while each other change is made, ten times', () =>
+test('a picker that makes a session current does not conflict with other settings changes, ten times', () =>
   tryPairs(pickersSettings(world), { rounds: 10, concurrency: 2 }))

@@ -6,5 +6,5 @@ import { settingsFile } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('every two changes of the settings file at once', () =>
+test('concurrent pairs of settings changes match a sequential order', () =>
   tryPairs(settingsFile(world), { rounds: 1, concurrency: 2 }))

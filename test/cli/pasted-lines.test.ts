@@ -65,7 +65,7 @@ async function paste(shell: string, line: string, home: Home, isBracketed: boole
 
 describe.each(shells)('pasted into %s', (shell) => {
   test.each([true, false])(
-    'a line runs nothing but itself, with bracketed paste: %s',
+    'a line pasted into a shell runs only its own command, with bracketed paste: %s',
     async (isBracketed) => {
       using home = new Home()
       const line = shellLine('sandlot', ...hostileWords)
@@ -74,7 +74,7 @@ describe.each(shells)('pasted into %s', (shell) => {
     },
   )
 
-  test('each argument arrives byte for byte', () => {
+  test('each argument of a pasted line arrives byte for byte', () => {
     const letters = fc.oneof(
       fc.constantFrom(...'\'"\\!$`~#=07nx\t\n\u001b\u007f\u0085\u009b\u202e\u2028é語'),
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 1 }),
@@ -95,7 +95,7 @@ describe.each(shells)('pasted into %s', (shell) => {
   })
 })
 
-test('uses only single quotes for /bin/sh', () => {
+test('quoting for /bin/sh uses only single quotes', () => {
   expect([posixWord(hostileName), quote(hostileName)]).toEqual([`'${hostileName}'`, `'${hostileName}'`])
   expect(posixWord("it's")).toBe(`'it'\\''s'`)
   expect(shellWord('a\u001b\n\u00852')).toBe("$'a\\033\\n\\302\\2052'")

@@ -40,8 +40,8 @@ async function expectRestored(screen: Screen, code: number) {
 }
 
 /** Concurrently, because these tests mostly wait. */
-describe.concurrent('without settings', () => {
-  test('a user signs up, creates a session, works in it and destroys it', async () => {
+describe.concurrent('the picker without settings', () => {
+  test('a user signs up in the picker, creates a session, works in it and destroys it', async () => {
     using home = new Home()
     const editor = join(home.folder, 'editor')
     writeFileSync(editor, '#!/bin/sh\necho EDITOR OPEN; read line; echo "$line" >> "$1"\n')
@@ -162,7 +162,7 @@ describe.concurrent('without settings', () => {
     await expectRestored(screen, 0)
   })
 
-  test('accepts a pasted key, and asks again if a key is rejected, also later', async () => {
+  test('the picker accepts a pasted key and asks again whenever a key is rejected', async () => {
     using user = await users.newUser()
     using home = new Home()
     const key = String(parse(readFileSync(user.home.configFile, 'utf8')).api_key)
@@ -193,10 +193,10 @@ describe.concurrent('without settings', () => {
   })
 })
 
-describe.concurrent('with settings', () => {
+describe.concurrent('the picker with settings', () => {
   const user = shareSession(users)
 
-  test('shows on every page why a session has ended', async () => {
+  test('the picker shows on every page why a session has ended', async () => {
     await using own = await users.newSession()
     const made = await own.run(['session', 'create', '--name', 'short', '--ttl', '59s'])
     expect(made).toMatchObject({ code: 0 })
@@ -220,7 +220,7 @@ describe.concurrent('with settings', () => {
     await expectRestored(screen, 0)
   })
 
-  test('shows an outage with its start, and that the service is back', async () => {
+  test('the picker shows when an outage began and when the service is available again', async () => {
     const line = await openLine(world.url())
     await using _ = line
     using screen = openPicker(user.home, user.home.through(line.url))
@@ -235,7 +235,7 @@ describe.concurrent('with settings', () => {
     await expectRestored(screen, 0)
   })
 
-  test('opens during an outage, and loads once the service is reachable', async () => {
+  test('the picker opens during an outage and loads once the service is reachable', async () => {
     const line = await openLine(world.url())
     await line[Symbol.asyncDispose]()
     using screen = openPicker(user.home, user.home.through(line.url))
@@ -244,7 +244,7 @@ describe.concurrent('with settings', () => {
     await screen.shows(/^›sbx_/m)
   })
 
-  test('shows that the service does not answer, and can be quit then', async () => {
+  test('the picker shows that the service does not respond, and can be quit in the meantime', async () => {
     await using silent = createServer((socket) => socket.on('error', () => {}).resume()).listen(
       0,
       '127.0.0.1',
@@ -259,7 +259,7 @@ describe.concurrent('with settings', () => {
     expectDurationBelow(performance.now() - left, 10_000)
   })
 
-  test('fills the terminal at any size', async () => {
+  test('the picker fills the terminal at any size', async () => {
     using screen = openPicker(user.home)
     await screen.shows('AGE')
     for (const [rows, columns] of [
@@ -278,7 +278,7 @@ describe.concurrent('with settings', () => {
     }
   })
 
-  test('neutralizes control characters in names of sessions', async () => {
+  test('the picker neutralizes control characters in session names', async () => {
     await using own = await users.newSession()
     const name = 'a\u001b]0;evil\u0007\u001b[2Jb\u202e\u009b31mc'
     const key = String(parse(readFileSync(own.home.configFile, 'utf8')).api_key)
@@ -295,7 +295,7 @@ describe.concurrent('with settings', () => {
     await own.run(['session', 'rm', '--yes', data[0].id])
   })
 
-  test('reaches any of a thousand sessions with a few keys, and redraws little per step', async () => {
+  test('the picker reaches any of a thousand sessions with a few keys and redraws little per step', async () => {
     using other = await users.newUser()
     await world.db.query(
       `insert into sandbox (id, account_id, name, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
@@ -325,7 +325,7 @@ describe.concurrent('with settings', () => {
     await screen.shows(/^›job-77 /m)
   })
 
-  test('shows the same text without color', async () => {
+  test('the picker shows the same text without color', async () => {
     using plain = openPicker(user.home, { NO_COLOR: '1' })
     await plain.shows(/^›sbx_.* \d\d:\d\d/m)
     expect(
@@ -339,7 +339,7 @@ describe.concurrent('with settings', () => {
     expect(colored.raw()).toContain('\u001b[32m█')
   })
 
-  test('draws plain text on the main screen for screen readers', async () => {
+  test('the picker draws plain text on the main screen for screen readers', async () => {
     using screen = openPicker(user.home, { INK_SCREEN_READER: 'true' })
     await screen.shows(/\d+ min left/)
     expect(screen.text()).toContain(user.email)
@@ -349,19 +349,19 @@ describe.concurrent('with settings', () => {
     await screen.shows('left with 0')
   })
 
-  describe('restores the terminal', () => {
+  describe('restoring the terminal', () => {
     test.each([
       ['SIGTERM', 143],
       ['SIGHUP', 129],
       ['SIGINT', 130],
-    ] as const)('at %s', async (signal, code) => {
+    ] as const)('the picker restores the terminal on %s', async (signal, code) => {
       using screen = openPicker(user.home, writesPid)
       await screen.shows(/^›sbx_/m)
       process.kill(pidOf(screen), signal)
       await expectRestored(screen, code)
     })
 
-    test('at a crash, and reports it', async () => {
+    test('the picker restores the terminal after a crash and reports the error', async () => {
       using screen = openPicker(user.home, writesPid)
       await screen.shows(/^›sbx_/m)
       process.kill(pidOf(screen), 'SIGUSR2')
@@ -371,7 +371,7 @@ describe.concurrent('with settings', () => {
   })
 })
 
-test('without a terminal prints help on stderr and exits with 2', async () => {
+test('the picker without a terminal prints help on stderr and exits with 2', async () => {
   using home = new Home()
   const { code, stdout, stderr } = await home.run([])
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })

@@ -27,7 +27,7 @@ async function makeSession(name: string): Promise<string> {
   return stdout.trim()
 }
 
-test('redraws the whole screen after Ctrl-Z, an editor, a shell and the end of a shell', async () => {
+test("the picker redraws the whole screen after Ctrl-Z, an editor, a shell and the shell's exit", async () => {
   const editor = join(user.home.folder, 'editor')
   // Leaves the cursor within a line, a color, and a scroll region.
   const residue = '\\033[31m\\033[5;9r\\033[20;30Hhalf a line'
@@ -101,7 +101,7 @@ test('redraws the whole screen after Ctrl-Z, an editor, a shell and the end of a
   expect(await host.ended).toBe(0)
 })
 
-test('Ctrl-C interrupts the command, then leaves its page; the up arrow recalls its command line', async () => {
+test('Ctrl-C interrupts the command, then leaves its page, and the up arrow recalls its command line', async () => {
   await using other = { id: await makeSession('other'), [Symbol.asyncDispose]: () => endSession('other') }
   using screen = openScreen([process.execPath, clientPath], user.home.environment(), { columns: 120 })
   await screen.shows(/^›other +debian:bookworm-slim +\d/m)

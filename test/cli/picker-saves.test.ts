@@ -7,7 +7,7 @@ import { pickersSettings } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('never makes a session current after another account was saved', async () => {
+test('the picker never makes a session current after another account was saved', async () => {
   const settings = pickersSettings(world)
   const place = await settings.make()
   const key = `sandlot_live_${'x'.repeat(49)}`
@@ -18,5 +18,5 @@ test('never makes a session current after another account was saved', async () =
   await settings.end?.(place)
 })
 
-test('a session that the picker makes current, and every other change of the settings file at once', () =>
+test('a picker that makes a session current does not conflict with other settings changes', () =>
   tryPairs(pickersSettings(world), { rounds: 1, concurrency: 2 }))

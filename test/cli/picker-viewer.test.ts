@@ -25,7 +25,7 @@ function colorOf(screen: Screen, start: string): number {
   return cell.isFgDefault() ? -1 : cell.getFgColor()
 }
 
-test('opens a file in less without control sequences, and returns to the picker', async () => {
+test('the picker opens a file in less without control sequences and resumes afterward', async () => {
   const big =
     'seq 300000 | sed "s/^/line /" > big; printf "\\033[2J\\033]0;title\\007\\033[31mred line\\033[m\\n" >> big'
   expect(await user.run(['exec', '-c', `mkdir viewed; cd viewed; ${big}`])).toMatchObject({ code: 0 })
@@ -50,7 +50,7 @@ test('opens a file in less without control sequences, and returns to the picker'
   expect(await screen.ended).toBe(0)
 })
 
-test('opens the whole output in $PAGER', async () => {
+test('the picker opens the whole output in $PAGER', async () => {
   const kept = join(user.home.folder, 'paged')
   using screen = await openPicker({ PAGER: `tee '${kept}' | wc -l; read x </dev/tty` })
   screen.type('x')
@@ -70,7 +70,7 @@ test('opens the whole output in $PAGER', async () => {
   expect(await screen.ended).toBe(0)
 })
 
-test('reports a missing pager by name', async () => {
+test('the picker reports a missing pager by name', async () => {
   using screen = await openPicker({ PAGER: 'no-such-pager' })
   screen.type('x')
   await screen.shows('a command for /bin/sh')
@@ -83,7 +83,7 @@ test('reports a missing pager by name', async () => {
 test.each([
   ['are kept without other control sequences', {}, [1, 208, -1]],
   ['are removed with NO_COLOR', { NO_COLOR: '1' }, [-1, -1, -1]],
-])('colors of output %s', async (_, env, colors) => {
+])('colors of output in the pager %s', async (_, env, colors) => {
   using screen = await openPicker(env)
   screen.type('x')
   await screen.shows('a command for /bin/sh')

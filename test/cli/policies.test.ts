@@ -28,7 +28,7 @@ async function sandboxOf(email: string, { seconds = 0, ended = false } = {}): Pr
 }
 
 describe('allowlist', () => {
-  test('get, set, check and clear', async () => {
+  test("allowlist get, set, check and clear manage the account's allowlist", async () => {
     using user = await users.newUser()
     const none = 'There is no allowlist, so every command may run.\n'
     expect(await user.run(['allowlist', 'get'])).toMatchObject({ code: 0, stdout: '', stderr: none })
@@ -49,7 +49,7 @@ describe('allowlist', () => {
     expect((await user.run(['allowlist', 'get', '--json'])).json()).toMatchObject({ commands: null })
   })
 
-  test('set accepts the output of get from a file or a pipe', async () => {
+  test('allowlist set accepts the output of allowlist get from a file or a pipe', async () => {
     using user = await users.newUser()
     const text = '# for the tests\nls\n\n  npm run *  \r\n'
     const file = join(user.home.folder, 'list')
@@ -73,7 +73,7 @@ describe('allowlist', () => {
   })
 
   test.each([[['set']], [['set', 'ls', '--file', 'x']], [['set', 'l*']], [['check']]])(
-    '%j is a wrong usage',
+    'allowlist %j is rejected as wrong usage',
     async (args) => {
       using user = await users.newUser()
       expect(await user.run(['allowlist', ...args])).toMatchObject({ code: 2, stdout: '' })
@@ -105,7 +105,7 @@ describe('secrets', () => {
     return makeOpener(world.settings.secretsKeys).open(row!.sealed_value, secretSealContext(row!.id))
   }
 
-  test('create takes a value from a pipe or a file, ls shows the name, rm deletes it', async () => {
+  test('secrets create accepts a value from a pipe or file, ls lists its name, and rm deletes it', async () => {
     using user = await users.newUser()
     const session = await sandboxOf(user.email)
     const create = (args: string[], input?: string) =>
@@ -135,7 +135,7 @@ describe('secrets', () => {
     ['no value', ['NAME'], undefined],
     ['an empty pipe', ['NAME'], ''],
     ['an invalid variable name', ['A-B'], 'x'],
-  ])('rejects %s', async (_, args, input) => {
+  ])('secrets create rejects %s', async (_, args, input) => {
     using user = await users.newUser()
     const options = input === undefined ? {} : { input }
     expect(await user.run(['secrets', 'create', ...args], options)).toMatchObject({ code: 2, stdout: '' })
@@ -143,7 +143,7 @@ describe('secrets', () => {
   })
 
   test.each([['p4ssw0rd!'], ['-----BEGIN KEY-----p4ssw0rd!'], ['-p4ssw0rd!'], ['p4ssw0rd!', '--json']])(
-    'rejects a value as an argument (%s) without printing it',
+    'secrets create rejects a value as an argument (%s) without printing it',
     async (...words) => {
       using user = await users.newUser()
       const { code, stdout, stderr } = await user.run(['secrets', 'create', 'NAME', ...words], { input: 'x' })
@@ -154,7 +154,7 @@ describe('secrets', () => {
     },
   )
 
-  test('create rejects a value too short for redaction without --short, and asks on a terminal', async () => {
+  test('secrets create rejects a short value without --short, and asks on a terminal', async () => {
     using user = await users.newUser()
     const refused = await user.run(['secrets', 'create', 'PIN', '--json'], { input: '1234567' })
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('Use --short') })
@@ -176,7 +176,7 @@ describe('secrets', () => {
     expect((await user.run(['secrets', 'ls', '--quiet'])).stdout).toBe('LONG\nPIN\n')
   })
 
-  test('create asks on a terminal without echo', async () => {
+  test('secrets create asks for the value on a terminal without echoing it', async () => {
     using user = await users.newUser()
     const terminal = openTerminal(
       [process.execPath, clientPath, 'secrets', 'create', 'TYPED'],
@@ -192,7 +192,7 @@ describe('secrets', () => {
 })
 
 describe('whoami --usage', () => {
-  test('shows each sandbox of all pages and the total', async () => {
+  test('whoami --usage lists each sandbox of all pages and the total', async () => {
     using user = await users.newUser()
     const sandbox = () => sandboxOf(user.email, { seconds: 1.5, ended: true })
     await Promise.all(Array.from({ length: 101 }, sandbox))
@@ -206,7 +206,7 @@ describe('whoami --usage', () => {
     expect(lines.at(-1)).toMatch(/^total\t20\d\d-\d\d\t.*\t151\.500$/)
   })
 
-  test('accepts another month and rejects an invalid one', async () => {
+  test('whoami --usage accepts another month and rejects an invalid month', async () => {
     using user = await users.newUser()
     const { stdout } = await user.run(['whoami', '--usage', '--month', '2020-01'])
     expect(stdout).toMatch(/^total\t2020-01\t.*\t0\.000\n$/)

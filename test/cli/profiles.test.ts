@@ -26,7 +26,7 @@ function homeWithProfiles() {
   return { home, show, [Symbol.dispose]: () => home[Symbol.dispose]() }
 }
 
-test('precedence: flag, --profile, environment, SANDLOT_PROFILE, top level', async () => {
+test('resolves settings from flag, --profile, environment, SANDLOT_PROFILE and top level, in that order', async () => {
   using at = homeWithProfiles()
   const { configFile } = at.home
   const work = `${configFile} [profiles.work]`
@@ -61,7 +61,7 @@ test('never sends the top-level key to the address of a profile without a key', 
   expect(peer.asked).toEqual([])
 })
 
-test('reports an unknown profile with the existing ones, and an invalid name', async () => {
+test('an unknown profile is reported with the existing profiles, and an invalid name is rejected', async () => {
   using at = homeWithProfiles()
   for (const options of [{ args: ['--profile', 'wrok'] }, { args: [], env: { SANDLOT_PROFILE: 'wrok' } }]) {
     const { code, json } = await at.home.run(['whoami', '--json', ...options.args], {
@@ -73,7 +73,7 @@ test('reports an unknown profile with the existing ones, and an invalid name', a
   expect(await at.home.run(['whoami', '--profile', 'a.b'])).toMatchObject({ code: 2 })
 })
 
-test('config set-url and set-key write only into the profile', async () => {
+test('config set-url and set-key change only the selected profile', async () => {
   using at = homeWithProfiles()
   await at.home.run(['config', 'set-url', '--profile', 'work', 'https://moved.example'])
   expect(readFileSync(at.home.configFile, 'utf8')).toBe(
@@ -107,7 +107,7 @@ test.each([
   ['an inline table', 'profiles = { work = { base_url = "https://work.example" } }\n'],
   ['dotted keys', 'profiles.work.base_url = "https://work.example"\n'],
   ['a quoted name', '[profiles."work"]\nbase_url = "https://work.example"\n'],
-])('changes a profile written as %s', async (_, text) => {
+])('config changes a profile that is written as %s', async (_, text) => {
   using home = new Home()
   home.writeConfig(text)
   await home.run(['config', 'set-key', '--profile', 'work', key('abcd')])
@@ -116,7 +116,7 @@ test.each([
   })
 })
 
-test('mcp init writes an entry that starts the server with the profile', async () => {
+test('mcp init writes an entry that starts the server with the selected profile', async () => {
   using at = homeWithProfiles()
   const args = ['mcp', 'init', 'cursor', '--print', '--portable', '--json', '--profile', 'work']
   const { json } = await at.home.run(args)

@@ -29,7 +29,7 @@ async function startPatientPeer() {
   }
 }
 
-test('a slow create shows progress on a terminal, and removes it at the end', async () => {
+test('a slow create shows progress on a terminal and removes it when done', async () => {
   using home = new Home()
   await using peer = await startPatientPeer()
   const terminal = openTerminal(typed('session', 'create'), home.environment(env(peer.url)))
@@ -46,7 +46,7 @@ test.each([
   ['with --quiet', ['--quiet'], {}],
   ['with --json', ['--json'], {}],
   ['on a dumb terminal', [], { TERM: 'dumb' }],
-])('draws nothing %s', async (_, args, more) => {
+])('a slow command draws no progress %s', async (_, args, more) => {
   using home = new Home()
   await using peer = await startPatientPeer()
   const terminal = openTerminal(typed('session', 'create', ...args), home.environment(env(peer.url, more)))
@@ -59,7 +59,7 @@ test.each([
   expect(terminal.screen()).not.toContain('creating')
 })
 
-test('shows the progress of a download', async () => {
+test('files get shows the progress of a download', async () => {
   using home = new Home()
   let finish = () => {}
   await using peer = await startPeer((_, response) => {
@@ -77,7 +77,7 @@ test('shows the progress of a download', async () => {
   expect(terminal.screen()).toContain('2000000 bytes.')
 })
 
-test('shows the progress of an upload', async () => {
+test('files put shows the progress of an upload', async () => {
   using home = new Home()
   // Reads nothing until it is released.
   let read = () => {}
@@ -99,7 +99,7 @@ test('shows the progress of an upload', async () => {
   server.close()
 })
 
-test('a bar shows 0% at the beginning, and 100% only at the end', () => {
+test('a progress bar shows 0% only at the beginning and 100% only at the end', () => {
   expect(showTransfer(0, 10_000_000, 0)).toBe('[------------------------]   0%  0.0/10.0 MB')
   expect(showTransfer(9_999_999, 10_000_000, 1)).toContain('  99%  ')
   expect(showTransfer(10_000_000, 10_000_000, 4)).toBe(

@@ -11,7 +11,7 @@ import { openTerminal } from './terminal.ts'
 const password = 'correct horse battery'
 const client = (...args: string[]) => [process.execPath, clientPath, ...args]
 
-test('the terminal of these tests echoes input unless a program turns that off', async () => {
+test('the test terminal echoes input unless a program turns echo off', async () => {
   using home = new Home()
   const terminal = openTerminal(
     ['sh', '-c', 'echo ready; read line; echo "got $line" | tr a-z A-Z'],
@@ -27,7 +27,7 @@ test('the terminal of these tests echoes input unless a program turns that off',
 test.each([
   ['signup', ['signup', '--url', 'http://127.0.0.1:1'], ['Password', 'Password, again']],
   ['keys ls', ['keys', 'ls', '--url', 'http://127.0.0.1:1'], ['Password']],
-])('%s asks for email and password, and never echoes the password', async (_, args, questions) => {
+])('%s asks for email and password and never echoes the password', async (_, args, questions) => {
   using home = new Home()
   const terminal = openTerminal(client(...args), home.environment())
   await terminal.shows('Email')
@@ -50,7 +50,7 @@ test.each([
 test.each([
   ['ctrl-c', '\u0003'],
   ['ctrl-d', '\u0004'],
-])('%s at a question exits with 130', async (_, key) => {
+])('%s at a prompt exits with 130', async (_, key) => {
   using home = new Home()
   const terminal = openTerminal(client('signup', '--url', 'http://127.0.0.1:1'), home.environment())
   await terminal.shows('Email')
@@ -59,7 +59,7 @@ test.each([
   expect(terminal.screen()).toContain('Interrupted')
 })
 
-test('signup asks again for an invalid email, a short password, and two different passwords', async () => {
+test('signup asks again after an invalid email, a short password or different passwords', async () => {
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   using home = new Home()
   const terminal = openTerminal(client('signup', '--url', peer.url), home.environment())
@@ -90,7 +90,7 @@ test('signup asks again for an invalid email, a short password, and two differen
 test.each([
   [80, ['ID', 'NAME', 'SCOPE', 'KEY', 'EXPIRES']],
   [120, ['ID', 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES']],
-])('keys ls on %d columns truncates neither ids nor times', async (columns, titles) => {
+])('keys ls on a terminal with %d columns truncates neither ids nor times', async (columns, titles) => {
   const ids = ['a', 'b', 'c'].map((letter) => `key_${letter.repeat(26)}`)
   const ago = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
   const data = [
@@ -131,7 +131,7 @@ test.each([
   ])
 })
 
-test('keys ls marks the current key, and keys rm asks before it revokes that key', async () => {
+test('keys ls marks the current key, and keys rm asks before it revokes the current key', async () => {
   const key = (id: string) => ({
     id,
     name: 'k',
@@ -181,7 +181,7 @@ test.each([
   ['web', ' -s web'],
   ['my web', " -s 'my web'"],
   [null, ''],
-])('session create with the name %s suggests a command for the session', async (name, which) => {
+])('session create with the name %s suggests a command for the new session', async (name, which) => {
   const session = { id: 'sbx_a', name, state: 'active', ready_at: '', expires_at: '2100-01-01T00:00:00Z' }
   await using peer = await startPeer((_, response) => response.end(JSON.stringify(session)))
   using home = new Home()
@@ -229,7 +229,7 @@ test.each(confirmations)(
   },
 )
 
-test('destroys a named session without confirmation, by id and by --session', async () => {
+test('session rm destroys a session named by id or by --session without confirmation', async () => {
   await using service = await startService()
   using home = new Home()
   for (const words of [['sbx_a'], ['--session', 'sbx_a']]) {
@@ -242,7 +242,7 @@ test('destroys a named session without confirmation, by id and by --session', as
   ])
 })
 
-test('set-key without an argument asks for the key without echo', async () => {
+test('config set-key without an argument asks for the key without echoing it', async () => {
   using home = new Home()
   const terminal = openTerminal(client('config', 'set-key'), home.environment())
   await terminal.shows('API key')
@@ -252,7 +252,7 @@ test('set-key without an argument asks for the key without echo', async () => {
   expect((await home.run(['config', 'show', '--json'])).json().api_key.value).toBe('…mnop')
 })
 
-test('login shows when the session ends', async () => {
+test('login shows when the login expires', async () => {
   const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
   const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
   await using peer = await startPeer(({ url }, response) =>
@@ -276,7 +276,7 @@ test.each([
   ['on the PATH', {}, 'Next: sandlot session create'],
   ['through npx', { npm_command: 'exec' }, 'Next: npx sandlot session create'],
   ['by its path', {}, `Next: node ${clientPath} session create`],
-])('after a signup %s suggests a command that works there', async (how, more, next) => {
+])('after a signup with the client %s, the suggested command works there', async (how, more, next) => {
   const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
   const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
   await using peer = await startPeer(({ url }, response) =>

@@ -43,7 +43,7 @@ const until = (exec_id: string, isSo: (result: ExecResult) => boolean, sandboxId
 const isOver = ({ status }: ExecResult) => status !== 'running'
 const saysUp = ({ stdout }: ExecResult) => stdout === 'up\n'
 
-test('ps lists the commands of a session page by page, newest first', async () => {
+test('ps lists the commands of a session in pages, newest first', async () => {
   const { body } = await alice.call('createSandbox')
   const commands = ['exit 3', 'kill -9 $$', 'exec sleep 60']
   const ids: string[] = []
@@ -103,7 +103,7 @@ test('logs prints both streams of finished and running commands byte for byte', 
   for (const exec_id of [running, silent]) await alice.call('stopExec', { params: { id, exec_id } })
 })
 
-test('logs counts the bytes that are no longer kept', async () => {
+test('logs reports how many bytes of output are no longer kept', async () => {
   const id = await start('yes | head -c 12000000; echo the end')
   await until(id, isOver)
   const { code, stdout, stderr } = await run(['logs', id])
@@ -114,7 +114,7 @@ test('logs counts the bytes that are no longer kept', async () => {
   expect(code).toBe(0)
 })
 
-test('logs -f reconnects, and exits with 0 regardless of the exit status of the command', async () => {
+test("logs -f reconnects, and exits with 0 regardless of the command's exit status", async () => {
   await using line = await openLine(world.url())
   // Each round continues only after a connection was cut, even if the reader is late.
   const waiting = 'until [ -e go$turn ]; do sleep 0.05; done'
@@ -156,7 +156,7 @@ test('logs exits when its reader closes the pipe, and the command continues', as
   expect((await run(['kill', exec_id])).stdout).toBe(`${exec_id} signaled SIGTERM\n`)
 })
 
-test('kill prints the exit status of the command, or that it is still running', async () => {
+test("kill prints the command's exit status, or that the command is still running", async () => {
   const [polite, deaf] = await Promise.all([
     start('trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.05; done'),
     start('trap "" HUP; echo up; while :; do sleep 0.05; done'),
@@ -178,7 +178,7 @@ test('kill prints the exit status of the command, or that it is still running', 
   expect(again.stderr).toContain('has already ended: signaled SIGKILL')
 })
 
-test('an unknown command exits with 3 and points to ps; an unknown signal exits with 2', async () => {
+test('an unknown command id exits with 3 and suggests ps; an unknown signal exits with 2', async () => {
   for (const name of ['logs', 'kill']) {
     const { code, stderr } = await run([name, newExecId()])
     expect(code).toBe(3)
@@ -189,12 +189,14 @@ test('an unknown command exits with 3 and points to ps; an unknown signal exits 
   expect(stderr).toContain('signal')
 })
 
-test('logs of a command whose session was destroyed counts the missing bytes', async () => {
+test('logs reports how many bytes are missing for a command whose session was destroyed', async () => {
   const { body } = await alice.call('createSandbox')
   const ended = await startIn(body.id, 'echo 1234; exit 3')
   await until(ended, isOver, body.id)
   await alice.call('destroySandbox', { params: { id: body.id } })
   const { code, stdout, stderr } = await home.run(['logs', '-s', body.id, ended])
   expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
-  expect(stderr).toBe('sandlot: 5 bytes of stdout are no longer kept, and are missing here.\n')
+  expect(stderr).toBe(
+    'sandlot: 5 bytes of stdout are missing here, because the service no longer keeps them.\n',
+  )
 })

@@ -8,7 +8,7 @@ import { openTerminal } from './terminal.ts'
 
 const key = 'sandlot_live_x'
 
-test('sends an unanswered request only once, even if it is safe to repeat', async () => {
+test('a request without a response is sent only once, even if it is safe to repeat', async () => {
   await using silent = await startPeer(() => {})
   const api = createApi(new Settings({ url: silent.url, apiKey: key }, {}))
   const error = await api.call('getAccount', { timeoutMs: 400 }).catch((thrown) => thrown)
@@ -16,14 +16,14 @@ test('sends an unanswered request only once, even if it is safe to repeat', asyn
   expect(silent.asked).toHaveLength(1)
 })
 
-test('retries after a broken connection', async () => {
+test('the client retries after a broken connection', async () => {
   await using broken = await startPeer(({ socket }) => socket.destroy())
   const api = createApi(new Settings({ url: broken.url, apiKey: key }, {}))
   await api.call('getAccount', {}).catch(() => {})
   expect(broken.asked).toHaveLength(3)
 })
 
-test('shows on a terminal that the service has not answered for some seconds', async () => {
+test('the client reports on a terminal that the service has not responded for several seconds', async () => {
   await using silent = await startPeer(() => {})
   using home = new Home()
   const env = home.environment({ SANDLOT_URL: silent.url, SANDLOT_API_KEY: key })
@@ -44,7 +44,7 @@ const limited = (times: number, seconds: number) => {
   })
 }
 
-test('waits for a short Retry-After with a note', async () => {
+test('the client waits for a short Retry-After and prints a note', async () => {
   await using peer = await limited(1, 1)
   using home = new Home()
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }
@@ -53,7 +53,7 @@ test('waits for a short Retry-After with a note', async () => {
   expect(ran.stderr).toMatch(/^sandlot: At most 5 .*\nWaiting up to 1 s\.\n$/)
 })
 
-test('reports a long Retry-After once and does not wait', async () => {
+test('the client reports a long Retry-After once and does not wait', async () => {
   await using peer = await limited(9, 60)
   using home = new Home()
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }

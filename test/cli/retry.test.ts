@@ -24,7 +24,7 @@ function pausesOf(options: { maxMs?: number }, error: unknown = broken) {
   }
 }
 
-test('retries a followed command for 30 s, and a single request only after each of the first pauses', () => {
+test('retries a followed command for 30 s, and a single request once after each initial delay', () => {
   const first = [100, 300, 1_000, 2_000, 4_000]
   const later = [4_000, 4_000, 4_000, 4_000, 4_000, 4_000]
   expect(pausesOf({})).toEqual({ pauses: [...first, ...later], disconnectedMs: 31_400 })
@@ -40,13 +40,13 @@ test.each([
   expect(pausesOf({}, error).pauses.length > 0).toBe(isTried)
 })
 
-test('waits for rate limits without using up the budget', () => {
+test('waiting for a rate limit does not use the retry budget', () => {
   let now = 0
   const retry = new RetryPolicy({ now: () => now })
   for (; now < 200_000; now += 20_000) expect(retry.afterFailure(refusedFor(20))).toBe(20_000)
 })
 
-test('restores the budget after a sign of life', () => {
+test('restores the retry budget after a sign of life', () => {
   let now = 0
   const retry = new RetryPolicy({ now: () => now })
   for (; now < 29_000; now += 1_000) retry.afterFailure(broken)
@@ -57,14 +57,14 @@ test('restores the budget after a sign of life', () => {
   expect(retry.afterFailure(broken)).toBe(100)
 })
 
-test('counts time only from the first failure', () => {
+test('the retry budget starts at the first failure', () => {
   let now = 0
   const retry = new RetryPolicy({ now: () => now })
   now = 3_600_000
   for (let failures = 0; failures < 6; failures++) expect(retry.afterFailure(broken)).toBeGreaterThan(0)
 })
 
-test('rejects with the last error', async () => {
+test('a retried operation rejects with its last error', async () => {
   const errors = [1, 2, 3].map((number) => new CliError('network', `Broken for the ${number}.`))
   const left = [...errors]
   const fail = () => Promise.reject(left.shift())
@@ -97,10 +97,10 @@ async function openedAgain(pieces: string[], most: number): Promise<number> {
   return opened
 }
 
-test('keeps following a silent command while keep-alives arrive', async () => {
+test('follows a silent command as long as keep-alives arrive', async () => {
   expect(await openedAgain([comment, comment], 20)).toBe(21)
 })
 
-test('does not count the first comment of a connection as a sign of life', async () => {
+test("does not count a connection's first comment as a sign of life", async () => {
   expect(await openedAgain([comment], 20)).toBe(3)
 })

@@ -30,7 +30,7 @@ async function newest() {
   return row!
 }
 
-test('connects stdin, stdout, stderr and the exit code to the command', async () => {
+test('create --rm connects stdin, stdout, stderr and the exit code to the command', async () => {
   const script = 'cat; echo problem >&2; exit 42'
   const ran = await once(['--name', 'once', '--env', 'A=b', '--', 'sh', '-c', script], {
     input: 'from stdin',
@@ -39,7 +39,7 @@ test('connects stdin, stdout, stderr and the exit code to the command', async ()
   expect(await newest()).toMatchObject({ name: 'once', reason: 'requested' })
 })
 
-test('warns when it sends stdin of the surrounding shell', async () => {
+test("create --rm warns when it sends the shell's remaining stdin", async () => {
   const script = `printf 'a\\nb\\n' | while read x; do "$0" "$1" session create --rm -- cat; done`
   const args = ['-c', script, process.execPath, clientPath]
   const { stdout, stderr } = await runProcess('/bin/sh', args, user.home.environment())
@@ -47,11 +47,11 @@ test('warns when it sends stdin of the surrounding shell', async () => {
   expect(stderr).toContain('Use </dev/null to leave stdin to the shell')
 })
 
-test('passes options after the command to the command, also without --', async () => {
+test('create --rm passes options after the command to the command, even without --', async () => {
   expect(await once(['echo', '--json', '--rm'])).toMatchObject({ code: 0, stdout: '--json --rm\n' })
 })
 
-test('--json prints the result with the session, or the requested fields', async () => {
+test('create --rm --json prints the result with its session, or the requested fields', async () => {
   const { json, code } = await once([
     '--json=exit_code,stdout,sandbox_id',
     '--',
@@ -69,11 +69,11 @@ test.each([
   ['125 without a command', [], 125],
   ['125 for an unknown option', ['--nonsense', '--', 'true'], 125],
   ['125 if no session can be created', ['--ttl', '100h', '--', 'true'], 125],
-])('exits with %s', async (_, args, code) => {
+])('create --rm exits with %s', async (_, args, code) => {
   expect(await once(args)).toMatchObject({ code, stdout: '' })
 })
 
-test('rejects a command without --rm and creates nothing', async () => {
+test('create rejects a command without --rm and creates nothing', async () => {
   expect(await user.run(['session', 'create', 'true'])).toMatchObject({ code: 2, stdout: '' })
 })
 
@@ -84,12 +84,12 @@ const onOutput = (signal: NodeJS.Signals) => (child: ChildProcess) =>
 test.each([
   ['SIGTERM', 143],
   ['SIGHUP', 129],
-] as const)('%s while the command runs destroys the session before exiting', async (signal, code) => {
+] as const)('create --rm destroys the session before it exits on %s', async (signal, code) => {
   const ran = await once(['--', 'sh', '-c', 'echo up; sleep 60'], { onStart: onOutput(signal) })
   expect(ran).toMatchObject({ code, stdout: 'up\n' })
 })
 
-test('forwards Ctrl-C to the command, and a second one exits', async () => {
+test('create --rm forwards Ctrl-C to the command, and a second Ctrl-C exits', async () => {
   const caught = await once(['--', 'sh', '-c', 'trap "exit 7" INT; echo up; while :; do sleep 0.1; done'], {
     onStart: onOutput('SIGINT'),
   })
@@ -103,7 +103,7 @@ test('forwards Ctrl-C to the command, and a second one exits', async () => {
 test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
-] as const)('%s during the creation leaves no session', async (signal, code) => {
+] as const)('create --rm leaves no session when %s arrives during the creation', async (signal, code) => {
   await using line = await openLine(world.url())
   const { code: ended } = await once(['--', 'sleep', '60'], {
     env: user.home.through(line.url),
@@ -112,14 +112,14 @@ test.each([
   expect(ended).toBe(code)
 })
 
-test('a closed reader ends the command and the session', async () => {
+test('create --rm ends the command and the session when its reader closes stdout', async () => {
   const { code } = await once(['--', 'sh', '-c', 'while :; do echo line; sleep 0.01; done'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
   })
   expect(code).toBe(141)
 })
 
-test('a lost response to the creation leaves no session', async () => {
+test('create --rm leaves no session when the response to the creation is lost', async () => {
   await using line = await openLine(world.url())
   // Breaks the connection before each response, until the client gives up.
   line.cutAnswers(3)

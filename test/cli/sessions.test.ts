@@ -13,7 +13,7 @@ const world = shareWorld()
 const users = makeUsers(world)
 
 describe('signup', () => {
-  test('creates an account and a key, and saves the address and the key', async () => {
+  test('signup creates an account and a key, and saves the address and the key', async () => {
     using home = new Home()
     const { code, json, stderr } = await users.signUp(home, 'Alice@Example.com', '--json')
     expect(code).toBe(0)
@@ -32,7 +32,7 @@ describe('signup', () => {
     expect((await home.run(['whoami', '--json'])).json().id).toBe(account.id)
   })
 
-  test('asks for email and password on a terminal without echoing the password', async () => {
+  test('signup asks for email and password on a terminal without echoing the password', async () => {
     using home = new Home()
     const email = users.newEmail()
     const terminal = openTerminal(
@@ -51,7 +51,7 @@ describe('signup', () => {
     expect((await home.run(['whoami'])).stdout).toContain(email)
   })
 
-  test('accepts --password with a warning', async () => {
+  test('signup accepts --password with a warning', async () => {
     using home = new Home()
     const args = ['signup', '--url', world.url(), '--email', users.newEmail(), '--password', password]
     const { code, stderr } = await home.run(args)
@@ -60,7 +60,7 @@ describe('signup', () => {
     expect(stderr).not.toContain('horse')
   })
 
-  test('logs in to an existing account if the password matches', async () => {
+  test('signup logs in to an existing account if the password matches', async () => {
     using user = await users.newUser()
     const first = parse(readFileSync(user.home.configFile, 'utf8')).api_key
     const again = await users.signUp(user.home, user.email, '--json')
@@ -70,7 +70,7 @@ describe('signup', () => {
     expect(parse(readFileSync(user.home.configFile, 'utf8')).api_key).not.toBe(first)
   })
 
-  test('exits with 5 for an existing account with another password, and changes nothing', async () => {
+  test('signup exits with 5 and changes nothing if the account exists with another password', async () => {
     using user = await users.newUser()
     const before = readFileSync(user.home.configFile, 'utf8')
     const args = ['signup', '--email', user.email, '--password-stdin', '--json']
@@ -80,7 +80,7 @@ describe('signup', () => {
     expect(readFileSync(user.home.configFile, 'utf8')).toBe(before)
   })
 
-  test('exits with 2 for a short password and names the field', async () => {
+  test('signup exits with 2 for a short password and names the field', async () => {
     using home = new Home()
     const args = ['signup', '--url', world.url(), '--email', users.newEmail(), '--password-stdin']
     const { code, stderr } = await home.run(args, { input: 'short' })
@@ -88,7 +88,7 @@ describe('signup', () => {
     expect(stderr).toMatch(/password.*10 characters/)
   })
 
-  test('notes an environment variable that overrides the saved settings', async () => {
+  test('signup reports an environment variable that overrides the saved settings', async () => {
     using home = new Home()
     const args = ['signup', '--email', users.newEmail(), '--password-stdin']
     const env = { SANDLOT_URL: world.url(), SANDLOT_API_KEY: 'sandlot_live_x' }
@@ -112,7 +112,7 @@ test('whoami prints email, id, usage and sandboxes on four lines', async () => {
 describe('keys', () => {
   const ask = (email: string, ...args: string[]) => ['keys', ...args, '--email', email, '--password-stdin']
 
-  test('lists and revokes keys with email and password, and saves neither', async () => {
+  test('keys commands list and revoke keys with email and password, and save neither', async () => {
     using user = await users.newUser()
     const before = readFileSync(user.home.configFile, 'utf8')
     const list = await user.run([...ask(user.email, 'ls'), '--json'], { input: password })
@@ -130,7 +130,7 @@ describe('keys', () => {
     expect(whoami.json().error.code).toBe('invalid_credentials')
   })
 
-  test('exits with 3 for an unknown key and 4 for a wrong password', async () => {
+  test('keys rm exits with 3 for an unknown key and with 4 for a wrong password', async () => {
     using user = await users.newUser()
     expect(await user.run(ask(user.email, 'rm', 'key_none'), { input: password })).toMatchObject({ code: 3 })
     expect(await user.run(ask(user.email, 'ls'), { input: 'another password' })).toMatchObject({ code: 4 })
@@ -138,7 +138,7 @@ describe('keys', () => {
 })
 
 describe('sessions', () => {
-  test('are created, shown, listed and destroyed', async () => {
+  test('session commands create, show, list and destroy sessions', async () => {
     using user = await users.newUser()
     const created = await user.run([
       'session',
@@ -175,7 +175,7 @@ describe('sessions', () => {
     expect((await user.run(['session', 'ls', '--state', 'destroyed', '--json'])).json().data).toHaveLength(1)
   })
 
-  test('are refused with the options of the command line', async () => {
+  test('session errors name command-line options instead of API fields', async () => {
     using user = await users.newUser()
     const refusals: [string[], string][] = [
       [['session', 'create', '--ttl', '5h'], 'sandlot: --ttl 5h must be at most 30 min.\n'],
@@ -193,7 +193,7 @@ describe('sessions', () => {
     }
   })
 
-  test('--async answers before the session is ready, and exec waits for it', async () => {
+  test('session create --async returns before the session is ready, and exec waits for the session', async () => {
     using user = await users.newUser()
     const { json, code } = await user.run(['session', 'create', '--async', '--json'])
     expect(code).toBe(0)
@@ -202,7 +202,7 @@ describe('sessions', () => {
     await user.run(['session', 'rm', '--yes'])
   })
 
-  test('rm on a terminal asks, and destroys after yes', async () => {
+  test('session rm on a terminal asks, and destroys the session after "yes"', async () => {
     await using user = await users.newSession()
     const terminal = openTerminal([process.execPath, clientPath, 'session', 'rm'], user.home.environment())
     await terminal.shows(`Destroy ${user.id}?`)
@@ -211,14 +211,14 @@ describe('sessions', () => {
     expect((await user.run(['session', 'get', user.id, '--json'])).json().state).toBe('destroyed')
   })
 
-  test('rm reports destroyed sessions although another id is unknown, exit code 3', async () => {
+  test('session rm destroys the known sessions and exits with 3 if another id is unknown', async () => {
     await using user = await users.newSession()
     const { code, stdout, stderr } = await user.run(['session', 'rm', '--yes', 'sbx_none', user.id])
     expect({ code, stdout }).toEqual({ code: 3, stdout: `${user.id}\n` })
     expect(stderr).toContain('sbx_none')
   })
 
-  test('are selected if there is only one, listed if there are several, and reported if there are none', async () => {
+  test('commands select the only session, list several sessions, and report that no session exists', async () => {
     using user = await users.newUser()
     const none = await user.run(['files', 'view', 'x', '--json'])
     expect(none.json().error).toMatchObject({ code: 'no_session', exit_code: 3 })
@@ -253,7 +253,7 @@ describe('sessions', () => {
     expect(await user.run(['session', 'rm', '--yes', ...ids])).toMatchObject({ code: 0 })
   })
 
-  test('have a current one, which commands use until it ends or another is given', async () => {
+  test('commands use the current session until it ends or another session is specified', async () => {
     using user = await users.newUser()
     const create = async (name: string) =>
       (await user.run(['session', 'create', '--name', name])).stdout.trim()
@@ -294,7 +294,7 @@ describe('sessions', () => {
     await user.run(['session', 'rm', '--yes'])
   })
 
-  test('can be given by name if only one active session has it', async () => {
+  test('commands accept a session name if only one active session has that name', async () => {
     using user = await users.newUser()
     const create = async (name: string) =>
       (await user.run(['session', 'create', '--name', name])).stdout.trim()
@@ -331,7 +331,7 @@ describe('sessions', () => {
     expect((await user.run(['session', 'rm', '--yes', twin, other])).stdout).toBe(`${twin}\n${other}\n`)
   })
 
-  test('exits with 3 for a session of another account', async () => {
+  test("commands exit with 3 for another account's session", async () => {
     await using owner = await users.newSession()
     using other = await users.newUser()
     expect(await other.run(['session', 'get', owner.id])).toMatchObject({ code: 3 })
@@ -340,7 +340,7 @@ describe('sessions', () => {
   })
 })
 
-test('exits with 7 for a rate limit, and reports when to retry', async () => {
+test('commands exit with 7 for a rate limit and report when to retry', async () => {
   await using slow = await startWorld({ workers: 0, env: { RATE_LOGIN_PER_MINUTE: '1' } })
   using home = new Home()
   const args = [

@@ -19,7 +19,7 @@ import { openTerminal } from './terminal.ts'
 
 const key = (end: string) => `sandlot_live_${'x'.repeat(45)}${end}`
 
-test('a flag overrides the environment, which overrides the file', async () => {
+test('a flag overrides the environment, and the environment overrides the settings file', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "https://file.example"\napi_key = "${key('file')}"\n`)
   const env = {
@@ -60,7 +60,7 @@ test('a flag overrides the environment, which overrides the file', async () => {
   })
 })
 
-test('config show prints the source of each setting, and never the key', async () => {
+test('config show prints the source of each setting, but never the key', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "https://file.example"\napi_key = "${key('abcd')}"\n`)
   const { code, stdout, stderr } = await home.run(['config', 'show'], {
@@ -75,7 +75,7 @@ test('config show prints the source of each setting, and never the key', async (
   expect(stdout + stderr).not.toContain('xxxx')
 })
 
-test('every command that uses a key readable by others warns once', async () => {
+test('every command that uses a key which others can read warns once', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "http://127.0.0.1:1"\n[profiles.work]\napi_key = "${key('work')}"\n`)
   chmodSync(home.configFile, 0o640)
@@ -90,7 +90,7 @@ test('every command that uses a key readable by others warns once', async () => 
   expect((await home.run(['config', 'show'])).stderr).toBe('')
 })
 
-test('the picker warns after it has exited', async () => {
+test('the picker warns about a readable key after it has exited', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "http://127.0.0.1:1"\napi_key = "${key('abcd')}"\n`)
   chmodSync(home.configFile, 0o644)
@@ -117,7 +117,7 @@ test('set-url and set-key save a file of mode 0600 in a folder of mode 0700', as
   expect(modeOf(home.configFolder)).toBe('700')
 })
 
-test('a save removes the permissions of others from file and folder', async () => {
+test("saving settings removes other users' permissions from the file and folder", async () => {
   using home = new Home()
   home.writeConfig('base_url = "https://a.example"\n')
   chmodSync(home.configFile, 0o644)
@@ -137,7 +137,7 @@ test('set-key reads the key from a pipe, and does not ask without a terminal', a
 })
 
 test.each(['hello', key('abc'), key('abcde'), `sandlot_live_${'-'.repeat(49)}`])(
-  'set-key refuses %s, which is no API key, and keeps the one that is there',
+  'set-key rejects the invalid API key %s and keeps the saved key',
   async (wrong) => {
     using home = new Home()
     await home.run(['config', 'set-key', key('abcd')])
@@ -150,7 +150,7 @@ test.each(['hello', key('abc'), key('abcde'), `sandlot_live_${'-'.repeat(49)}`])
   },
 )
 
-test('keeps unknown settings and comments in the file', async () => {
+test('saving settings keeps unknown settings and comments in the file', async () => {
   using home = new Home()
   const text =
     '# mine\ncolour = "blue"\nbase_url = "https://old.example" # the old one\n\n[later]\n# deep\nbase_url = "kept"\nwhen = 2026-11-21\n'
@@ -162,7 +162,7 @@ test('keeps unknown settings and comments in the file', async () => {
   )
 })
 
-test('rewrites a file that cannot be changed line by line without losing settings', async () => {
+test('rewriting a settings file that cannot be changed line by line loses no settings', async () => {
   using home = new Home()
   home.writeConfig(
     'base_url = """\nhttps://old.example"""\n"api_key" = "old"\nothers = ["""\nbase_url = 1\n"""]\n',
@@ -176,7 +176,7 @@ test('rewrites a file that cannot be changed line by line without losing setting
   })
 })
 
-test('rejects a malformed file and leaves it unchanged', async () => {
+test('saving settings rejects a malformed file and leaves it unchanged', async () => {
   using home = new Home()
   const text = `base_url = "https://a.example"\napi_key = "${key('abcd')}\n`
   home.writeConfig(text)
@@ -199,7 +199,7 @@ test('rejects a malformed file and leaves it unchanged', async () => {
   expect(statSync(home.configFile)).toMatchObject({ ino: before.ino, mtimeMs: before.mtimeMs })
 })
 
-test('ignores a malformed file if flags and environment give all settings', async () => {
+test('a malformed settings file is ignored if flags and environment provide all settings', async () => {
   using home = new Home()
   home.writeConfig('broken')
   const { code, json } = await home.run([
@@ -214,7 +214,7 @@ test('ignores a malformed file if flags and environment give all settings', asyn
   expect(json().error.code).toBe('network')
 })
 
-test('names a setting with a value of the wrong type', async () => {
+test('an error names the setting whose value has the wrong type', async () => {
   using home = new Home()
   home.writeConfig('base_url = 1\n')
   const { code, stderr } = await home.run(['whoami'])
@@ -222,7 +222,7 @@ test('names a setting with a value of the wrong type', async () => {
   expect(stderr).toContain('base_url')
 })
 
-test('keeps a symbolic link to the file', async () => {
+test('saving settings keeps a symbolic link to the file', async () => {
   using home = new Home()
   const real = join(home.folder, 'dotfiles.toml')
   writeFileSync(real, 'base_url = "https://a.example"\n')
@@ -233,7 +233,7 @@ test('keeps a symbolic link to the file', async () => {
   expect(readFileSync(home.configFile, 'utf8')).toBe(readFileSync(real, 'utf8'))
 })
 
-test('keeps a symbolic link to a file that does not exist yet', async () => {
+test('saving settings keeps a symbolic link whose target does not exist yet', async () => {
   using home = new Home()
   const real = join(home.folder, 'dotfiles.toml')
   mkdirSync(home.configFolder, { recursive: true })
@@ -244,7 +244,7 @@ test('keeps a symbolic link to a file that does not exist yet', async () => {
   expect(parse(readFileSync(real, 'utf8'))).toEqual({ base_url: 'https://b.example' })
 })
 
-test('a reader never sees a partial file, and no temporary file remains', async () => {
+test('a reader never sees a partial settings file, and no temporary file remains', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "https://a.example"\nlong = "${'y'.repeat(100_000)}"\n`)
   const enough = 20
@@ -271,14 +271,14 @@ test('a reader never sees a partial file, and no temporary file remains', async 
   expect(readdirSync(home.configFolder)).toEqual(['config.toml'])
 })
 
-test('a failed save leaves the old file and no temporary file', async () => {
+test('a failed save keeps the old settings file and leaves no temporary file', async () => {
   using home = new Home()
   mkdirSync(home.configFile, { recursive: true })
   expect(await home.run(['config', 'set-url', 'https://a.example'])).toMatchObject({ code: 2 })
   expect(readdirSync(home.configFolder)).toEqual(['config.toml'])
 })
 
-test('uses ~/.config if XDG_CONFIG_HOME is missing or relative', async () => {
+test('the client uses ~/.config if XDG_CONFIG_HOME is missing or relative', async () => {
   using home = new Home()
   await home.run(['config', 'set-url', 'https://a.example'], { env: { XDG_CONFIG_HOME: 'relative' } })
   expect(existsSync(join(home.folder, '.config', 'sandlot', 'config.toml'))).toBe(true)
@@ -286,7 +286,7 @@ test('uses ~/.config if XDG_CONFIG_HOME is missing or relative', async () => {
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
-test('concurrent saves lose nothing, and a stale lock is ignored', async () => {
+test('concurrent saves lose no settings, and a stale lock is ignored', async () => {
   using home = new Home()
   home.writeConfig('# mine\n')
   const lock = `${home.configFile}.lock`

@@ -6,7 +6,7 @@ import { clientPath, Home } from './client.ts'
 
 const configured = { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' }
 
-test('sandlot without a command prints help to stderr, exit code 2', async () => {
+test('sandlot without a command prints help to stderr and exits with 2', async () => {
   using home = new Home()
   const { code, stdout, stderr } = await home.run([])
   expect(code).toBe(2)
@@ -15,7 +15,7 @@ test('sandlot without a command prints help to stderr, exit code 2', async () =>
     expect(stderr).toContain(name)
 })
 
-test('--version prints the version of the package', async () => {
+test('--version prints the package version', async () => {
   using home = new Home()
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '..', '..', 'package.json'), 'utf8'))
   for (const flag of ['--version', '-V', 'version']) {
@@ -23,7 +23,7 @@ test('--version prints the version of the package', async () => {
   }
 })
 
-test('prints requested help on stdout, with the options of the command', async () => {
+test("--help prints a command's options on stdout", async () => {
   using home = new Home()
   const [whole, flag, word] = await Promise.all([
     home.run(['--help']),
@@ -92,14 +92,14 @@ describe('wrong usage', () => {
   )
 })
 
-test('exits with 2 without a base address, and shows how to set it', async () => {
+test('a command without a base address exits with 2 and shows how to set it', async () => {
   using home = new Home()
   const { code, stderr } = await home.run(['whoami'])
   expect(code).toBe(2)
   expect(stderr).toContain('sandlot signup --url URL')
 })
 
-test('exits with 4 without an API key, and shows how to get one', async () => {
+test('a command without an API key exits with 4 and shows how to get one', async () => {
   using home = new Home()
   const { code, stderr } = await home.run(['whoami'], { env: { SANDLOT_URL: 'http://127.0.0.1:1' } })
   expect(code).toBe(4)

@@ -24,7 +24,7 @@ const onceWaiting = (act: (child: ChildProcess) => void): Pick<RunOptions, 'onSt
 
 // Each with a separate user, so that a test does not wait for the rate limit of another.
 describe.concurrent('sessions', () => {
-  test('waits until a session of a full quota ends, and shows the reason on stderr', async () => {
+  test('session create --wait waits for a free quota and shows the reason on stderr', async () => {
     using user = await users.newUser()
     const ids = [await user.run(['session', 'create']), await user.run(wait)].map(({ stdout }) =>
       stdout.trim(),
@@ -42,7 +42,7 @@ describe.concurrent('sessions', () => {
     expect((await user.run(['session', 'rm', '--all', '--yes'])).code).toBe(0)
   })
 
-  test('an interrupted wait creates nothing', async () => {
+  test('an interrupted session create --wait creates nothing', async () => {
     using user = await users.newUser()
     await world.db.query('update account set hours_limit = 0 where email = ?', [user.email])
     const { code, stderr, json } = await user.run(
@@ -55,7 +55,7 @@ describe.concurrent('sessions', () => {
     expect((await user.run(['session', 'ls', '--all'])).stdout).toBe('')
   })
 
-  test('waits for a rate limit', async () => {
+  test('session create --wait waits for a rate limit', async () => {
     using user = await users.newUser()
     const [account] = await world.db.query<{ id: string }>('select id from account where email = ?', [
       user.email,
@@ -70,12 +70,12 @@ describe.concurrent('sessions', () => {
     expect(await user.run(['session', 'rm', '--all', '--yes'])).toMatchObject({ code: 0 })
   })
 
-  test('does not wait after other errors', async () => {
+  test('session create --wait does not wait after other errors', async () => {
     using user = await users.newUser()
     expect(await user.run([...wait, '--ttl', '100h'])).toMatchObject({ code: 2, stdout: '' })
   })
 
-  test('rm --all destroys every session after confirmation, and prints the number', async () => {
+  test('session rm --all destroys every session after confirmation and prints the number', async () => {
     using user = await users.newUser()
     expect(await user.run(['session', 'rm', '--all', '--yes'])).toMatchObject({
       code: 0,
@@ -102,7 +102,7 @@ describe.concurrent('sessions', () => {
     expect(stdout.trim().split('\n').sort()).toEqual(ids)
   })
 
-  test('rm continues after a failure, and prints how many sessions were destroyed', async () => {
+  test('session rm continues after a failure and prints how many sessions were destroyed', async () => {
     await using user = await users.newSession()
     const { code, json } = await user.run(['session', 'rm', '--yes', '--json', 'sbx_none', user.id])
     expect(code).toBe(3)

@@ -49,7 +49,7 @@ describe('the policy of `npm run cluster`', () => {
     ],
     ['for one port only', [changed((spec) => (spec.egress![0]!.ports = [{ port: 443 }]))]],
     ['without egress', [made('none')]],
-  ])('is accepted %s', (_, found) => {
+  ])('accepts the network policy of `npm run cluster` %s', (_, found) => {
     expect(compare(found)).toEqual([])
   })
 
@@ -87,11 +87,11 @@ describe('the policy of `npm run cluster`', () => {
       [changed((spec) => (spec.egress = made().spec!.egress!), own)],
       'more than it should',
     ],
-  ])('is reported when it %s', (_, found, words) => {
+  ])('reports that the network policy of `npm run cluster` %s', (_, found, words) => {
     expect(compare(found)).toEqual([expect.stringContaining(words)])
   })
 
-  test('is reported when it allows egress although SANDBOX_EGRESS=none', () => {
+  test('reports a network policy that allows egress although SANDBOX_EGRESS=none', () => {
     expect(compare([made()], 'none')).toEqual([expect.stringContaining('more than it should')])
     expect(compare([made('none')], 'none')).toEqual([])
   })
@@ -113,7 +113,7 @@ describe('an additional policy', () => {
         podSelector: { matchExpressions: [{ key: 'app', operator: 'NotIn', values: ['db'] }] },
       }),
     ],
-  ])('is reported when it %s, unless its name is allowed', (_, policy) => {
+  ])('reports an additional network policy that %s, unless its name is allowed', (_, policy) => {
     expect(compare([made(), policy])).toEqual([
       'the network policy extra allows connections to or from sandboxes',
     ])
@@ -131,12 +131,12 @@ describe('an additional policy', () => {
         podSelector: { matchExpressions: [{ key: labelNames.role, operator: 'DoesNotExist' }] },
       }),
     ],
-  ])('is ignored when it %s', (_, policy) => {
+  ])('ignores an additional network policy that %s', (_, policy) => {
     expect(compare([made(), policy])).toEqual([])
   })
 })
 
-test('reports rights that no rule grants for all objects', () => {
+test('reports rights that no RBAC rule grants for all objects', () => {
   expect(findMissingRights(neededRules)).toEqual([])
   expect(findMissingRights([{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }])).toEqual([])
   const few = neededRules.map((rule) => ({
@@ -150,14 +150,14 @@ test('reports rights that no rule grants for all objects', () => {
   ])
 })
 
-test('SANDBOX_HOST_USERS=no gives each pod a separate user namespace', () => {
+test('SANDBOX_HOST_USERS=no gives each pod its own user namespace', () => {
   const build = (env: Record<string, string>) =>
     buildPod({ name: 'pod', image: 'any', deadlineSeconds: 1 }, 'test', readDriverSettings(env).sandbox).spec
   expect(build({})).not.toHaveProperty('hostUsers')
   expect(build({ SANDBOX_HOST_USERS: 'no' })).toMatchObject({ hostUsers: false })
 })
 
-test('reports a cluster that drops the runtime class, the user namespace or the role from pods', () => {
+test('reports a cluster that removes the runtime class, the user namespace or the role label from pods', () => {
   const sent = { ...pod, spec: { containers: [], runtimeClassName: 'gvisor', hostUsers: false } }
   expect(comparePod(sent, sent)).toEqual([])
   expect(comparePod(sent, { spec: { containers: [] } }).map(({ what }) => what)).toEqual([

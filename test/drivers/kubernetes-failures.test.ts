@@ -46,7 +46,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       { image: 'localhost/no-such-image:1', words: /^(ErrImagePull|ImagePullBackOff): .*no-such-image/ },
       { image: 'Not/Valid', words: /^InvalidImageName: / },
     ])(
-      "with the image $image is refused with the cluster's message within seconds",
+      "a pod with the image $image fails with the cluster's message within seconds",
       async ({ image, words }) => {
         const started = Date.now()
         const pod = await driver.create(request({ image }))
@@ -62,7 +62,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       },
     )
 
-    test("fails after the timeout with the scheduler's message when no node has room", async () => {
+    test("a pod fails after the timeout with the scheduler's message when no node has room", async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
       const refusal = await greedy.ready(pod, AbortSignal.timeout(10_000)).catch((error) => error)
@@ -71,7 +71,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await greedy.delete(pod)
     })
 
-    test('stops when it is aborted', async () => {
+    test('waiting for a pod stops when it is aborted', async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
       const calledOff = new AbortController()
@@ -81,7 +81,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await greedy.delete(pod)
     })
 
-    test('fails when it is deleted concurrently', async () => {
+    test('waiting for a pod fails when the pod is deleted concurrently', async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
       const waiting = greedy.ready(pod, AbortSignal.timeout(patient(30_000))).catch((error) => error)
@@ -103,12 +103,12 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       return tries
     }
 
-    test('is tried once, when the cluster reports its start', async () => {
+    test('the readiness of a pod is tested once, when the cluster reports its start', async () => {
       await driver.list()
       expect([await createTried(driver), await createTried(driver)]).toEqual([1, 1])
     })
 
-    test('is retried until it answers when the role has no permission for events', async () => {
+    test('the readiness of a pod is tested repeatedly if the role may not read events', async () => {
       const env = await world.openNamespace('eventless')
       const rbac = world.admin.makeApiClient(RbacAuthorizationV1Api)
       const namespace = env.SANDBOX_NAMESPACE
@@ -124,7 +124,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
   })
 
   describeConcurrently('a pod that dies', () => {
-    test('is reported with the exit code of its main process', async () => {
+    test('the death of a pod is reported with the exit code of its main process', async () => {
       const pod = await createReady()
       await run(driver, pod, shell('kill -KILL $(pidof sleep)'))
       expect(await reportedDeath(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Error (exit code 137)' })
@@ -133,7 +133,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await driver.delete(pod)
     })
 
-    test('ends its processes, even one with blocked input', async () => {
+    test('the deletion of a pod ends its processes, even one with blocked input', async () => {
       const pod = await createReady()
       const process = await driver.start(pod, shell('exec sleep 600'))
       process.stdin.write(Buffer.alloc(4_000_000))
@@ -141,13 +141,13 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       expect((await process.ended).kind).toBeOneOf(['exited', 'lost'])
     })
 
-    test('by a deletion is reported', async () => {
+    test('the deletion of a pod by someone else is reported as its death', async () => {
       const pod = await createReady()
       await world.api.deleteNamespacedPod({ name: pod.name, namespace: world.namespace })
       expect(await reportedDeath(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Deleted' })
     })
 
-    test('of another installation is neither reported nor listed', async () => {
+    test('a pod of another installation is neither reported nor listed', async () => {
       const others = world.open({}, 'another-installation')
       const pod = await createReady(others)
       await run(others, pod, shell('kill -KILL $(pidof sleep)'))
@@ -171,7 +171,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
     afterAll(() => wire?.close())
 
-    test('is restored automatically, and deaths during the outage are reported', async () => {
+    test('the cluster connection is restored automatically, and deaths during the outage are reported', async () => {
       const pod = await createReady(far)
       wire.cut()
       await expect(far.ping()).rejects.toThrow(DriverUnavailable)
@@ -183,7 +183,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await driver.delete(pod)
     })
 
-    test('without any response fails a ping after two seconds, and a running process soon after', async () => {
+    test('without any response, a ping fails after two seconds and a running process soon after', async () => {
       const pod = await createReady(far)
       const process = await far.start(pod, shell('read word; echo "got $word"; exec sleep 600'))
       // So does a write just before.
@@ -200,7 +200,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await driver.delete(pod)
     })
 
-    test('that breaks while a process runs makes it lost, after the output that was received', async () => {
+    test('a broken connection makes a running process lost after the output received so far', async () => {
       const pod = await createReady(far)
       const process = await far.start(pod, shell('echo before; exec sleep 600'))
       expect(await firstLine(process.stdout)).toBe('before')
@@ -215,13 +215,13 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       { text: undefined, words: /^KUBECONFIG cannot be read: ENOENT/ },
       { text: '{"clusters": [', words: /^KUBECONFIG cannot be read: / },
       { text: '{}', words: 'KUBECONFIG has no current context with a cluster.' },
-    ])('without a valid kubeconfig ($text) is an invalid setting', async ({ text, words }) => {
+    ])('rejects the invalid kubeconfig $text as an invalid setting', async ({ text, words }) => {
       const KUBECONFIG = text === undefined ? '/no/such/kubeconfig' : await world.keep(text)
       expect(() => world.open({ KUBECONFIG })).toThrow(expect.objectContaining({ name: 'SettingsError' }))
       expect(() => world.open({ KUBECONFIG })).toThrow(words)
     })
 
-    test('that leads nowhere opens a driver anyway, whose errors report it', async () => {
+    test('a kubeconfig with an unreachable server opens a driver whose calls report it as unavailable', async () => {
       const config = JSON.parse(await world.readKubeconfig())
       config.clusters[0].cluster.server = 'https://127.0.0.1:1'
       const lost = world.open({ KUBECONFIG: await world.keep(JSON.stringify(config)) })

@@ -67,7 +67,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
     })
     afterAll(() => node?.server.close())
 
-    test(`the first command of a sandbox reaches nothing in the cluster, in a claimed pod and in a cold one, ${maxTries} of ${maxTries} times`, async () => {
+    test(`the first command of a pod cannot reach the cluster, ${maxTries} of ${maxTries} times`, async () => {
       const [listener, neighbour, control] = await Promise.all([
         createReady(unpoliced),
         createReady(workers),
@@ -110,7 +110,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
     })
   })
 
-  test('a pod without the label of a sandbox reaches nothing either', async () => {
+  test("a pod without the sandbox label cannot reach the cluster's network either", async () => {
     const node = await listenOnNode()
     const pod = await createReady(workers)
     const targets = (await findNodeAddresses(world, pod)).map((address) => `${address}:${node.port}`)
@@ -167,7 +167,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
   })
 
   describe('the role of the workers', () => {
-    test('has exactly the rights that the driver needs', async () => {
+    test("the workers' role grants exactly the rights that the driver needs", async () => {
       const api = worker(world, AuthorizationV1Api)
       const { status } = await api.createSelfSubjectRulesReview({
         body: { spec: { namespace: world.namespace } },
@@ -185,13 +185,13 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
       { verb: 'list', resource: 'pods', namespace: '' },
       { verb: 'list', resource: 'nodes', namespace: '' },
       { verb: 'list', resource: 'namespaces', namespace: '' },
-    ])('cannot $verb $resource in namespace "$namespace"', async (resourceAttributes) => {
+    ])('the workers\' role cannot $verb $resource in namespace "$namespace"', async (resourceAttributes) => {
       const api = worker(world, AuthorizationV1Api)
       const { status } = await api.createSelfSubjectAccessReview({ body: { spec: { resourceAttributes } } })
       expect(status!.allowed).toBe(false)
     })
 
-    test('names the fix when it lacks the rights', async () => {
+    test('a driver without sufficient rights names the command that fixes them', async () => {
       const elsewhere = world.open({ SANDBOX_NAMESPACE: 'default' })
       await expect(elsewhere.ping()).rejects.toThrow(DriverUnavailable)
       await expect(elsewhere.ping()).rejects.toThrow(/npm run cluster/)
@@ -200,7 +200,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
   })
 
   describe('admission', () => {
-    test('the namespace refuses a pod that is not restricted', async () => {
+    test('the sandbox namespace rejects a pod that violates the restricted standard', async () => {
       const body = {
         metadata: { name: 'privileged' },
         spec: { containers: [{ name: 'main', image: images.busybox }] },
@@ -210,7 +210,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
       )
     })
 
-    test("a pod above a quota of the cluster is refused with the cluster's message", async () => {
+    test("a pod above a cluster quota is rejected with the cluster's message", async () => {
       const env = await world.openNamespace('full')
       const quota = { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } }
       await world.api.createNamespacedResourceQuota({ namespace: env.SANDBOX_NAMESPACE, body: quota })

@@ -14,6 +14,6 @@ test.each<[string, KubeletSettings, RegExp[]]>([
   ['files, when other thresholds replace the defaults', { ...well, evictionHard: {} }, [files]],
   ['files, with a threshold of 0%', { ...well, evictionHard: { 'nodefs.inodesFree': '0%' } }, [files]],
   ['both, with no settings', {}, [processes, files]],
-])('reports missing limits: %s', (_, settings, gaps) => {
+])('reports the missing node limits: %s', (_, settings, gaps) => {
   expect(listGaps(settings, 256)).toEqual(gaps.map((gap) => expect.stringMatching(gap)))
 })

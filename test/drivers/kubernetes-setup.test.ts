@@ -96,7 +96,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
           .deleteNamespacedRole({ name: serviceAccountName, namespace: world.namespace }),
       words: /forbidden|the workers' role may not create pods/,
     },
-  ])('$change: no pod is created until `npm run cluster` has repaired it', async ({ make, words }) => {
+  ])('creates no pod until the setup is repaired: $change', async ({ make, words }) => {
     await make()
     await responseOf(driver, words)
     await expect(driver.create(request())).rejects.toThrow(ClusterMisconfigured)
@@ -104,7 +104,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     await eventually(() => isWell(driver), 20_000)
   })
 
-  test('reports an additional policy until it is deleted or allowed by name', async () => {
+  test('reports an additional network policy until it is deleted or allowed by name', async () => {
     const network = world.admin.makeApiClient(NetworkingV1Api)
     const name = 'open'
     const body = { metadata: { name }, spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{}] } }
@@ -136,7 +136,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       return JSON.stringify(config)
     }
 
-    test('is read again from its file when the cluster rejects it', async () => {
+    test('reads the credential file again when the cluster rejects the credential', async () => {
       const KUBECONFIG = await world.keep(await withToken('of.nobody.any-more'))
       const refused = world.open({ KUBECONFIG })
       expect(await answerOf(refused)).toMatch(/HTTP 401.*Run `npm run cluster`/)
@@ -146,7 +146,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       await eventually(() => isWell(refused), 20_000)
     })
 
-    test('logs a warning when it expires within weeks, unless a new one is available', async () => {
+    test('logs a warning weeks before the credential expires, unless a new one is available', async () => {
       const { status } = await world.api.createNamespacedServiceAccountToken({
         name: serviceAccountName,
         namespace: world.namespace,

@@ -44,7 +44,7 @@ unshare --user true 2>/dev/null || echo alone`
 const probed = '38 1 1 1 38 1 1 alone\n'
 
 describe('with isolation', () => {
-  test('has no network except the loopback', async () => {
+  test('a local sandbox has no network interface except the loopback', async () => {
     const { pod, driver } = await createReady()
     const { stdout } = await run(
       driver,
@@ -56,7 +56,7 @@ describe('with isolation', () => {
   })
 
   test.each([homedir(), resolve('.'), directory, '/home', '/root', '/var', '/sys', '/etc/shadow'])(
-    '%s is not in sight',
+    'a local sandbox cannot see %s',
     async (path) => {
       const { pod, driver } = await createReady()
       const seen = await run(driver, pod, shell(`ls -A '${path}'`))
@@ -64,14 +64,14 @@ describe('with isolation', () => {
     },
   )
 
-  test('/tmp is full at 64 MiB', async () => {
+  test('limits /tmp of a local sandbox to 64 MiB', async () => {
     const { pod, driver } = await createReady()
     const result = await run(driver, pod, shell('head -c 80000000 /dev/zero > /tmp/big'))
     expect(result.code).not.toBe(0)
     expect(result.stderr).toContain('No space left')
   })
 
-  test.runIf(machine.isRoot)('each sandbox runs as a separate user on the host, never as root', async () => {
+  test.runIf(machine.isRoot)('each local sandbox runs as a separate host user, never as root', async () => {
     const uids = []
     for (const seconds of [54_321, 54_322]) {
       const { pod, driver } = await createReady()
@@ -83,12 +83,12 @@ describe('with isolation', () => {
     expect(uids[0]).not.toBe(uids[1])
   })
 
-  test.runIf(existsSync('/usr/bin/perl'))('refuses system calls that no sandbox needs', async () => {
+  test.runIf(existsSync('/usr/bin/perl'))('rejects system calls that no sandbox needs', async () => {
     const { pod, driver } = await createReady()
     expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
   })
 
-  test('ends a sandbox with too many files in any directory, and no other sandbox', async () => {
+  test('ends a local sandbox with too many files in any directory, and no other sandbox', async () => {
     const more = { SANDBOX_INODES: '1000' }
     const fill = 'i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done; sleep 60'
     // The path of the last file exceeds the maximum length.
@@ -112,7 +112,7 @@ describe('with isolation', () => {
     expect(deaths.has(neighbour.uid)).toBe(false)
   })
 
-  test('restarts an agent that its user has killed', async () => {
+  test("restarts an agent that was killed by its sandbox's user", async () => {
     const { pod, driver } = await createReady()
     const process = await driver.start(pod, shell('read go; kill -KILL $PPID; sleep 600'))
     process.stdin.write('go\n')
@@ -120,7 +120,7 @@ describe('with isolation', () => {
     expect(await run(driver, pod, shell('echo back'))).toMatchObject({ stdout: 'back\n' })
   })
 
-  test('kills all processes of a sandbox from outside, even while its agent is stopped', async () => {
+  test('kills all processes of a local sandbox from outside, even while its agent is stopped', async () => {
     const { pod, driver } = await createReady()
     const script = 'sleep 600 >/dev/null 2>&1 & echo $!; read go; kill -STOP $PPID'
     const process = await driver.start(pod, shell(script))
@@ -134,7 +134,7 @@ describe('with isolation', () => {
     expect(readStat(agentPid(pod.name))![19]).not.toBe(agent[19])
   })
 
-  test('recreates pipes in the sandbox that were removed, closed or replaced', async () => {
+  test("recreates the sandbox's pipes after they were removed, closed or replaced", async () => {
     const { pod, driver } = await createReady()
     const folder = '/run/sandlot/pipes'
     for (const harm of [
@@ -150,7 +150,7 @@ describe('with isolation', () => {
     }
   })
 
-  test('processes do not inherit the socket of the agent', async () => {
+  test("sandbox processes do not inherit the agent's socket", async () => {
     const { pod, driver } = await createReady()
     const seen = await run(driver, pod, shell('ls -l /proc/self/fd'))
     expect(seen.stdout).not.toContain('socket:')
@@ -166,7 +166,7 @@ describe('with isolation', () => {
 
   const canBeAnybody =
     bwrap && machine.isRoot && [import.meta.dirname, dirname(process.execPath)].every(isReachable)
-  test.runIf(canBeAnybody)('isolates sandboxes of an ordinary user, and gives them terminals', async () => {
+  test.runIf(canBeAnybody)('isolates sandboxes of an ordinary user and gives them terminals', async () => {
     const script = `${probe}; id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; script -qfec tty /dev/null; : > /usr/x`
     const { result } = await runAsAnybody(script)
     expect(result.stdout.replace(probed, '')).toMatch(/^10001\n\/workspace\nx\n[1-9]\n\/dev\/pts\/0\r\n$/)
@@ -175,7 +175,7 @@ describe('with isolation', () => {
   })
 
   test.runIf(canBeAnybody)(
-    'an ordinary user’s sandbox that closes all its folders can be used and reset',
+    "an ordinary user's sandbox can be used and reset after it closes all its folders",
     async () => {
       const closeAll = 'chmod 000 /workspace /tmp /dev/shm /run/sandlot/*; rm -rf /run/sandlot/*/*'
       const { own, result } = await runAsAnybody(
@@ -198,7 +198,7 @@ describe('with isolation', () => {
 describe.runIf(hasCgroups)('with limits', () => {
   const more = { SANDBOX_MEMORY: '128Mi', SANDBOX_PIDS: '32', SANDBOX_CPU: '250m' }
 
-  test('memory above the limit ends the process that allocates it, not the sandbox', async () => {
+  test('memory above the limit kills the process that allocates it, not the sandbox', async () => {
     const { pod, driver } = await createReady({ more })
     const hog = await run(driver, pod, shell('head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'))
     expect(Number(hog.stdout)).toBeLessThan(300_000_000)
@@ -213,7 +213,7 @@ describe.runIf(hasCgroups)('with limits', () => {
     expect(await deathOf(driver, pod.name)).toEqual({ reason: 'pod_failed', detail: 'OOMKilled' })
   })
 
-  test('refuses processes above the limit', async () => {
+  test('a local sandbox rejects processes above the limit', async () => {
     const { pod, driver } = await createReady({ more })
     const script = 'i=0; while [ $i -lt 100 ]; do sleep 600 & i=$((i+1)); done; echo all'
     const result = await run(driver, pod, shell(script))
@@ -221,7 +221,7 @@ describe.runIf(hasCgroups)('with limits', () => {
     expect(result.code).not.toBe(0)
   })
 
-  test('limits the processor time to a quarter', async () => {
+  test('limits the CPU time of a local sandbox to a quarter of a processor', async () => {
     const { pod, driver } = await createReady({ more })
     const { stdout } = await run(driver, pod, shell('timeout 2 sh -c "while :; do :; done"; times'))
     const [, user, system] = /\n0m([\d.]+)s 0m([\d.]+)s\n$/.exec(stdout)!
@@ -229,7 +229,7 @@ describe.runIf(hasCgroups)('with limits', () => {
   })
 })
 
-test('a worker does not start where bubblewrap does not work, and reports how to fix it', () => {
+test('a worker does not start where bubblewrap does not work, and reports the fix', () => {
   const open = () => openDriver({ bwrap: '/no/such/bwrap' })
   expect(open).toThrow(SettingsError)
   expect(open).toThrow(/cannot be isolated[\s\S]*\/no\/such\/bwrap[\s\S]*apt-get install bubblewrap/i)

@@ -9,7 +9,7 @@ import { buildFilter } from '../../workers/drivers/local/seccomp.ts'
 const limits = { cpu: 0.5, memory: 2 ** 29, pids: 280 }
 
 describe('control groups', () => {
-  test("version 2: below the process's own group, otherwise at the root", () => {
+  test("places version 2 cgroups below the process's own cgroup if possible, else at the root", () => {
     const mounts = 'proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n'
     expect(listCgroupParents('0::/user.slice/a.scope\n', mounts)).toEqual([
       { version: 2, folder: '/sys/fs/cgroup/user.slice/a.scope', controllers: ['cpu', 'memory', 'pids'] },
@@ -22,7 +22,7 @@ describe('control groups', () => {
     ])
   })
 
-  test('version 1: each controller where it is mounted', () => {
+  test('finds each version 1 cgroup controller where it is mounted', () => {
     const groups = '4:memory:/box/a\n2:cpu,cpuacct:/\n1:pids:/box/a\n0::/\n'
     const mounts =
       'cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\ncgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\ncgroup /sys/fs/cgroup/freezer cgroup rw,freezer 0 0\n'
@@ -40,7 +40,7 @@ describe('control groups', () => {
     })
   })
 
-  test('finds none where there is none', () => {
+  test('finds no cgroups on a machine without them', () => {
     expect(listCgroupParents('', '')).toEqual([])
   })
 })
@@ -52,7 +52,7 @@ test.each([
   ['512Mi', 536_870_912],
   ['1Gi', 1_073_741_824],
   ['2k', 2000],
-])('the quantity %s is %d', (text, number) => {
+])('converts the Kubernetes quantity %s to %d', (text, number) => {
   expect(readQuantity(text)).toBe(number)
 })
 
@@ -69,7 +69,7 @@ test('picks a host uid that exists in this user namespace and belongs to no ordi
   }
 })
 
-describe('the filter of system calls', () => {
+describe('the system call filter', () => {
   const numbers = {
     x64: {
       read: 0,
@@ -115,25 +115,25 @@ describe('the filter of system calls', () => {
       ['a mount namespace', unshare, 0x00020000, EPERM],
       ['a socket of the internet', socket, 2, allow],
       ['a socket to the machine below', socket, 40, EPERM],
-    ])('%s', (_, number, first, answer) => {
+    ])('the system call filter returns the expected action for %s', (_, number, first, answer) => {
       expect(judge(number, first)).toBe(answer)
     })
 
-    test('the agent may create a user namespace if it must, and no other namespace', () => {
+    test('the system call filter lets the agent create a user namespace if necessary, and no other namespace', () => {
       const options = { mayUnshareUser: true }
       expect(judge(unshare, 0x10000000, options)).toBe(allow)
       expect(judge(unshare, 0x10020000, options)).toBe(EPERM)
       expect(judge(clone, 0x10000011, options)).toBe(EPERM)
     })
 
-    test('ignores syscall numbers of another architecture or ABI', () => {
+    test('the system call filter ignores numbers of another architecture or ABI', () => {
       const filter = buildFilter(arch)!
       expect(runFilter(filter, { number: read, architecture: 0x40000003, first: 0 })).toBe(EPERM)
       expect(judge(0x40000000 + read)).toBe(EPERM)
     })
   })
 
-  test('does not exist for an unknown processor', () => {
+  test('no system call filter exists for an unknown processor', () => {
     expect(buildFilter('riscv64')).toBeUndefined()
   })
 
@@ -151,7 +151,7 @@ describe('the filter of system calls', () => {
   }
 })
 
-describe('the command line', () => {
+describe('the bubblewrap command line', () => {
   const view: SystemView = {
     bwrap: 'bwrap',
     node: '/usr/src/app/node_modules/node',
@@ -163,13 +163,13 @@ describe('the command line', () => {
   }
   const plan = { home: '/data/pod', fileSize: 1024 }
 
-  test('hides a checkout below /usr after /usr is mounted', () => {
+  test('the bubblewrap command line hides a checkout below /usr after it mounts /usr', () => {
     const command = sandboxCommand({ ...plan, isolation: 'user' }, view).join(' ')
     expect(command).toMatch(/--ro-bind \/usr \/usr .*--tmpfs \/usr\/src\/app/)
     expect(command).not.toContain('/home/me')
   })
 
-  test('binds only the workspace of the pod as writable', () => {
+  test("the bubblewrap command line makes only the pod's workspace writable", () => {
     const command = sandboxCommand({ ...plan, isolation: 'root', hostUid: 70_000 }, view)
     const bound = command.flatMap((word, index) => (word === '--bind' ? [command[index + 1]] : []))
     expect(bound).toEqual(['/data/pod/workspace'])

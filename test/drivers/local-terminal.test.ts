@@ -11,7 +11,7 @@ import { DriverUnavailable } from '../../workers/drivers/driver.ts'
 import { startProcess } from '../../workers/drivers/local/connection.ts'
 import { collect } from './processes.ts'
 
-test('refuses a terminal on a machine without `script`, and runs everything else', async () => {
+test('rejects a terminal on a machine without `script`, and runs all other commands', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-agent-'))
   for (const name of ['run', 'bin']) mkdirSync(join(folder, name))
   for (const program of ['mkfifo', 'echo', 'stty', 'tty']) {

@@ -42,7 +42,7 @@ describe('workers that die', () => {
     await driver.delete(found)
   })
 
-  test('a sandbox does not inherit file descriptors of its worker', async () => {
+  test("a sandbox does not inherit its worker's file descriptors", async () => {
     const sandboxId = newSandboxId()
     const script = 'ls -l /proc/self/fd /proc/1/fd 2>/dev/null'
     const worker = startWorker({ sandboxId, script, inherits: join(directory, '.inherited') })
@@ -57,7 +57,7 @@ describe('workers that die', () => {
     await openDriver().driver.delete({ name: podName(sandboxId) })
   })
 
-  test('when a worker dies during a create, another one continues or cleans up', async () => {
+  test('another worker completes or cleans up a create whose worker dies', async () => {
     const { driver } = openDriver()
     // The moment of death is random. The soak tests each millisecond.
     for (let ms = 0; ms < 24; ms += isSoak ? 1 : 3) {
@@ -82,7 +82,7 @@ describe('workers that die', () => {
     expect(readdirSync(directory).filter((name) => name.startsWith('sbx-'))).toEqual([])
   })
 
-  test('workers that create the same sandbox concurrently create one', async () => {
+  test('workers that create the same sandbox concurrently create only one', async () => {
     const sandboxId = newSandboxId()
     const workers = [1, 2, 3].map(() => startWorker({ sandboxId }))
     for (const worker of workers) await worker.line()
@@ -96,7 +96,7 @@ describe('workers that die', () => {
     await driver.delete(pod)
   })
 
-  test('races of creates and deletes of one sandbox leave no orphans', async () => {
+  test('concurrent creates and deletes of one sandbox leave no orphans', async () => {
     const drivers = [openDriver().driver, openDriver().driver]
     const sandboxId = newSandboxId()
     const name = podName(sandboxId)

@@ -20,7 +20,7 @@ const floods = {
   'lines that take a slot': { started: true, role: 'stdout', endless: Buffer.from('1\n') },
 } as const
 
-test.each(Object.entries(floods))('endless %s from an agent do not slow a neighbour', async (_, flood) => {
+test.each(Object.entries(floods))('endless %s from an agent do not slow others', async (_, flood) => {
   await withNeighbour(
     world,
     async ({ params, sh }) => {

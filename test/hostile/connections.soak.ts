@@ -29,7 +29,7 @@ describe.concurrent('unauthenticated clients', () => {
   test.each([
     ['without more', ''],
     ['with bytes behind its head', 'x'.repeat(100_000)],
-  ])('a rejected WebSocket, %s, is closed even if its client keeps it open', async (_, behind) => {
+  ])('closes a rejected WebSocket %s, even if its client keeps it open', async (_, behind) => {
     const refusals = ports().map(async ([, url]) => {
       const open = ['/attach', attachPath].flatMap((path) =>
         Array.from({ length: 20 }, () => openRaw(url, headOf('GET', path, upgrade) + behind)),
@@ -42,7 +42,7 @@ describe.concurrent('unauthenticated clients', () => {
     await Promise.all(refusals)
   })
 
-  test('a connection that breaks at any moment affects no others', async () => {
+  test('a connection that breaks at any moment does not affect others', async () => {
     const json = { 'content-type': 'application/json', 'content-length': 1000 }
     const beginnings = [
       '',
@@ -74,7 +74,7 @@ describe.concurrent('unauthenticated clients', () => {
     }
   })
 
-  test('a rejected body is read for some seconds at most', async () => {
+  test('reads a rejected body for at most a few seconds', async () => {
     const body = { 'content-type': 'application/json', 'content-length': 1_000_000_000 }
     const paths: [string, string, string][] = [
       [world.url(), 'PUT', `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/raw?path=x`],
@@ -96,7 +96,7 @@ describe.concurrent('unauthenticated clients', () => {
     }
   })
 
-  test('100 Continue is sent only for a body that will be accepted', async () => {
+  test('sends 100 Continue only for a body that will be accepted', async () => {
     const alice = await world.account()
     const head = (token: string) =>
       headOf('POST', '/v1/api-keys', {
@@ -115,7 +115,7 @@ describe.concurrent('unauthenticated clients', () => {
     for (const { socket } of [refused, asking]) socket.destroy()
   })
 
-  test('limits the time and the number of unread responses', async () => {
+  test('limits the number of unread responses and how long they stay open', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     const { body: sandbox } = await alice.call('createSandbox')
     const params = { id: sandbox.id }
@@ -147,7 +147,7 @@ describe.concurrent('unauthenticated clients', () => {
     for (const { socket } of unread) socket.destroy()
   })
 
-  test('a client that sends the whole body before reading receives the response', async () => {
+  test('a client that sends the whole body before reading still receives the response', async () => {
     const body = 'x'.repeat(8 * 1024 * 1024)
     const head = headOf('PUT', '/v1/sandboxes/x/files/raw?path=x', { 'content-length': body.length })
     const { socket, text } = openRaw(world.url(), head)

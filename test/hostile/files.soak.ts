@@ -23,7 +23,7 @@ const glob = async ({ account, params }: Tenant, pattern: string) => {
 
 const jsonBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
-test('thousands of deep paths give a limited response without slowing a neighbour', async () => {
+test('searching thousands of deep paths returns a limited response without slowing other sandboxes', async () => {
   const [tooDeep, deep] = await withNeighbour(world, async (hostile) => {
     // The paths in `a` exceed the limit of Linux, those in `b` reach it.
     await prepare(hostile, `${deepTree('a', 220, 2_000)}; ${deepTree('b', 15, 3_000)}`)
@@ -50,7 +50,7 @@ test('eight concurrent patterns with many alternatives over long names do not bl
   }
 })
 
-test('concurrent replacements of every byte of large files do not block the API', async () => {
+test('concurrent edits that replace every byte of large files do not block the API', async () => {
   const { result } = await withNeighbour(
     world,
     async (hostile) => {

@@ -42,7 +42,7 @@ const floodLogins = () =>
   network.map((from) => logIn({ email: `${randomUUID()}@example.com`, password: wrong }, from))
 const statuses = (answers: TimedAnswer[]) => answers.map(({ status }) => status)
 
-test('90 logins from 90 addresses do not delay a known client, and each waits a limited time', async () => {
+test('90 logins from 90 addresses do not delay a known client, and each waits for a limited time', async () => {
   const alice = await world.account()
   const idle = await logIn(alice, '127.0.2.1')
   expect(idle.status).toBe(200)
@@ -88,7 +88,7 @@ test('limits wrong passwords for any email across all networks, without affectin
   expect((await logIn(alice, home)).status).toBe(200)
 })
 
-test("no email that an attacker sends takes tokens from the bucket of the owner's address", async () => {
+test("an attacker's email values cannot use tokens of the owner's address bucket", async () => {
   const alice = await world.account()
   const home = '127.0.5.1'
   expect((await logIn(alice, home)).status).toBe(200)
@@ -127,7 +127,7 @@ async function remember(account: Account, addresses: string[]) {
 
 const bucketsOf = async () => ['none', ...(await world.redis.keys('sandlot:bucket:login_account:*'))]
 
-test('serves networks in rotation, known clients every second time, and drops clients that leave', async () => {
+test('the login queue rotates between networks, favors known clients and drops disconnected clients', async () => {
   const queue = new FairQueue(1)
   const order: string[] = []
   const gate = Promise.withResolvers<void>()
@@ -145,7 +145,7 @@ test('serves networks in rotation, known clients every second time, and drops cl
   expect(order).toEqual(['k1', 'a1', 'k2', 'b1', 'c1', 'a2', 'b2', 'a3'])
 })
 
-test('rejects the newest requests of the largest group when too many wait', async () => {
+test('the login queue rejects the newest requests of the largest group when too many wait', async () => {
   const queue = new FairQueue(1)
   const gate = Promise.withResolvers<void>()
   const first = queue.run({ group: 'first', isKnown: false }, () => gate.promise)

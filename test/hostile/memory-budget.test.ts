@@ -22,7 +22,7 @@ const refusal = (work: () => void) => {
   throw new Error('the reservation was not rejected')
 }
 
-test('limits the sum of all kinds of an account, and reuses released bytes', () => {
+test('limits the sum of all memory kinds of an account, and reuses released bytes', () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   const stdin = memoryBudget.open('acc_1', 'stdin')
@@ -40,7 +40,7 @@ test('limits the sum of all kinds of an account, and reuses released bytes', () 
   expect(memoryBudget.sums).toMatchObject({ requests: 0, stdin: 0, answers: ofAccount })
 })
 
-test('a released reservation counts nothing, and is released only once', () => {
+test('a released reservation counts nothing, and can be released only once', () => {
   const { memoryBudget } = open()
   const holding = memoryBudget.open('acc_1', 'requests')
   holding.add(10)
@@ -51,7 +51,7 @@ test('a released reservation counts nothing, and is released only once', () => {
   expect(memoryBudget.sums.requests).toBe(0)
 })
 
-test('bytes that move to another kind are counted once, in either order of release', () => {
+test('counts bytes that move to another kind once, in either order of release', () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   request.add(ofAccount)
@@ -64,7 +64,7 @@ test('bytes that move to another kind are counted once, in either order of relea
   expect(Object.values(memoryBudget.sums)).toEqual(memoryKinds.map(() => 0))
 })
 
-test('unauthenticated clients share a quarter of the limit of one account, and get 503 above it', () => {
+test("unauthenticated clients share a quarter of one account's limit and receive 503 above it", () => {
   const { memoryBudget } = open()
   memoryBudget.open(undefined, 'requests').add(150)
   const other = memoryBudget.open(undefined, 'requests')
@@ -72,7 +72,7 @@ test('unauthenticated clients share a quarter of the limit of one account, and g
   expect(refusal(() => other.add(1))).toMatchObject({ code: 'unavailable' })
 })
 
-test('when memory is short, rejects the largest account first, and limits all others to the reserve', () => {
+test('when memory is short, rejects the largest account first and limits all others to the reserve', () => {
   const { memoryBudget } = open()
   const [first, second, third, small] = ['a', 'b', 'c', 'd'].map((id) => memoryBudget.open(id, 'answers'))
   first!.add(900)
@@ -88,7 +88,7 @@ test('when memory is short, rejects the largest account first, and limits all ot
   third!.add(200)
 })
 
-test('limits the open streams of each kind, and counts the buffers of each', () => {
+test('limits the open streams of each kind and counts their buffers', () => {
   const memoryBudget = new MemoryBudget(
     { ofAccount: mebibyte, ofAll: 2 * mebibyte },
     pino({ level: 'silent' }),
@@ -112,7 +112,7 @@ test('rejects a stream without memory for its buffers, and does not count it', (
   expect(memoryBudget.sums.streams).toBe(0)
 })
 
-test('logs the account of a rejection, at most once in an interval', () => {
+test('logs the account of a rejection at most once per interval', () => {
   const { memoryBudget, lines } = open()
   const holding = memoryBudget.open('acc_1', 'stdin')
   holding.add(990)

@@ -5,7 +5,7 @@ import { withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()
 
-test('30 commands with 64 KiB of slow secrets release their memory and block no others', async () => {
+test('30 commands with 64 KiB of slow secrets release their memory and block no other commands', async () => {
   await withNeighbour(world, async ({ account, sh }) => {
     for (let index = 0; index < 15; index++) {
       const end = String.fromCharCode(97 + index)
@@ -18,7 +18,7 @@ test('30 commands with 64 KiB of slow secrets release their memory and block no 
   })
 })
 
-test('a command cannot end its output early by printing its own sentinel', async () => {
+test('a command cannot end its output early by printing a copy of its sentinel', async () => {
   await withNeighbour(world, async ({ sh }) => {
     // The sentinel is in the memory of its shell. Where a command cannot read that, it can only guess.
     const command = `

@@ -75,7 +75,7 @@ beforeAll(() => {
   workerPort = Number(new URL(world.workers[0]!.callsUrl).port)
 })
 
-test('a worker with an unsigned or wrongly signed entry receives no calls', async () => {
+test('a worker with an unsigned or wrongly signed registry entry receives no calls', async () => {
   using spy = await eavesdrop()
   const url = `http://127.0.0.1:${spy.port}`
   const [id, forged] = [newWorkerId(), newWorkerId()]
@@ -101,7 +101,7 @@ test('a worker with an unsigned or wrongly signed entry receives no calls', asyn
   await world.redis.hdel('sandlot:workers', id, forged)
 })
 
-test('a replayed entry receives no calls: it has expired, or the server at its address lacks the key', async () => {
+test('a replayed registry entry receives no calls, because it has expired or its server lacks the key', async () => {
   using spy = await eavesdrop()
   const { rpcKeys } = world.settings
   // An attacker who takes over the address of a worker has a valid entry, but not the key.
@@ -144,7 +144,7 @@ test('a replayed entry receives no calls: it has expired, or the server at its a
   }
 })
 
-test('a call can be neither read, changed nor replayed in transit', async () => {
+test('a call cannot be read, changed or replayed in transit', async () => {
   let mode: 'pass' | 'alter' = 'pass'
   const ways = new Map<Socket, Socket>()
   using wire = await eavesdrop((socket, bytes) => {
@@ -183,7 +183,7 @@ test('a call can be neither read, changed nor replayed in transit', async () => 
   expect(ran.stdout).toBe(`${canary}\n`)
 })
 
-test('a forged job only triggers the work that its row requires, and an invalid one does nothing', async () => {
+test('a forged job only triggers the work that its row requires, and an invalid job does nothing', async () => {
   const jobs = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
   const { id: sandboxId } = params
   const forged = [
@@ -210,7 +210,7 @@ test('a forged job only triggers the work that its row requires, and an invalid 
   expect(rows).toHaveLength(1)
 })
 
-test('rejects a call without the key', async () => {
+test('a worker rejects a call without the key', async () => {
   const { internalUrl, callsUrl } = world.workers[0]!
   const plainCallTo = (url: string) =>
     new Promise((resolve, reject) => {

@@ -9,7 +9,7 @@ import { withNeighbour } from './neighbour.ts'
 const world = shareWorld()
 const bounds = { growthMiB: 200 }
 
-test('100 clients attached to endless output do not slow a neighbour', async () => {
+test('100 clients attached to endless output do not slow other accounts', async () => {
   await withNeighbour(
     world,
     async ({ account, params }) => {
@@ -34,7 +34,7 @@ test('100 clients attached to endless output do not slow a neighbour', async () 
   )
 })
 
-test('64 KiB of secrets that change before each of 100 commands do not slow a neighbour', async () => {
+test('64 KiB of secrets that change before each of 100 commands do not slow other accounts', async () => {
   await withNeighbour(
     world,
     async ({ account, params }) => {
@@ -61,7 +61,7 @@ test('64 KiB of secrets that change before each of 100 commands do not slow a ne
   )
 })
 
-test('highly compressed bodies to every route with a body do not slow a neighbour', async () => {
+test('highly compressed bodies to every route with a body do not slow other accounts', async () => {
   await withNeighbour(
     world,
     async ({ account }) => {
@@ -77,7 +77,7 @@ test('highly compressed bodies to every route with a body do not slow a neighbou
   )
 })
 
-test('6,000 unknown API keys do not slow a neighbour', async () => {
+test('6,000 unknown API keys do not slow other accounts', async () => {
   await withNeighbour(
     world,
     async () => {

@@ -14,7 +14,7 @@ const chunked = (bytes: number, count: number) =>
 const answerCount = (text: string, status: number) => text.split(`HTTP/1.1 ${status} `).length - 1
 
 describe('pipelined requests', () => {
-  test('a connection with more than eight unanswered requests is destroyed, on every port', async () => {
+  test('every port destroys a connection with more than eight unanswered requests', async () => {
     const urls = [world.url(), world.apis[0]!.internalUrl, world.workers[0]!.internalUrl]
     for (const url of urls) {
       const flood = openRaw(url, headOf('GET', '/x').repeat(5_000))
@@ -24,7 +24,7 @@ describe('pipelined requests', () => {
     }
   })
 
-  test('only the first eight of them are handled', async () => {
+  test('only the first eight of 5,000 pipelined requests are handled', async () => {
     const handled = async () => {
       const text = await (await fetch(`${world.apis[0]!.internalUrl}/metrics`)).text()
       const line = /^sandlot_http_request_seconds_count\{.*route="none".*status="(404|499)".*\} (\d+)$/gm
@@ -37,7 +37,7 @@ describe('pipelined requests', () => {
     expect((await handled()) - before).toBeLessThanOrEqual(8)
   })
 
-  test('four at a time are answered, in order, round after round', async () => {
+  test('answers up to four pipelined requests at a time, in order and repeatedly', async () => {
     const connection = openRaw(world.url())
     const paths = ['/x', '/v1/openapi.json', '/y', '/v1/account']
     for (let round = 1; round <= 20; round++) {
@@ -50,7 +50,7 @@ describe('pipelined requests', () => {
   })
 })
 
-describe('a body in chunks of one byte', () => {
+describe('bodies in one-byte chunks', () => {
   const json = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }
   const authorized = () => ({ ...json, authorization: `Bearer ${alice.key}` })
   const pieces = chunked(1, 6_000)
@@ -60,14 +60,14 @@ describe('a body in chunks of one byte', () => {
     ['of a file in JSON', 'POST', () => `/v1/sandboxes/${params.id}/files/create`, authorized],
     ['of a raw file', 'PUT', () => `/v1/sandboxes/${params.id}/files/raw?path=x`, authorized],
     ['of a route without a body', 'GET', () => `/v1/sandboxes/${params.id}`, authorized],
-  ])('%s ends its connection without an answer', async (_, method, path, headers) => {
+  ])('closes the connection for one-byte chunks %s', async (_, method, path, headers) => {
     const connection = openRaw(world.url(), headOf(method, path(), headers()) + pieces)
     await connection.closed
     expect(connection.text()).toBe('')
     connection.socket.destroy()
   })
 
-  test('is stored when it has at most 1,024 chunks', async () => {
+  test('stores a body of at most 1,024 one-byte chunks', async () => {
     const connection = openRaw(
       world.url(),
       headOf('PUT', `/v1/sandboxes/${params.id}/files/raw?path=typed`, authorized()) + chunked(1, 1_000),
@@ -77,7 +77,7 @@ describe('a body in chunks of one byte', () => {
     connection.socket.destroy()
   })
 
-  test('a large upload in chunks of 1 KiB is stored', async () => {
+  test('stores a large upload that arrives in chunks of 1 KiB', async () => {
     const connection = openRaw(
       world.url(),
       headOf('PUT', `/v1/sandboxes/${params.id}/files/raw?path=large`, authorized()) + chunked(1024, 20_000),
@@ -88,10 +88,10 @@ describe('a body in chunks of one byte', () => {
   })
 })
 
-describe('a body that is refused before it is complete', () => {
+describe('incomplete rejected bodies', () => {
   const path = `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/raw?path=x`
 
-  test('leaves its connection open if at most 256 KiB of it are missing', async () => {
+  test('keeps the connection open after a rejection if at most 256 KiB of the body are missing', async () => {
     const connection = openRaw(world.url(), headOf('PUT', path, { 'content-length': 256 * 1024 }))
     await world.eventually(() => connection.text().includes('missing_credentials'), 10_000)
     connection.socket.write('x'.repeat(256 * 1024) + headOf('HEAD', '/v1/openapi.json'))
@@ -102,7 +102,7 @@ describe('a body that is refused before it is complete', () => {
   test.each([
     ['is longer', { 'content-length': 1024 * 1024 }],
     ['has no length', { 'transfer-encoding': 'chunked' }],
-  ])('announces the end of its connection, if it %s', async (_, headers) => {
+  ])('a rejection announces that the connection closes if the rest of the body %s', async (_, headers) => {
     const connection = openRaw(world.url(), headOf('PUT', path, headers))
     await connection.closed
     expect(connection.text()).toMatch(/^HTTP\/1\.1 401 .*\r\nConnection: close\r\n/is)
@@ -120,19 +120,19 @@ test('a wait for a notification ends with its request', async () => {
   subscriber.disconnect()
 })
 
-describe('the limit on small pieces', () => {
-  test('admits a burst of 1,024 empty pieces, and not one more', () => {
+describe('the chunk limit', () => {
+  test('the chunk limit admits a burst of exactly 1,024 empty chunks', () => {
     const isExceededBy = makeChunkLimit(() => 0)
     for (let piece = 0; piece < 1_024; piece++) expect(isExceededBy(0)).toBe(false)
     expect(isExceededBy(0)).toBe(true)
   })
 
-  test('admits any number of pieces of 16 bytes', () => {
+  test('the chunk limit admits any number of 16-byte chunks', () => {
     const isExceededBy = makeChunkLimit(() => 0)
     for (let piece = 0; piece < 100_000; piece++) expect(isExceededBy(16)).toBe(false)
   })
 
-  test('admits 200 pieces of one byte a second for a day, and refuses 400 within half a minute', () => {
+  test('the chunk limit admits 200 one-byte chunks per second for a day, and rejects 400 within 30 s', () => {
     const day = 24 * 60 * 60
     let now = 0
     const slow = makeChunkLimit(() => now)
@@ -146,7 +146,7 @@ describe('the limit on small pieces', () => {
     expect(now).toBeLessThan(30_000)
   })
 
-  test('large pieces earn no credit for later small ones', () => {
+  test('large chunks earn no credit for later small chunks', () => {
     const isExceededBy = makeChunkLimit(() => 0)
     isExceededBy(1024 * 1024)
     const refused = Array.from({ length: 5_000 }).findIndex(() => isExceededBy(0))

@@ -17,7 +17,7 @@ function makeFolder() {
   return { path: join(folder, 'lock'), [Symbol.dispose]: () => rmSync(folder, { recursive: true }) }
 }
 
-test('a lock is held until it is released, and contains its owner', () => {
+test('a lock contains its owner and stays held until it is released', () => {
   using folder = makeFolder()
   const lock = takeLock(folder.path)
   expect(takeLock(folder.path)).toEqual({ holder: process.pid })
@@ -26,7 +26,7 @@ test('a lock is held until it is released, and contains its owner', () => {
   expect(takeLock(folder.path).release).toBeDefined()
 })
 
-test('exactly one of many processes takes over the lock of a dead one', async () => {
+test('exactly one of many processes takes over the lock of a dead process', async () => {
   using folder = makeFolder()
   const code = `
     const { takeLock } = await import(${JSON.stringify(join(root, 'scripts/lock.mjs'))})
@@ -72,7 +72,7 @@ test('a default port changes if the user set the same port for another setting',
   expect(said).toEqual([`Port ${port} on 127.0.0.1 is not free. Using ${api!.ports.PORT} for PORT instead.`])
 })
 
-test('a Procfile has a release and processes, and any other line is an error', () => {
+test('a Procfile defines a release command and processes, and any other line is an error', () => {
   const { release, processes } = parseProcfile('# ours\nrelease: a b\n\nweb-1: c: d\n')
   expect(release).toBe('a b')
   expect([...processes]).toEqual([['web-1', 'c: d']])

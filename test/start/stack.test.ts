@@ -39,7 +39,7 @@ const nowhere = {
 
 // Each test has a separate clone, and waits for its databases and processes half of the time.
 describeConcurrently('a first start', () => {
-  test('a start runs the release first, then every process, and prints the address and the next commands', async () => {
+  test('a start runs the release, then every process, and prints the address and the next commands', async () => {
     await using clone = new Clone()
     const stack = clone.start()
     const [, url] = await stack.ready()
@@ -52,7 +52,7 @@ describeConcurrently('a first start', () => {
     expect(existsSync(join(clone.folder, 'cli', 'dist', 'main.js'))).toBe(true)
   })
 
-  test('Ctrl-C stops everything and exits with 0, and the next start reuses the data and the secrets', async () => {
+  test('Ctrl-C stops all processes and exits with 0, and the next start reuses the data and secrets', async () => {
     await using clone = new Clone()
     const data = (name: string) => join(clone.folder, '.data', name)
     const first = clone.start()
@@ -75,7 +75,7 @@ describeConcurrently('a first start', () => {
   })
 
   test.each(['PORT', 'INTERNAL_PORT', 'RPC_PORT'])(
-    'names a %s that is in use before anything starts',
+    'reports that %s is already in use before any process starts',
     async (setting) => {
       const server = createServer()
       await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
@@ -94,7 +94,7 @@ describeConcurrently('a first start', () => {
     },
   )
 
-  test('an unusable cluster is reported before anything starts', async () => {
+  test('an unusable cluster is reported before any process starts', async () => {
     await using clone = new Clone()
     const stack = clone.start({ KUBECONFIG: join(clone.folder, 'none') })
     expect(await stack.exit).toBe(2)
@@ -115,7 +115,7 @@ describeConcurrently('a first start', () => {
     await clone.untilNothingRuns(5000)
   })
 
-  test('kill -9 of npm shuts everything down', async () => {
+  test('kill -9 of npm stops all processes of the stack', async () => {
     await using clone = await startedBefore()
     const stack = clone.start({}, ['npm', 'start'])
     await stack.ready()
@@ -141,7 +141,7 @@ describeConcurrently('a later start', () => {
   describe('a running stack', () => {
     const shared = shareStack()
 
-    test('rejects a second start in the same clone without affecting the first', async () => {
+    test('a running stack rejects a second start in the same clone without being affected', async () => {
       const { clone, stack } = shared()
       const [, url] = await stack.ready()
       const second = clone.start()
@@ -151,7 +151,7 @@ describeConcurrently('a later start', () => {
       expect((await fetch(url!)).status).toBe(200)
     })
 
-    test('restarts a process or a database that dies, with a message', async () => {
+    test('restarts a process or database that dies, and prints a message', async () => {
       const { clone, stack } = shared()
       await stack.ready()
       const [, worker] = await stack.waitForOutput(/worker listens (\d+)/)
@@ -166,7 +166,7 @@ describeConcurrently('a later start', () => {
     })
   })
 
-  test('starts nothing when the release fails', async () => {
+  test('a start with a failed release starts no processes', async () => {
     await using clone = await startedBefore(usualProcfile.replace('echo released', 'echo no good; exit 3'))
     const stack = clone.start()
     expect(await stack.exit).toBe(1)
@@ -176,7 +176,7 @@ describeConcurrently('a later start', () => {
     await clone.untilNothingRuns(5000)
   })
 
-  test('does not restart a process with invalid settings, and exits with code 2', async () => {
+  test('a process with invalid settings is not restarted, and the start exits with 2', async () => {
     await using clone = await startedBefore(
       usualProcfile.replace('node stub.mjs worker', 'echo SANDBOX_MEMORY is odd; exit 2'),
     )
@@ -200,13 +200,13 @@ describeConcurrently('a later start', () => {
       return { KUBECONFIG: kubeconfig }
     })
 
-    test('only workers receive the credential of the cluster', async () => {
+    test('only workers receive the cluster credential', async () => {
       const { stack } = shared()
       await stack.waitForOutput(/worker has .*, cluster \[.*\/kubeconfig\]/)
       await stack.waitForOutput(/api has .*, cluster \[\]/)
     })
 
-    test('each kind of process receives its own keys, and a migration receives none', async () => {
+    test('each kind of process receives only its own keys, and a migration receives none', async () => {
       const { stack } = shared()
       await stack.waitForOutput(/worker has \[RPC_KEY=SECRETS_KEY=\]/)
       await stack.waitForOutput(/api has \[JWT_SECRET=RPC_KEY=SECRETS_PUBLIC_KEY=\]/)
@@ -214,7 +214,7 @@ describeConcurrently('a later start', () => {
     })
   })
 
-  test('additional workers and APIs get separate names and ports, and .env is read', async () => {
+  test('additional workers and APIs have separate names and ports, and .env is read', async () => {
     await using clone = await startedBefore()
     writeFileSync(join(clone.folder, '.env'), 'APIS=2\nWORKERS=7\n')
     const stack = clone.start({}, [process.execPath, 'scripts/start.mjs', '--workers', '2'])
@@ -223,7 +223,7 @@ describeConcurrently('a later start', () => {
       await stack.waitForOutput(new RegExp(`^${name} +\\| \\w+ listens`, 'm'))
   })
 
-  test('supports a space in the path of a clone, and does not change neighbouring folders', async () => {
+  test('the path of a clone may contain a space, and other folders stay unchanged', async () => {
     const parent = makeRunFolder('beside-')
     try {
       mkdirSync(join(parent, 'my'))

@@ -29,7 +29,7 @@ async function untilLaterGrace(): Promise<void> {
   await over
 }
 
-test('the grace ends when the only client has disconnected and none has returned', async () => {
+test('the grace expires when the only client has disconnected and none has returned', async () => {
   const { clients, over, state } = makeClients()
   clients.arrive()
   clients.leave()
@@ -38,7 +38,7 @@ test('the grace ends when the only client has disconnected and none has returned
   expect(state.times).toBe(1)
 })
 
-test('the command is not stopped while another client is attached', async () => {
+test('a command is not stopped while another client is attached', async () => {
   const { clients, over, state } = makeClients()
   clients.arrive()
   const reader = clients.attach()
@@ -50,7 +50,7 @@ test('the command is not stopped while another client is attached', async () => 
   expect(state.times).toBe(1)
 })
 
-test('a client that returns within its grace keeps the command running, and replaces its broken connection', async () => {
+test('a client that returns within its grace keeps the command running and replaces its connection', async () => {
   const { log, clients, state } = makeClients()
   const left = clients.attach()
   await log.append('stdout', Buffer.from('abc'))
@@ -77,7 +77,7 @@ test('a returning client replaces the disconnected reader that has read up to it
   expect([near.hasDisconnected, far.hasDisconnected]).toEqual([true, false])
 })
 
-test('the end of the command ends every grace and releases disconnected readers', async () => {
+test('the exit of a command ends every grace and releases disconnected readers', async () => {
   const { clients, state, end } = makeClients()
   const [before, after] = [clients.attach(), clients.attach()]
   clients.detach(before)

@@ -18,7 +18,7 @@ import { openAdmin } from '../support/namespace.ts'
 const soonMs = 20_000
 
 describe.skipIf(!hasCluster)('a cluster whose isolation is removed', () => {
-  test('creates no sandboxes while a worker runs, keeps existing ones, and creates them again once it is restored', async () => {
+  test('a worker creates no sandboxes while the isolation is missing, and keeps existing sandboxes', async () => {
     await using world = await startWorld({ driver: 'kubernetes' })
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
@@ -53,7 +53,7 @@ describe.skipIf(!hasCluster)('a cluster whose isolation is removed', () => {
     await world.eventually(async () => (await readiness(world)).every(({ status }) => status === 200), soonMs)
   })
 
-  test('creates no warm pods for a new worker until it is restored', async () => {
+  test('a new worker creates no warm pods until the cluster isolation is restored', async () => {
     await using world = await startWorld({ driver: 'kubernetes', workers: 0, env: { WARM_POOL_SIZE: '1' } })
     await removePolicy(world)
     await world.startWorker()

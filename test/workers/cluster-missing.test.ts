@@ -9,7 +9,7 @@ import { expectDurationBelow } from '../support/eventually.ts'
 import { startWorld } from '../support/index.ts'
 
 describe.skipIf(!hasCluster)('a cluster that was never set up', () => {
-  test('prevents a worker from starting and reports the command to run, unless the cluster does not answer', async () => {
+  test('a worker does not start without cluster setup, unless the cluster does not respond', async () => {
     const env = {
       SANDBOX_DRIVER: 'kubernetes',
       SANDBOX_NAMESPACE: 'sandlot-nobody-made',
@@ -23,7 +23,7 @@ describe.skipIf(!hasCluster)('a cluster that was never set up', () => {
     await guardCluster({ ...env, KUBECONFIG: nowhere })
   })
 
-  test('creates are refused immediately, and the worker logs the command to run', async () => {
+  test('a worker without cluster setup rejects creates immediately and logs the command to run', async () => {
     // An administrator may list the pods of a namespace that does not exist.
     const env = { SANDBOX_NAMESPACE: 'sandlot-nobody-made', KUBECONFIG: process.env.KUBECONFIG! }
     await using world = await startWorld({ driver: 'kubernetes', env })

@@ -4,7 +4,7 @@ import { hasCluster } from '../support/cluster.ts'
 import { startWorld } from '../support/index.ts'
 
 describe.skipIf(!hasCluster)('an unreachable cluster', () => {
-  test('is reported by /readyz and by 503, at the start of a worker and later, until it is reachable again', async () => {
+  test('/readyz and 503 responses report an unreachable cluster until it is reachable again', async () => {
     await using world = await startWorld({ driver: 'kubernetes', workers: 0, wire: true })
     const wire = world.wire!
     wire.cut()

@@ -23,7 +23,7 @@ async function readAll(reader: Reader, end: number): Promise<OutputOffset> {
   return { ...reader.offset }
 }
 
-test('a command blocks on a reader within its grace until that reader returns', async () => {
+test('a command blocks on a reader within its grace until the reader returns', async () => {
   const command = makeCommand()
   const left = command.clients.attach()
   await command.take('stdout', Buffer.alloc(mib))
@@ -42,7 +42,7 @@ test('a command blocks on a reader within its grace until that reader returns', 
   expect(await goesOn(more)).toBe(true)
 })
 
-test('keeps the output of a sandbox within its limit, without dropping unread output', async () => {
+test('limits the kept output of a sandbox without dropping unread output', async () => {
   const commands = new Commands({ has: () => false }, memoryBudget)
   const print = async (command: Command, bytes: number) => {
     for (let printed = 0; printed < bytes; printed += 64 * 1024) {
@@ -60,7 +60,7 @@ test('keeps the output of a sandbox within its limit, without dropping unread ou
   await readAll(reader, 3 * mib)
 })
 
-test('commands with slow readers share the limit of their sandbox', async () => {
+test("commands with slow readers share their sandbox's output limit", async () => {
   const commands = new Commands({ has: () => false }, memoryBudget)
   const all = Array.from({ length: 16 }, makeCommand)
   for (const command of all) {
@@ -74,7 +74,7 @@ test('commands with slow readers share the limit of their sandbox', async () => 
   }
 })
 
-test('reports missing output in `truncated`, not only in the reason', () => {
+test('reports missing output in the field `truncated`, not only in the reason', () => {
   const whole = makeCommand()
   const cut = makeCommand()
   const ending = { status: 'exited', exit_code: 6, signal: null, reason: null } as const
@@ -85,7 +85,7 @@ test('reports missing output in `truncated`, not only in the reason', () => {
   expect(cut.result().truncated).toBe(true)
 })
 
-test('when the output of all sandboxes exceeds the limit, drops that of the largest account first', async () => {
+test("drops the largest account's output first when the output of all sandboxes exceeds the limit", async () => {
   const small = new MemoryBudget({ ofAccount: 64 * mib, ofAll: 20 * mib }, pino({ level: 'silent' }))
   const commands = new Commands({ has: () => false }, small)
   const print = async (accountId: string, sandboxId: string, bytes: number) => {
@@ -106,7 +106,7 @@ test('when the output of all sandboxes exceeds the limit, drops that of the larg
     commands.markDestroyed(sandboxId, { status: 'killed', exit_code: null, signal: null, reason: null })
 })
 
-test('a command is pending until a client has received its exit status, or for some time after it has ended', async () => {
+test('a command stays pending until a client receives its exit status or some time has passed', async () => {
   const commands = new Commands({ has: () => false }, memoryBudget)
   const command = makeCommand()
   commands.add(command)

@@ -42,7 +42,7 @@ test('yields to the event loop regardless of the amount of work', async () => {
   expect(Math.min(...ms)).toBeLessThan(30)
 })
 
-test('accounts are served round-robin, so a small task does not wait for large ones', async () => {
+test('serves accounts round-robin, so that a small task does not wait for large ones', async () => {
   const ended: string[] = []
   const run = (account: string, steps: number) =>
     runCooperatively(
@@ -53,7 +53,7 @@ test('accounts are served round-robin, so a small task does not wait for large o
   expect(ended.indexOf('bob')).toBeLessThan(3)
 })
 
-test('propagates errors and continues with the next task', async () => {
+test("reports a task's errors and continues with the next task", async () => {
   const fails = runCooperatively(
     'alice',
     (function* (): Steps<void> {
@@ -65,7 +65,7 @@ test('propagates errors and continues with the next task', async () => {
   expect([failed.status, done.status]).toEqual(['rejected', 'fulfilled'])
 })
 
-test('splits records independently of the chunks, and skips and reports those that are too long', async () => {
+test('splits records for any chunk boundaries, and skips and reports those that are too long', async () => {
   const text = `a|||bb||${'c'.repeat(9)}||${'d'.repeat(10)}||${'e'.repeat(50)}|f||g|||h`
   for (const size of [1, 2, 3, 7, 1000]) {
     const records: string[] = []

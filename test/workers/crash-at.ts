@@ -37,7 +37,7 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
     await world[Symbol.asyncDispose]()
   })
 
-  test.each(points)('at "%s", and Redis is flushed: rows and pods agree again', async (point) => {
+  test.each(points)('rows and pods agree after a crash at "%s" and a Redis flush', async (point) => {
     const alice = await world.account()
     // Nothing else may end the sandbox at its TTL before the crash point.
     const noSweep: Record<string, string> = point.startsWith('expire')

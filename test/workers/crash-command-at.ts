@@ -62,7 +62,7 @@ export function describeCommandCrashes(driver: DriverName, points: readonly Comm
   afterAll(() => world?.[Symbol.asyncDispose]())
 
   test.each(points)(
-    'at "%s": the reported exit status does not change, and no process remains',
+    'the reported exit status stays, and no process remains, after a worker crash at "%s"',
     async (point) => {
       const { request, told, hasRun } = crashes[point]
       const alice = await world.account()

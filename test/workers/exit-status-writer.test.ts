@@ -83,7 +83,7 @@ test('writes exit statuses again that were lost in a crash', async () => {
   }, soonMs)
 })
 
-test('an Idempotency-Key survives a crash: its command runs once', async () => {
+test('a command with an Idempotency-Key runs only once despite a crash', async () => {
   for (const key of ['one', 'two', 'three']) {
     const background = { background: true }
     const { body } = await start(key, `echo x >> ran-${key}; sleep 600`, background)
@@ -97,7 +97,7 @@ test('an Idempotency-Key survives a crash: its command runs once', async () => {
   }
 })
 
-test('a reported exit status of a command with a key survives a crash of PostgreSQL and of the worker', async () => {
+test('a reported exit status with a key survives a crash of PostgreSQL and of the worker', async () => {
   const told = await runTen((command, n) => start(`end-${n}`, command))
   await Promise.all([world.workers[0]!.kill(), world.plugs.postgres!.kill()])
   await crash(world)

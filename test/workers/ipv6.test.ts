@@ -8,7 +8,7 @@ const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [
 describe.skipIf(!addresses.some(({ address }) => address === '::1'))('a worker that listens on ::1', () => {
   const { alice, params } = shareSandbox({ env: { INTERNAL_HOST: '::1' } })
 
-  test('accepts RPCs from the API', async () => {
+  test('a worker that listens on ::1 accepts RPCs from the API', async () => {
     const { body } = await alice.call('execCommand', { params, body: { command: 'echo there' } })
     expect(body).toMatchObject({ stdout: 'there\n', exit_code: 0 })
   })

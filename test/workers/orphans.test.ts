@@ -12,7 +12,7 @@ import { inside } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 
 describeOnBothInSoak('a lost worker', (driver) => {
-  test('its streams end within five seconds, another worker kills its commands, and the sandbox keeps running', async () => {
+  test('streams of a lost worker end within five seconds, and another worker kills its commands', async () => {
     await using world = await startWorld({ driver })
     const alice = await world.account()
     const { body: params } = await alice.call('createSandbox')
@@ -62,7 +62,7 @@ describeOnBothInSoak('a lost worker', (driver) => {
   })
 })
 
-describe.concurrent('commands of a worker that was never registered', () => {
+describe.concurrent('unregistered workers', () => {
   const world = shareWorld({ workers: 0 })
   beforeAll(() => world.startWorker(defaultLiveness))
 
@@ -90,7 +90,7 @@ describe.concurrent('commands of a worker that was never registered', () => {
     }
   })
 
-  test('a command is killed, not lost, when its sandbox is destroyed while its processes are being killed', async () => {
+  test('an orphaned command is killed, not lost, if its sandbox is destroyed in the meantime', async () => {
     const alice = await world.account()
     const { body: params } = await alice.call('createSandbox')
     const body = { command: 'exec sleep 4325', background: true }

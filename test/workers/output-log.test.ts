@@ -25,7 +25,7 @@ const textOf = (items: Item[], stream: StreamName) =>
     items.flatMap((item) => (item.kind === 'output' && item.stream === stream ? [item.bytes] : [])),
   )
 
-test('characters are not split, for any boundaries of writes and reads', async () => {
+test('the output log never splits characters, for any boundaries of writes and reads', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }),
@@ -53,7 +53,7 @@ test('characters are not split, for any boundaries of writes and reads', async (
   )
 })
 
-test('keeps the newest bytes without a reader, and reports the gap to a late reader', async () => {
+test('keeps the newest output bytes without a reader, and reports the gap to a late reader', async () => {
   const log = new OutputLog()
   const chunk = Buffer.alloc(50_000, 'x')
   const rounds = Math.ceil((2 * limits.keptBytes) / chunk.length)
@@ -68,7 +68,7 @@ test('keeps the newest bytes without a reader, and reports the gap to a late rea
   expect(missed.stderr + textOf(rest, 'stderr').length).toBe(log.total.stderr)
 })
 
-test('a command blocks while a reader has much unread output, until it reads or leaves', async () => {
+test('a command blocks while a reader has much unread output, until it reads or disconnects', async () => {
   const log = new OutputLog()
   const reader = log.read()
   const chunk = Buffer.alloc(1024 * 1024)
@@ -86,7 +86,7 @@ test('a command blocks while a reader has much unread output, until it reads or 
   expect(await isWaiting(fifth)).toBe(false)
 })
 
-test('many small writes cost little more than their bytes', async () => {
+test('many small writes use little more memory than their bytes', async () => {
   const log = new OutputLog()
   for (let round = 0; round < 200_000; round++) await log.append('stdout', Buffer.from('x'))
   const items = (log as unknown as { blocks: unknown[] }).blocks.length
@@ -121,7 +121,7 @@ const countsOf = (text: string): OutputOffset => {
   return { stdout, stderr: text.length - stdout }
 }
 
-test('a reader from any offset receives the same order, streams and offsets as from a plain list of bytes', async () => {
+test('a reader from any offset receives the same order, streams and offsets as from a list of bytes', async () => {
   await fc.assert(
     fc.asyncProperty(plainWrites, fc.nat(), fc.integer({ min: 8, max: 100_000 }), async (all, pick, bite) => {
       const log = new OutputLog()
@@ -165,7 +165,7 @@ test('a reader from any offset receives the same order, streams and offsets as f
   )
 })
 
-test('a reader with an invalid offset skips as many bytes, and continues with correct offsets', async () => {
+test('a reader with an invalid offset skips as many bytes and continues with correct offsets', async () => {
   const log = new OutputLog()
   for (let round = 0; round < 100; round++)
     await log.append(round % 2 ? 'stdout' : 'stderr', Buffer.from('ab'))
@@ -182,7 +182,7 @@ test('a reader with an invalid offset skips as many bytes, and continues with co
   expect(await readAll(log.read({ stdout: 9e15, stderr: 0 }))).toEqual([{ kind: 'end', after: log.total }])
 })
 
-test('characters are not split at the end of a block', async () => {
+test('the output log does not split characters at the end of a block', async () => {
   const log = new OutputLog()
   const text = `${'x'.repeat(65_535)}€${'y'.repeat(65_530)}€€€`
   await log.append('stdout', Buffer.from(text))
@@ -195,7 +195,7 @@ test('characters are not split at the end of a block', async () => {
 test.each([
   ['alternating between both streams', (round: number) => names[round % 2]!],
   ['from one', () => 'stdout' as const],
-])('bytes that arrive singly %s take no more memory than `keptBytes` reports', async (_, streamOf) => {
+])('single bytes %s use no more memory than `keptBytes` reports', async (_, streamOf) => {
   const command = makeCommand()
   const before = memoryKept()
   // Small slices of large chunks, like those received from a socket.
@@ -206,7 +206,7 @@ test.each([
   expect(command.log.total.stdout + command.log.total.stderr).toBe(100_000)
 })
 
-test('alternating output blocks on its reader and is dropped by its memory cost', async () => {
+test('output that alternates between streams blocks on its reader and counts by its memory cost', async () => {
   const log = new OutputLog()
   const most = 128 * 1024
   log.limitUnread(most)

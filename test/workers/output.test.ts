@@ -58,7 +58,7 @@ test('a stream that ends without a sentinel loses no byte', () => {
   )
 })
 
-test('treats a sentinel that is followed by other bytes as output, and finds the next one', () => {
+test('treats a sentinel that is followed by other bytes as output, and finds the next sentinel', () => {
   const junk = fc.string({
     unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', sentinelPrefix, mark),
     maxLength: 12,
@@ -94,7 +94,7 @@ test('buffers at most one line after a sentinel without a line end', () => {
   expect(shown + finder.rest().length).toBe(1 + mark.length + 1_000 * chunk.length)
 })
 
-test('keeps output within the limit exactly; above it, keeps head and tail and counts all bytes', () => {
+test('keeps all output up to the limit; above the limit, keeps both ends and counts all bytes', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 40 }), { maxLength: 60 }), (chunks) => {
       const limit = 200

@@ -31,7 +31,7 @@ async function bytesOf(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-test('reads a line across any chunk boundaries, leaves the following bytes, and rejects an endless line', async () => {
+test('reads a line across any chunk boundaries, keeps the following bytes and rejects an endless line', async () => {
   const text = fc.string({ unit: fc.constantFrom('1', '\n', '\x1e', 'x', '\0', ' '), maxLength: 600 })
   await fc.assert(
     fc.asyncProperty(text, cuts, async (text, lengths) => {
@@ -58,7 +58,7 @@ test('reads a line across any chunk boundaries, leaves the following bytes, and 
   )
 })
 
-test('delivers pending bytes completely and in order for any piece size, and pauses the connection', async () => {
+test('delivers pending bytes completely and in order for any chunk size, and pauses the connection', async () => {
   const pieces = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 300 }), fc.boolean()), {
     maxLength: 80,
   })
@@ -95,7 +95,7 @@ test('delivers pending bytes completely and in order for any piece size, and pau
   )
 })
 
-test('single pending bytes take little more memory than their size', () => {
+test('single pending bytes use little more memory than their size', () => {
   const make = outputsOf({ pause() {}, resume() {} }, 256 * 1024)
   const measure = () => {
     const output = make()

@@ -24,21 +24,21 @@ test.each([
   ['a**c', ['ac', 'abc'], ['a/c']],
   ['.*/x', ['.git/x'], ['git/x']],
   ['./a//b', ['a/b'], ['b']],
-] as const)('%j matches the expected paths and no others', (pattern, yes, no) => {
+] as const)('the pattern %j matches only the expected paths', (pattern, yes, no) => {
   for (const path of yes) expect(matches(pattern, path), path).toBe(true)
   for (const path of no) expect(matches(pattern, path), path).toBe(false)
 })
 
-test('with `dots`, hidden names match too', () => {
+test('with `dots`, a pattern also matches hidden names', () => {
   expect(matches('*', '.env', true)).toBe(true)
   expect(matches('**/*.ts', '.git/a.ts', true)).toBe(true)
 })
 
-test.each(['/etc/*', '../x', 'a/../b', '.', '{a,b}'.repeat(8)])('rejects %j', (pattern) => {
+test.each(['/etc/*', '../x', 'a/../b', '.', '{a,b}'.repeat(8)])('rejects the pattern %j', (pattern) => {
   expect(() => readPattern(pattern)).toThrow(expect.objectContaining({ code: 'invalid_request' }))
 })
 
-test('matches quickly for a pattern that makes most regular expressions backtrack forever', () => {
+test('matches quickly a pattern that makes most regular expressions backtrack almost endlessly', () => {
   const matching = () => {
     expect(matches('*a'.repeat(500), `${'a'.repeat(250)}b`)).toBe(false)
     expect(matches(`${'**/a/'.repeat(200)}b`, 'a/'.repeat(2_000).slice(0, -1))).toBe(false)
@@ -47,7 +47,7 @@ test('matches quickly for a pattern that makes most regular expressions backtrac
   expect(processorMs(matching)).toBeLessThan(1_000)
 })
 
-test('find starts at and descends to the depth that the pattern allows', () => {
+test('the find command starts at and descends to the depth that the pattern allows', () => {
   const pattern = readPattern('src/{lib,bin}/x?/[ab].ts')
   expect(literalStart(pattern)).toEqual(['src'])
   expect(deepest(pattern)).toBe(4)
@@ -56,7 +56,7 @@ test('find starts at and descends to the depth that the pattern allows', () => {
   expect(deepest(readPattern('a/**'))).toBeUndefined()
 })
 
-test('matches like an exhaustive matcher for any pattern', () => {
+test('any pattern matches the same paths as an exhaustive matcher', () => {
   const words = [
     'a',
     'b',

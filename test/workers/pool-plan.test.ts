@@ -28,33 +28,33 @@ const planned = (rows: WarmPod[], size: number, changes: Partial<Situation> = {}
 }
 const nothing = { remove: [], resume: [], add: [] }
 
-test('keeps a pool of the right size, and fills a smaller one with a few starts at a time', () => {
+test('keeps a pool of the right size, and fills a smaller pool with a few starts at a time', () => {
   expect(planned([pod('1'), pod('2')], 2)).toEqual(nothing)
   expect(planned([pod('1'), starting('2', 1)], 3)).toEqual({ ...nothing, add: ['a'] })
   expect(planned([pod('1'), starting('2', 1)], 9).add).toHaveLength(2)
   expect(planned([], 9, { starts: 0 })).toEqual(nothing)
 })
 
-test('does not retry a rejected image for a while', () => {
+test('does not retry a rejected pool image for a while', () => {
   expect(planned([], 2, {}, true)).toEqual(nothing)
 })
 
-test('does not refill right after a claim, unless half of the pool is gone', () => {
+test('does not refill a pool right after a claim, unless half of the pool is gone', () => {
   expect(planned([pod('1'), pod('2')], 3, { quietMs: 500 })).toEqual(nothing)
   expect(planned([pod('1')], 3, { quietMs: 500 }).add).toHaveLength(2)
 })
 
-test('a smaller setting deletes the oldest pods, and a removed image deletes all', () => {
+test('a smaller size setting deletes the oldest warm pods, and a removed image deletes all', () => {
   expect(planned([pod('1'), pod('2'), starting('3', 1)], 1)).toEqual({ ...nothing, remove: ['1'] })
   expect(planned([pod('1'), starting('2', 1)], 1, { wanted: new Map() }).remove).toEqual(['1', '2'])
 })
 
-test('replaces pods that were created with other settings', () => {
+test('replaces warm pods that were created with other settings', () => {
   const done = planned([pod('1', { fingerprint: 'another' }), pod('2')], 2)
   expect(done).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test('deletes an aging pod when its replacement is ready, and after an hour in any case', () => {
+test('deletes an aging warm pod when its replacement is ready, and after an hour in any case', () => {
   const aging = pod('1', { born_at: minutesAgo(56) })
   expect(planned([aging], 1)).toEqual({ ...nothing, add: ['a'] })
   expect(planned([aging, starting('2', 1)], 1)).toEqual(nothing)
@@ -63,12 +63,12 @@ test('deletes an aging pod when its replacement is ready, and after an hour in a
   expect(planned([old], 1)).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test('resumes a start that no worker may be handling, and abandons one that takes too long', () => {
+test('resumes an interrupted start of a warm pod, and abandons one that takes too long', () => {
   expect(planned([starting('1', 6)], 1)).toEqual({ ...nothing, resume: ['1'] })
   expect(planned([starting('1', 60)], 1)).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test("the refill waits for clients' pods, but not forever", () => {
+test("the refill waits for clients' pods, but not indefinitely", () => {
   expect(allowedStarts(4, 0, 0)).toBe(2)
   expect(allowedStarts(40, 0, 0)).toBe(10)
   expect(allowedStarts(400, 0, 0)).toBe(16)
@@ -76,7 +76,7 @@ test("the refill waits for clients' pods, but not forever", () => {
   expect(allowedStarts(40, 1, 10_000)).toBe(1)
 })
 
-test('keeps a quarter more pods than the largest burst, between minimum and maximum', () => {
+test('sizes a pool a quarter above its largest burst, between minimum and maximum', () => {
   const size = (busiest: number) => sizeFor({ min: 2, max: 10 }, busiest)
   expect([0, 1, 2, 4, 7, 8, 1_000].map(size)).toEqual([2, 2, 3, 5, 9, 10, 10])
 })

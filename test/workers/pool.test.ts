@@ -72,7 +72,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     }
   }
 
-  test('is filled with pods that are not sandboxes', async () => {
+  test('fills the pool with pods that are not sandboxes', async () => {
     alice = await world.account()
     await full()
     expect((await driver.list()).map(({ sandboxId }) => sandboxId)).toEqual([undefined, undefined])
@@ -80,7 +80,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     expect([body.usage.milliseconds, body.concurrent.active]).toEqual([0, 0])
   })
 
-  test('gives a create a pod while every worker is frozen; its command gets the environment of the request', async () => {
+  test('a create claims a warm pod while every worker is frozen, and its environment reaches the command', async () => {
     const before = await full()
     const secret = 'a canary that no pod may show'
     await alice.call('createSecret', { body: { name: 'CANARY', value: secret } })
@@ -134,7 +134,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     await Promise.all(sandboxes.map(({ id }) => markDestroyed(world.db, id, 'requested')))
   })
 
-  test('replaces a pod that died before the first command, which then runs in the new pod', async () => {
+  test('replaces a warm pod that died before the first command, which then runs in the new pod', async () => {
     await full()
     const { body, dead } = await whileWorkersAreFrozen(async () => {
       for (const pod of await findWarmPods(world.db)) await driver.delete({ name: pod.name })

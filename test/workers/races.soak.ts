@@ -8,7 +8,7 @@ const rounds = { local: 1_000, kubernetes: 100 }
 
 describeOnBothDrivers('a create and a destroy of one sandbox', (driver) => {
   test(
-    `are raced ${rounds[driver]} times: no pod and no unfinished row is left`,
+    `${rounds[driver]} concurrent creates and destroys leave no pod and no unfinished row`,
     () => raceCreatesAndDestroys(driver, rounds[driver]),
     600_000,
   )

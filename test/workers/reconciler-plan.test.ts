@@ -40,17 +40,17 @@ const death = { reason: 'pod_failed', detail: 'OOMKilled' } as const
 const decided = (rows: SandboxRow[], pods: PodState[] | undefined, pool: WarmPod[] = []) =>
   planActions(rows, pods, now, 60, pool)
 
-test('does nothing for a ready sandbox with its pod', () => {
+test('the plan does nothing for a ready sandbox with its pod', () => {
   expect(decided([row({})], [pod()])).toEqual([])
 })
 
-test('ends a sandbox past its TTL, even if the cluster is unreachable', () => {
+test('the plan ends a sandbox past its TTL, even if the cluster is unreachable', () => {
   const end = [{ kind: 'end', sandboxId: 'sbx_1', reason: 'expired', detail: null }]
   expect(decided([row({ expires_at: ago(0) })], [pod()])).toEqual(end)
   expect(decided([row({ expires_at: ago(0) })], undefined)).toEqual(end)
 })
 
-test('ends a sandbox that did not start in time, and retries the start of others', () => {
+test('the plan ends a sandbox that did not start in time, and retries the start of others', () => {
   expect(decided([row({ created_at: ago(60), ready_at: null })], [])).toMatchObject([
     { kind: 'end', reason: 'start_failed' },
   ])
@@ -59,16 +59,16 @@ test('ends a sandbox that did not start in time, and retries the start of others
   ])
 })
 
-test('leaves a new row to its job', () => {
+test('the plan leaves a new row to its job', () => {
   expect(decided([row({ created_at: ago(1), ready_at: null })], [])).toEqual([])
 })
 
-test('ends a ready sandbox whose pod is gone, unless the cluster is unreachable', () => {
+test('the plan ends a ready sandbox whose pod is gone, unless the cluster is unreachable', () => {
   expect(decided([row({})], [])).toMatchObject([{ kind: 'end', reason: 'pod_failed', detail: 'Gone' }])
   expect(decided([row({})], undefined)).toEqual([])
 })
 
-test('confirms many lost pods with a second list', () => {
+test('the plan confirms many lost pods with a second list', () => {
   const rows = ['1', '2', '3'].map((end) => row({ id: `sbx_${end}`, pod_name: `sbx-${end}` }))
   const planned = decided([...rows, row({ id: 'sbx_4', ready_at: null })], [])
   const destroyReasonOf = (end: string) => ({
@@ -88,11 +88,11 @@ test('confirms many lost pods with a second list', () => {
   expect(omitFoundPods(planned, undefined)).toEqual([planned[3]])
 })
 
-test('ends a sandbox whose pod died, with the reason from the pod', () => {
+test("the plan ends a sandbox whose pod died, with the pod's reason", () => {
   expect(decided([row({})], [pod({ death })])).toEqual([{ kind: 'end', sandboxId: 'sbx_1', ...death }])
 })
 
-test('a shortened deadline does not count as expiry', () => {
+test('a pod that died at its shortened deadline does not count as expired', () => {
   const expired = { reason: 'expired', detail: 'DeadlineExceeded' } as const
   const end = (left: number, claim?: 'unused') => {
     const changes = { expires_at: ago(-left), ...(claim && { claim, pod_name: 'sbx-1', pod_uid: 'u1' }) }
@@ -110,12 +110,12 @@ test('a shortened deadline does not count as expiry', () => {
   expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'sbx-1' }])
 })
 
-test('deletes the pod of a destroyed sandbox until it is confirmed to be gone', () => {
+test('the plan deletes the pod of a destroyed sandbox until the pod is confirmed to be gone', () => {
   const destroyed = row({ destroyed_at: ago(10), destroy_reason: 'requested' })
   expect(decided([destroyed], undefined)).toEqual([{ kind: 'delete', sandboxId: 'sbx_1' }])
 })
 
-test('deletes a pod without a live row', () => {
+test('the plan deletes a pod without a live row', () => {
   expect(decided([], [pod()])).toEqual([{ kind: 'delete stray', pod: pod() }])
 })
 
@@ -124,7 +124,7 @@ const warmState = (changes: Partial<PodState> = {}) =>
 const claimed = (changes: Partial<SandboxRow> = {}) =>
   row({ pod_name: 'warm-1', pod_uid: 'w1', pod_since: ago(150), claim: 'unused', ...changes })
 
-test('a warm pod is not an orphan, and one that died or is gone is discarded', () => {
+test('the plan keeps a warm pod, and discards one that died or is gone', () => {
   expect(decided([], [warmState()], [warm()])).toEqual([])
   expect(decided([], [warmState({ death })], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
   expect(decided([], [], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
@@ -132,14 +132,14 @@ test('a warm pod is not an orphan, and one that died or is gone is discarded', (
   expect(decided([], [], [warm({ ready_at: null, uid: null })])).toEqual([])
 })
 
-test('assigns a claimed pod that is not assigned yet, unless that is in progress', () => {
+test('the plan assigns an unassigned claimed pod, unless its assignment is in progress', () => {
   expect(decided([claimed()], [warmState()])).toEqual([{ kind: 'assign', sandboxId: 'sbx_1' }])
   expect(decided([claimed({ claim: 'used' })], [warmState()])).toMatchObject([{ kind: 'assign' }])
   expect(decided([claimed()], [warmState({ sandboxId: 'sbx_1' })])).toEqual([])
   expect(decided([claimed({ created_at: ago(4) })], [warmState()])).toEqual([])
 })
 
-test('replaces a claimed pod that died unused, and ends the sandbox of one that was used', () => {
+test('the plan replaces a claimed pod that died unused, and ends the sandbox of a used one', () => {
   const replace = [{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'warm-1' }]
   expect(decided([claimed()], [warmState({ death })])).toEqual(replace)
   expect(decided([claimed()], [])).toEqual(replace)
@@ -152,7 +152,7 @@ test('replaces a claimed pod that died unused, and ends the sandbox of one that 
   expect(decided([late], [warmState({ death: expired })])).toMatchObject([{ kind: 'end', ...expired }])
 })
 
-test('the start timeout of a replacement counts from its own start', () => {
+test('the start timeout of a replacement pod counts from its own start', () => {
   const replaced = (since: number) =>
     row({ claim: 'replaced', pod_name: 'sbx-1', pod_since: ago(since), ready_at: null })
   expect(decided([replaced(59)], [])).toEqual([{ kind: 'create', sandboxId: 'sbx_1' }])

@@ -17,7 +17,7 @@ const replace = (content: string, old: string, other: string, replaceAll = false
   return { ...result, content: result.content.toString() }
 }
 
-test('replaces all occurrences like text.replaceAll, for any text', () => {
+test('replaces all occurrences like String.replaceAll, for any text', () => {
   const few = fc.string({ unit: fc.constantFrom('a', 'b', 'ä') })
   fc.assert(
     fc.property(
@@ -43,7 +43,7 @@ test('reports the lines of all matches, including overlapping ones', () => {
   )
 })
 
-test('LF matches any line ending, and each line keeps its own', () => {
+test('LF in the search text matches any line ending, and each replaced line keeps its own ending', () => {
   expect(replace('a\r\nb\r\n', 'a\nb', 'c\nd').content).toBe('c\r\nd\r\n')
   expect(replace('a\r\nb\r\n', 'b', 'c\r\nd').content).toBe('a\r\nc\r\nd\r\n')
   expect(replace('a\r\nb\n', 'b\n', 'c\nd').content).toBe('a\r\nc\nd')
@@ -56,7 +56,7 @@ test('LF matches any line ending, and each line keeps its own', () => {
   expect(replace('a\r\nb\n', 'a\r\nb', 'c\r\nd').content).toBe('c\r\nd\n')
 })
 
-test('text with any line endings gives the same result as with LF, apart from the endings', () => {
+test('text with any line endings produces the same result as with LF, except for the endings', () => {
   const text = fc.array(fc.constantFrom('a', 'b', '\n', '\r\n'), { maxLength: 30 }).map((all) => all.join(''))
   const plain = (words: string) => words.replaceAll('\r\n', '\n')
   const old = fc
@@ -78,7 +78,7 @@ test('reports a match that differs only in line endings', () => {
   expect(() => replace('a\nb\n', 'a\r\nc', '')).toThrow(/except for leading|does not occur in the file\.$/)
 })
 
-test('takes limited time and memory for any text', () => {
+test('replaces any text in limited time and memory', () => {
   const content = Buffer.alloc(4_000_000, 'a')
   const old = `b${'a'.repeat(1_000_000)}`
   const attempt = (replacement: Replacement) => () => finish(replaceExact(content, replacement))

@@ -13,7 +13,7 @@ import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 const env = { DRAIN_SECONDS: '120' }
 const untilGo = 'echo begun; until test -e go; do sleep 0.1; done; echo finished'
 
-test.concurrent('a worker that receives SIGTERM finishes its command and accepts no other', async () => {
+test.concurrent('a worker that receives SIGTERM completes its command and accepts no others', async () => {
   await using world = await startWorld({ workers: 2, env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')
@@ -41,7 +41,7 @@ test.concurrent('a worker that receives SIGTERM finishes its command and accepts
   expect((await run('true')).exit_code).toBe(0)
 })
 
-test.concurrent('commands of a draining worker stay visible to lists, readers and the reconciler of other workers', async () => {
+test.concurrent('commands of a draining worker stay visible to lists, readers and other reconcilers', async () => {
   await using world = await startWorld({ env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')

@@ -69,7 +69,7 @@ describeInSandboxes('slots', (open) => {
     await eventually(async () => (await waiting()) === 0, 10_000)
   })
 
-  test('runs a command in a taken slot, whether it was ready or not', async () => {
+  test('runs a command in the slot that the pool returns, whether the slot was prepared or new', async () => {
     const { pool } = makePool()
     for (let round = 0; round < 3; round++) {
       const { slot } = await pool.take('sbx_a', pod)
@@ -93,7 +93,7 @@ describeInSandboxes('slots', (open) => {
     expect(told.constructor).toBe(ExpectedError)
   })
 
-  test('a command reaches its slot unchanged, as a short line or as many bytes', async () => {
+  test('a slot receives a command unchanged, as one short line or as a byte count and bytes', async () => {
     const words = [
       'plain',
       "it's $HOME; `x` \\",
@@ -113,13 +113,13 @@ describeInSandboxes('slots', (open) => {
     }
   })
 
-  test('a command without stdin reads EOF immediately, and its slot is closed afterwards', async () => {
+  test('a command without stdin reads EOF immediately, and its slot is closed afterward', async () => {
     const slot = await openSlot(sandboxes.driver, pod)
     expect(await stdoutOf(slot, { argv: ['cat'], noStdin: true })).toBe('')
     await slot.closed
   })
 
-  test('a reader that pauses for seconds receives every byte of stderr, even after the end of stdout', async () => {
+  test('a reader that pauses for seconds receives all of stderr, even after the end of stdout', async () => {
     const slot = await openSlot(sandboxes.driver, pod)
     const taken = { stdout: 0, stderr: 0 }
     const script = 'head -c 60000 /dev/zero >&2; echo done'
@@ -141,7 +141,7 @@ describeInSandboxes('slots', (open) => {
     })
   })
 
-  test('opens and keeps no slots in advance where starting is fast', async () => {
+  test('opens no slots in advance if the driver starts processes quickly', async () => {
     const { driver, counter } = counting(sandboxes.driver)
     const { pool, count } = makePool({ driver: changed(driver, { startsSlowly: false }) })
     pool.prepare('sbx_a', pod)
@@ -155,10 +155,10 @@ describeInSandboxes('slots', (open) => {
     })
   })
 
-  describe('where starting is slow', () => {
+  describe('slots of a driver that starts processes slowly', () => {
     const slowly = (more: Partial<Driver> = {}) => changed(sandboxes.driver, { startsSlowly: true, ...more })
 
-    test('a command gets the prepared slot, and the next ones are opened immediately', async () => {
+    test('a command uses the prepared slot, and the next slots are opened immediately', async () => {
       const { pool, count } = makePool({ driver: slowly() })
       pool.prepare('sbx_a', pod)
       await eventually(() => pool.ready('sbx_a') === 1, 10_000)
@@ -227,7 +227,7 @@ describeInSandboxes('slots', (open) => {
       await runTrue(slot)
     })
 
-    test('when a slot does not answer, another one is opened, and the late one is kept', async () => {
+    test('when a slot does not respond, another slot is opened and the late one is kept', async () => {
       const { driver } = sandboxes
       const { promise: later, resolve: proceed } = Promise.withResolvers<void>()
       const answers = [later, Promise.resolve()]
@@ -246,7 +246,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(async () => (await waiting()) === 1, 10_000)
     })
 
-    test('fails the command when neither of two slots responds', async () => {
+    test('a command fails after two slots that did not respond', async () => {
       let starts = 0
       const mute = slowly({
         async start() {
@@ -260,7 +260,7 @@ describeInSandboxes('slots', (open) => {
       expect(starts).toBe(2)
     })
 
-    test('ten concurrent commands get a slot each, and three are kept for the next ones', async () => {
+    test('ten concurrent commands receive one slot each, and three slots are kept for the next commands', async () => {
       const { pool } = makePool({ driver: slowly() })
       const taken = await Promise.all(Array.from({ length: 10 }, () => pool.take('sbx_a', pod)))
       expect(new Set(taken.map(({ slot }) => slot.pid)).size).toBe(10)
@@ -311,7 +311,7 @@ describeInSandboxes('slots', (open) => {
       for (const slot of slots) slot.close()
     })
 
-    test('opens at most four slots in advance concurrently, and commands have priority', async () => {
+    test('opens at most four slots in advance concurrently, and gives commands priority', async () => {
       let now = 0
       let most = 0
       const driver = slowly({
@@ -331,7 +331,7 @@ describeInSandboxes('slots', (open) => {
       expect(most).toBe(5)
     })
 
-    test('does not retry a failed opening in advance until the next use', async () => {
+    test('does not retry a failed advance opening until the sandbox is used again', async () => {
       let tries = 0
       const driver = slowly({
         start: async () => {
@@ -346,7 +346,7 @@ describeInSandboxes('slots', (open) => {
       await expect(pool.take('sbx_a', pod)).rejects.toThrow('away')
     })
 
-    test('taking a slot in a deleted pod fails, and nothing of the pod is kept', async () => {
+    test('taking a slot in a deleted pod fails, and no slot of that pod is kept', async () => {
       const { pool } = makePool({ driver: slowly() })
       const doomed = await sandboxes.make()
       const slot = await openSlot(sandboxes.driver, doomed)
@@ -357,7 +357,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(() => !pool.has('sbx_a'), 5_000)
     })
 
-    test('a sandbox with a new pod gets no slot of the old one', async () => {
+    test('a sandbox with a new pod receives no slot of the old pod', async () => {
       const { pool } = makePool({ driver: slowly() })
       const old = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', { name: pod.name, uid: 'the one before' }, old)
@@ -369,7 +369,7 @@ describeInSandboxes('slots', (open) => {
   })
 })
 
-test('workers agree on the owner of a sandbox without communication, and a leaving worker moves only its own sandboxes', () => {
+test('workers agree on slot owners without communication, and a leaving worker moves only its own', () => {
   const workers = Array.from({ length: 8 }, (_, index): WorkerEntry => {
     return { id: `worker_${index}`, url: '', driverProblem: null }
   })
@@ -382,7 +382,7 @@ test('workers agree on the owner of a sandbox without communication, and a leavi
   for (const { id } of workers) expect(before.filter((holder) => holder === id).length).toBeGreaterThan(50)
 })
 
-test('a worker that cannot reach the cluster owns no sandbox while another one can reach it', () => {
+test('a worker that cannot reach the cluster owns no sandbox while another worker can reach it', () => {
   const workers = [
     { id: 'worker_a', url: '', driverProblem: 'away' },
     { id: 'worker_b', url: '', driverProblem: null },

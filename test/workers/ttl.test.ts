@@ -20,7 +20,7 @@ describeOnBothDriversAtOnce('the cap', (driver) => {
     const letTimeBeUp = (sandboxId: string) =>
       world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [sandboxId])
 
-    test('ends a sandbox by the delayed job, without the reconciler', async () => {
+    test('the delayed job ends a sandbox at its TTL without the reconciler', async () => {
       const sandboxId = await create(world)
       const queue = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
       const job = (await queue.getDelayed()).find(({ data }) => data.sandboxId === sandboxId)!
@@ -32,7 +32,7 @@ describeOnBothDriversAtOnce('the cap', (driver) => {
       await expectExpired(world, sandboxId)
     })
 
-    test('ends a sandbox by the reconciler when its job is lost', async () => {
+    test('the reconciler ends a sandbox at its TTL when its job is lost', async () => {
       await world.startWorker(sweeping)
       const sandboxId = await create(world)
       await world.redis.flushall()
@@ -45,7 +45,7 @@ describeOnBothDriversAtOnce('the cap', (driver) => {
   describeConcurrently('of the pod', () => {
     const world = shareWorld({ driver, env })
 
-    test("ends a sandbox by the pod's own deadline, with every worker stopped", async () => {
+    test("the pod's deadline ends a sandbox while all workers are stopped", async () => {
       const sandboxId = await create(world)
       await Promise.all(world.workers.map((worker) => worker.kill()))
       const looking = await openWorldDriver(world)

@@ -11,7 +11,7 @@ import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
 import { command, ended, outputPage, session, sessionPage, tailOf } from './sample.ts'
 
-test('shows at its place how much output is no longer kept', async () => {
+test('the command page shows where and how much output is no longer kept', async () => {
   const events = [
     ['gap', { stdout_bytes: 40, stderr_bytes: 2 }],
     ['stdout', { text: 'the rest' }],
@@ -41,7 +41,7 @@ test('shows at its place how much output is no longer kept', async () => {
   }
 })
 
-test('scrolls by whole lines through the last 2,000, and follows the end', async () => {
+test('the command page scrolls by lines through the last 2,000 and follows new output', async () => {
   const ui = await idleUi()
   try {
     const output = tailOf(`${Array.from({ length: 5_000 }, (_, n) => `line ${n + 1}`).join('\n')}\n`)
@@ -72,7 +72,7 @@ test('scrolls by whole lines through the last 2,000, and follows the end', async
   }
 })
 
-test('lists a new command and its exit status immediately', async () => {
+test('the session page lists a new command and its exit status immediately', async () => {
   const result = { ...command({ status: 'running', exit_code: null }), stdout: '', stderr: '' }
   const end = Promise.withResolvers<void>()
   await using peer = await startPeer(({ method, url = '' }, response) => {
@@ -99,7 +99,7 @@ test('lists a new command and its exit status immediately', async () => {
   }
 })
 
-test('opens the prompt even if nothing can be run, so that typed text triggers no keys', async () => {
+test('the prompt opens even if no command can run, so that typed text triggers no shortcuts', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -116,7 +116,7 @@ test('opens the prompt even if nothing can be run, so that typed text triggers n
   }
 })
 
-test('Esc on the list only clears a filter', async () => {
+test('Esc on the session list only clears a filter', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -136,7 +136,7 @@ test('Esc on the list only clears a filter', async () => {
   }
 })
 
-test('keys typed while a shell opens go to the shell, and Esc cancels', async () => {
+test('keys typed while a shell opens are sent to the shell, and Esc cancels the opening', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -155,7 +155,7 @@ test('keys typed while a shell opens go to the shell, and Esc cancels', async ()
   }
 })
 
-test('ignores typed keys until Enter after a shell could not be opened', async () => {
+test('the picker ignores typed keys until Enter if a shell could not be opened', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -176,7 +176,7 @@ test('ignores typed keys until Enter after a shell could not be opened', async (
   }
 })
 
-test('keeps pasted lines, also from a terminal without bracketed paste', async () => {
+test('the prompt keeps pasted lines, even from a terminal without bracketed paste', async () => {
   const ui = await idleUi()
   try {
     ui.store.set({ sessions: new Map([[session().id, session()]]) })
@@ -189,7 +189,7 @@ test('keeps pasted lines, also from a terminal without bracketed paste', async (
   }
 })
 
-test('Ctrl-C interrupts the shown command, the second one leaves its page, and the third one quits', async () => {
+test('Ctrl-C interrupts the shown command, a second one leaves its page, and a third one quits', async () => {
   const quits: unknown[] = []
   await using peer = await startPeer((_, response) => response.writeHead(202).end('{}'))
   const ui = await idleUi((...args) => quits.push(args), peer.url)
@@ -210,7 +210,7 @@ test('Ctrl-C interrupts the shown command, the second one leaves its page, and t
   expect(interrupts()).toHaveLength(1)
 })
 
-test('Ctrl-C on a starting command interrupts it once it runs, even after its page was closed', async () => {
+test('Ctrl-C interrupts a starting command once it runs, even if its page was closed', async () => {
   const launched = Promise.withResolvers<void>()
   const result = { ...command({ status: 'running', exit_code: null }), stdout: '', stderr: '' }
   await using peer = await startPeer(({ method, url = '' }, response) => {

@@ -28,7 +28,7 @@ async function openFiles(url: string, entries: FileEntry[]) {
   return { ui, folder, shown }
 }
 
-test('opens a link to a folder as a folder', async () => {
+test('the file page opens a symbolic link to a folder as a folder', async () => {
   await using peer = await startPeer(({ url = '' }, response) => {
     if (url.includes('/files/raw?')) {
       const problem = { code: 'is_directory', detail: 'It is a directory.', status: 409 }
@@ -49,7 +49,7 @@ test('opens a link to a folder as a folder', async () => {
   }
 })
 
-test('ignores late entries of a folder that was left, and selects that folder in its parent', async () => {
+test('the file page ignores late entries of the previous folder and selects that folder in its parent', async () => {
   const release = Promise.withResolvers<void>()
   await using peer = await startPeer(async ({ url = '' }, response) => {
     if (!url.includes('/files/ls?')) return void response.writeHead(503).end()
@@ -80,7 +80,7 @@ test('ignores late entries of a folder that was left, and selects that folder in
   }
 })
 
-test('keeps the previous folder when a folder cannot be read', async () => {
+test('the file page keeps the previous folder when a folder cannot be read', async () => {
   await using peer = await startPeer((_, response) => {
     const problem = { code: 'permission_denied', detail: 'It is not yours.', status: 403 }
     response.writeHead(403).end(JSON.stringify(problem))

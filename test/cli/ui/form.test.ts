@@ -7,7 +7,7 @@ import { type Form, field, historyOf, newForm, pressInForm, valuesOf } from '../
 const typed = (text: string, ...keys: string[]) =>
   keys.reduce((line, key) => editLine(line, key) ?? insert(line, key), lineOf(text))
 
-describe('a line', () => {
+describe('line editing', () => {
   test.each([
     ['ab', ['left', 'x'], 'axb'],
     ['ab', ['home', 'x'], 'xab'],
@@ -18,11 +18,11 @@ describe('a line', () => {
     ['one two', ['home', 'ctrl+k'], ''],
     ['🎈🎈', ['left', 'backspace'], '🎈'],
     ['', ['pasted\r\nlines\u001b[2J'], 'pasted lines[2J'],
-  ])('%j and then %j is %j', (text, keys, result) => {
+  ])('the line %j after the keys %j becomes %j', (text, keys, result) => {
     expect(typed(text, ...keys).text).toBe(result)
   })
 
-  test('keeps its cursor inside the text', () => {
+  test('the cursor of a line stays inside its text', () => {
     const keys = [
       'left',
       'right',
@@ -46,7 +46,7 @@ describe('a line', () => {
   })
 })
 
-describe('a form', () => {
+describe('forms', () => {
   const press = (form: Form, ...keys: string[]) =>
     keys.reduce<Form | 'submit' | 'cancel'>((before, key) => {
       if (typeof before === 'string') throw new Error(`It was over: ${before}`)
@@ -54,20 +54,20 @@ describe('a form', () => {
     }, form)
   const form = newForm('Title', [field('a', 'A'), field('b', 'B')], () => {})
 
-  test('moves from field to field, and Enter in the last one submits', () => {
+  test('Enter moves to the next field of a form and submits it in the last field', () => {
     const filled = press(form, 'x', 'return', 'y') as Form
     expect(valuesOf(filled)).toEqual({ a: 'x', b: 'y' })
     expect(press(filled, 'return')).toBe('submit')
     expect(valuesOf(press(filled, 'tab', 'z', 'up', 'w') as Form)).toEqual({ a: 'xz', b: 'yw' })
   })
 
-  test('is cancelled by Esc, and ignores keys while it is busy', () => {
+  test('Esc cancels a form, and a busy form ignores keys', () => {
     expect(press(form, 'escape')).toBe('cancel')
     expect(press({ ...form, busy: 'signing up' }, 'x', 'return')).toMatchObject({ busy: 'signing up', at: 0 })
     expect(press({ ...form, busy: 'signing up' }, 'escape')).toBe('cancel')
   })
 
-  test('recalls earlier lines with the arrows, and then the typed line', () => {
+  test('the arrow keys recall earlier lines and then the typed line', () => {
     const prompt = newForm('Run', [field('command', '$')], () => {}, { past: historyOf(['first', 'second']) })
     const shown = (...keys: string[]) => valuesOf(press(prompt, 'd', 'r', ...keys) as Form).command
     expect(shown('up')).toBe('second')

@@ -8,12 +8,12 @@ import { command, ended, outputPage, session, sessionPage, stateWith } from './s
 
 const everywhere: Where[] = ['first-run', 'list', 'commands', 'files', 'output']
 
-test.each(everywhere)('no key has two actions in %s', (where) => {
+test.each(everywhere)('no key has two actions on the page %s', (where) => {
   const names = keysOf(where).flatMap(({ keys }) => keys)
   expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
 })
 
-test('the list has all required keys', () => {
+test('the session list has all required keys', () => {
   const names = keysOf('list').flatMap(({ keys }) => keys)
   const wanted = [
     'up',
@@ -43,13 +43,13 @@ test('the list has all required keys', () => {
   expect(wanted.filter((name) => !names.includes(name))).toEqual([])
 })
 
-test('help has one line for each key of the page', () => {
+test('the help has one line for each key of the page', () => {
   expect(keysOf(whereIs(stateWith([]))).map(({ label }) => label)).toEqual(
     keys.filter(({ where }) => where.includes('list')).map(({ label }) => label),
   )
 })
 
-test('the list shows the command line for each of its keys', () => {
+test('the session list shows the equivalent command line for each key', () => {
   const { id } = session()
   const lines = Object.fromEntries(
     commandLines(stateWith([session()])).map(({ key, text }) => [key.keys[0], text]),
@@ -66,7 +66,7 @@ test('the list shows the command line for each of its keys', () => {
   })
 })
 
-test('quotes the command line of an earlier command', () => {
+test("the key table quotes an earlier command's command line", () => {
   const { id } = session()
   const page = sessionPage(id, { commands: [command({ command: `echo "it's"` })] })
   const lines = commandLines(stateWith([session()], { pages: [page] }))
@@ -75,14 +75,14 @@ test('quotes the command line of an earlier command', () => {
   )
 })
 
-test('attaches to a running terminal', () => {
+test('the key table offers to attach to a running terminal command', () => {
   const { id } = session()
   const open = command({ id: 'exec_9', tty: true, status: 'running', exit_code: null })
   const lines = commandLines(stateWith([session()], { pages: [sessionPage(id, { commands: [open] })] }))
   expect(lines.find(({ key }) => key.keys.includes('return'))?.text).toBe(`sandlot attach -s ${id} exec_9`)
 })
 
-test('offers keys but no command line for a file whose name is not UTF-8', () => {
+test('the key table shows keys but no command line for a file whose name is not UTF-8', () => {
   const { id } = session()
   const entry = {
     name: 'caf\ufffd',
@@ -107,7 +107,7 @@ const offered = (state: State) =>
     .join(' ')
 const onPage = (page: Page, of = session()) => stateWith([of], { pages: [{ at: 'list', pageId: 0 }, page] })
 
-test('offers only keys that apply', () => {
+test('the key table shows only keys that apply to the selection', () => {
   const { id } = session()
   expect(offered(stateWith([]))).toBe('n c a ? q')
   expect(offered(stateWith([session()]))).toBe('Enter n s x f d / c a y ? q')

@@ -6,7 +6,7 @@ import { account, command, ended, many, now, session, start, stateWith } from '.
 const web = session()
 const second = session({ id: 'sbx_01kb0000000000000000000002', name: null, image: 'node:24' })
 
-test('draws the frame with `loading` before the first response', () => {
+test('the session list draws its frame with `loading` before the first response', () => {
   const rows = drawRows({ ...stateWith([]), account: undefined, sessions: undefined })
   expect(rows).toHaveLength(24)
   expect(rows[0]).toContain('http://localhost:8080')
@@ -15,7 +15,7 @@ test('draws the frame with `loading` before the first response', () => {
   expect(rows[3]).toBe('  loading…')
 })
 
-test('a row has name or id, image, age, remaining time as a bar and in figures, and the last command', () => {
+test('a session row shows name or id, image, age, a remaining-time bar, and the last command', () => {
   const state = stateWith([web, second], {
     selected: web.id,
     lastCommands: new Map([
@@ -29,7 +29,7 @@ test('a row has name or id, image, age, remaining time as a bar and in figures, 
   expect(rows.find((row) => row.includes('sbx_'))).toMatch(/^ sbx_01\S*…\S*02 +node:24 +5m .* –$/)
 })
 
-test('shows images in full at 120 columns, up to a third of the width', () => {
+test('the session list shows images in full at 120 columns, up to a third of the width', () => {
   const rowOf = (image: string, columns: number) =>
     drawRows(sized(stateWith([session({ image })]), columns, 24)).find((row) => row.includes('web'))
   expect(rowOf('debian:bookworm-slim', 120)).toContain(' debian:bookworm-slim ')
@@ -38,7 +38,7 @@ test('shows images in full at 120 columns, up to a third of the width', () => {
   expect(rowOf(`registry.example.com/${'x'.repeat(99)}`, 120)).toMatch(/ …$/)
 })
 
-test('a * marks the current session, by id or name, while it is active', () => {
+test('an asterisk marks the current session, by id or name, while it is active', () => {
   const marked = (chosen: string, sessions = [web, second]) =>
     drawRows(stateWith(sessions, { chosen, showsDestroyed: true })).filter((row) => row.includes(' * '))
   expect(marked(web.id)).toEqual([expect.stringMatching(/^.web \* +debian/)])
@@ -47,7 +47,7 @@ test('a * marks the current session, by id or name, while it is active', () => {
   expect(marked('web', [ended(), second])).toEqual([])
 })
 
-test('the header has the account, and both limits as bars and in figures', () => {
+test('the header shows the account, and both limits as bars and numbers', () => {
   expect(drawRows(stateWith([web]))[0]).toMatch(
     /^ada@example\.com +2\/5 sessions █{4}░{7} {2}3\.2\/20 h of the month █{2}░{9}$/,
   )
@@ -55,7 +55,7 @@ test('the header has the account, and both limits as bars and in figures', () =>
   expect(drawRows(stateWith([web], { account: full }))[0]).toContain(`5/5 sessions ${'█'.repeat(11)} `)
 })
 
-test('the remaining time counts down', () => {
+test('the remaining time of a session counts down', () => {
   const at = (ms: number) => draw(stateWith([web]), start + ms)
   expect(at(0)).toContain('████████ 30:00')
   expect(at(15 * 60_000)).toContain('████░░░░ 15:00')
@@ -63,11 +63,11 @@ test('the remaining time counts down', () => {
   expect(at(30 * 60_000)).toContain('░░░░░░░░ ending')
 })
 
-test('shows that a session is starting', () => {
+test('the session list shows that a session is starting', () => {
   expect(draw(stateWith([session({ ready_at: null })]))).toContain('starting…')
 })
 
-test('shows destroyed sessions only on request', () => {
+test('the session list shows destroyed sessions only on request', () => {
   const state = stateWith([web, ended({ id: 'sbx_old', name: 'old' })])
   expect(draw(state)).not.toContain('old')
   const rows = drawRows({ ...state, showsDestroyed: true })
@@ -75,7 +75,7 @@ test('shows destroyed sessions only on request', () => {
   expect(rows[2]).toContain('1 of 2')
 })
 
-test('a filter matches all its words in any case', () => {
+test('a filter with several words matches sessions that contain all of them in any case', () => {
   const state = stateWith([web, session({ id: 'sbx_2', name: 'db', metadata: { team: 'Blue' } })])
   const shown = (filter: string) => draw({ ...state, filter })
   expect(shown('WEB')).toContain('web')
@@ -84,7 +84,7 @@ test('a filter matches all its words in any case', () => {
   expect(shown('blue web')).toContain('No session matches the filter')
 })
 
-test('draws only the sessions around the selected one, one per row', () => {
+test('the session list draws only the sessions around the selected one, each on one row', () => {
   const sessions = many(1000)
   const rows = drawRows(stateWith(sessions, { selected: sessions[500]!.id }))
   expect(rows).toHaveLength(24)
@@ -93,19 +93,19 @@ test('draws only the sessions around the selected one, one per row', () => {
   expect(rows.find((row) => row.startsWith('›'))).toContain('job-500')
 })
 
-describe('when the service is unreachable', () => {
+describe('an unreachable service', () => {
   const state = stateWith([web], {
     trouble: { isUnavailable: true, since: now - 42_000, message: 'Nothing listens.' },
   })
 
-  test('shows since when and why, and keeps the loaded sessions', () => {
+  test('the session list shows the start and reason of an outage and keeps the loaded sessions', () => {
     expect(draw(sized(state, 120, 24))).toMatch(
       /! Service unavailable since [\d:]{8} \(42s\), retrying\. Nothing listens\./,
     )
     expect(draw(state)).toContain('web')
   })
 
-  test('shows the whole reason on separate rows at 80 columns', () => {
+  test('the session list shows the full reason of an outage on separate rows at 80 columns', () => {
     const message = 'Nothing listens at http://localhost:8080: the connection was refused. Is the service up?'
     const rows = drawRows({ ...state, trouble: { ...state.trouble!, message } })
     const at = rows.findIndex((row) => row.startsWith('! Service unavailable'))
@@ -113,7 +113,7 @@ describe('when the service is unreachable', () => {
     expect(`${rows[at + 1]!.trim()} ${rows[at + 2]!.trim()}`).toBe(message)
   })
 
-  test('does not show `loading` before the first response', () => {
+  test('the session list does not show `loading` during an outage before the first response', () => {
     const text = draw({ ...state, account: undefined, sessions: undefined })
     expect(text).not.toContain('loading')
     expect(text).toContain('The sessions are not loaded yet: the service does not answer.')

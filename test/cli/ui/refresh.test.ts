@@ -9,7 +9,7 @@ import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
 import { account, session, sessionPage } from './sample.ts'
 
-test('lists the commands of an open page every ten seconds, and immediately after an action', async () => {
+test("the picker refreshes an open page's commands every ten seconds and immediately after an action", async () => {
   const { id } = session()
   await using peer = await startPeer(({ url = '' }, response) => {
     if (url.startsWith('/v1/account')) return void response.end(JSON.stringify(account))

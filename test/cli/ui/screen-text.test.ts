@@ -73,7 +73,7 @@ function openAtEnd(text: string): string[] {
   return [...open]
 }
 
-test('no control character remains in any text', () => {
+test('removes all control characters from any text', () => {
   fc.assert(
     fc.property(fc.oneof(anything, hostile), (text) => {
       expect(oneLine(text)).not.toMatch(controls)
@@ -87,7 +87,7 @@ test('no control character remains in any text', () => {
   )
 })
 
-test('keeps only colors and text attributes, and each piece resets its styles', () => {
+test('keeps only colors and text attributes, and each segment resets its styles', () => {
   fc.assert(
     fc.property(fc.oneof(anything, hostile, styles), fc.integer({ min: 1, max: 20 }), (text, width) => {
       const line = printedLine(text.replaceAll('\n', ''))
@@ -112,7 +112,7 @@ test('leaves text without control characters unchanged', () => {
   expect(printable('a\tb\r\nc\r\n👩‍👩‍👧')).toBe('a\tb\nc\n👩‍👩‍👧')
 })
 
-describe('output of a program', () => {
+describe('program output', () => {
   test.each([
     ['\u001b[31mred\u001b[0m text', '\u001b[31mred\u001b[39m text'],
     ['\u001b[1;38;5;208mx', '\u001b[1m\u001b[38;5;208mx\u001b[39m\u001b[22m'],
@@ -126,7 +126,7 @@ describe('output of a program', () => {
     ['a\tb\tc', 'a       b       c'],
     ['語\tx', '語      x'],
     ['ba\bck', 'back'],
-  ])('%j is shown as %j', (line, shown) => {
+  ])('displays the output line %j as %j', (line, shown) => {
     expect(printedLine(line)).toBe(shown)
   })
 })
@@ -139,7 +139,7 @@ const clean = (bytes: Buffer, cuts: number[] = [], options = { styles: true }) =
 }
 
 describe('recorded output', () => {
-  test('keeps text, tabs, line ends and styles, regardless of chunks', () => {
+  test("keeps a recorded output's text, tabs, line endings and styles, for any chunk boundaries", () => {
     const cuts = fc.array(fc.nat(), { maxLength: 6 })
     const bytes = fc.oneof(
       fc.tuple(hostile, styles, hostile).map((parts) => Buffer.from(parts.join(''))),
@@ -163,14 +163,14 @@ describe('recorded output', () => {
     ['one\r\ntwo\r\r\n10%\r100%\r\u001b[K\nend', 'one\ntwo\n10%\n100%\nend'],
     ['\u001b]0;no end\nnext', '0;no end\nnext'],
     ['a\tb\bc\u0000', 'a\tbc'],
-  ])('%j is shown as %j', (output, shown) => {
+  ])('displays the recorded output %j as %j', (output, shown) => {
     const bytes = Buffer.from(output)
     expect(clean(bytes)).toBe(shown)
     const everyByte = Array.from({ length: bytes.length }, (_, at) => at)
     expect(withoutRepeats(clean(bytes, everyByte))).toBe(withoutRepeats(shown))
   })
 
-  test('buffers an unterminated string up to a limit', () => {
+  test('buffers an unterminated control string only up to a limit', () => {
     const cleaner = new OutputCleaner({ styles: true })
     expect(cleaner.clean(Buffer.from('\u001b]52;c;'))).toBe('')
     expect(cleaner.clean(Buffer.alloc(8_000, 'x'))).toBe('')
@@ -193,7 +193,7 @@ const withoutRepeats = (text: string): string => {
 }
 const isEnd = (code: string) => /^(?:2[2-479]|39|49)$/.test(code)
 
-test('rows are at most as wide as the screen, and contain the whole line', () => {
+test('wrapped rows fit the screen and contain the whole line', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'grapheme', maxLength: 300 }),
@@ -219,7 +219,7 @@ test('quotes arguments with shell syntax', () => {
   ])
 })
 
-test('tracks the terminal modes of a program regardless of chunks', () => {
+test("tracks a program's terminal modes for any chunk boundaries", () => {
   const output =
     'a\u001b[?1049h\u001b[?1;25l\u001b=\u001b[31mred\u001b[?2004h\u001b[?2004l\u001b[?7777h\u001b[?1006h'
   fc.assert(

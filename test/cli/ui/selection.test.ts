@@ -15,14 +15,14 @@ function listOf(sessions: State['sessions']) {
 }
 const all = (...sessions: (typeof first)[]) => new Map(sessions.map((each) => [each.id, each]))
 
-test('stays on its session when others appear above', () => {
+test('the selection stays on its session when other sessions appear above it', () => {
   const { store, selected } = listOf(all(first, second))
   expect(selected()).toBe('job-2')
   store.set({ sessions: all(first, second, third) })
   expect(selected()).toBe('job-2')
 })
 
-test('moves to the session that takes the row when its session leaves the list', () => {
+test("the selection moves to the session that replaces a removed session's row", () => {
   const { store, selected } = listOf(all(first, second, third))
   store.set({ selected: second.id })
   store.set({ sessions: all(first, ended({ ...second, state: 'destroyed' }), third) })
@@ -31,7 +31,7 @@ test('moves to the session that takes the row when its session leaves the list',
   expect(selected()).toBe('job-3')
 })
 
-test('a filter selects the first match, which stays selected without the filter', () => {
+test('a filter selects the first match, which stays selected when the filter is cleared', () => {
   const { store, selected } = listOf(all(first, second, third))
   store.set({ filter: 'job-1' })
   expect(selected()).toBe('job-1')

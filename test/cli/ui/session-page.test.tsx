@@ -20,7 +20,7 @@ const web = session({ metadata: { team: 'blue' } })
 const on = (page: Parameters<typeof sessionPage>[1]) =>
   stateWith([web], { pages: [sessionPage(web.id, page)] })
 
-test('has facts, the remaining time, and the commands with their status', () => {
+test('the session page shows facts, the remaining time, and commands with their status', () => {
   const rows = drawRows(
     on({
       commands: [
@@ -44,38 +44,38 @@ test.each([
   ['pod_failed', 'OOMKilled', 'its pod failed (OOMKilled)'],
   ['start_failed', 'no image', 'it could not be started (no image)'],
   ['suspended', null, 'the account was suspended'],
-] as const)('one that ended as %s says why', (destroy_reason, destroy_detail, words) => {
+] as const)('shows why a session ended as %s', (destroy_reason, destroy_detail, words) => {
   const gone = ended({ destroy_reason, destroy_detail })
   const screen = draw(stateWith([gone], { pages: [sessionPage(gone.id)] }))
   expect(screen).toMatch(/! Ended at [\d:]{8}/)
   expect(screen).toContain(words)
 })
 
-describe('output', () => {
+describe('the output page', () => {
   const output = tailOf(Array.from({ length: 100 }, (_, line) => `line ${line + 1}\n`).join(''))
   const page = (top: OutputPage['top']) => outputPage({ id: web.id, command: 'seq 100', output, top })
 
-  test('follows the end while output arrives', () => {
+  test('the output page follows the end while output arrives', () => {
     const rows = drawRows(stateWith([web], { pages: [page('end')] }))
     expect(rows[0]).toBe('‹ web $ seq 100')
     expect(rows[1]).toBe('▸ running · line 80 of 100')
     expect(rows[22]).toBe('line 100')
   })
 
-  test('help offers to interrupt only a running command', () => {
+  test("the output page's help offers an interrupt only for a running command", () => {
     const help = (change: Partial<OutputPage>) =>
       draw(stateWith([web], { pages: [{ ...page('end'), ...change }], dialog: { kind: 'help', top: 0 } }))
     expect(help({})).toMatch(/^i +interrupt the command$/m)
     expect(help({ isRunning: false })).toMatch(/^i +interrupt the command \(not now\)$/m)
   })
 
-  test('keeps the scroll position', () => {
+  test('the output page keeps its scroll position', () => {
     const rows = drawRows(stateWith([web], { pages: [page(10)] }))
     expect(rows[2]).toBe('line 10')
   })
 })
 
-test('lists files with folders first', () => {
+test('the session page lists folders before files', () => {
   const entry = (name: string, type: 'file' | 'directory', size = 2048) =>
     ({ name, type, size, mode: '644', modified_at: new Date(start).toISOString() }) as const
   const entries = [entry('a.txt', 'file'), entry('src', 'directory'), entry('main.c', 'file', 7)]
@@ -89,7 +89,7 @@ test('lists files with folders first', () => {
   ])
 })
 
-test('shows all information without colors and bars', () => {
+test('the session page shows all information without colors and bars', () => {
   const bare = draw(stateWith([web], { lastCommands: new Map([[web.id, command({ exit_code: 1 })]]) }))
     // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
     .replace(/\u001b\[[\d;]*m/g, '')
@@ -99,7 +99,7 @@ test('shows all information without colors and bars', () => {
   }
 })
 
-test('draws plain text for screen readers: no bars, no rules, and the remaining time as text', () => {
+test('the session page shows screen readers plain text without bars and rules', () => {
   vi.stubEnv('INK_SCREEN_READER', 'true')
   try {
     const text = draw(stateWith([web, ...many(2)], { selected: web.id }), now)
@@ -112,7 +112,7 @@ test('draws plain text for screen readers: no bars, no rules, and the remaining 
   }
 })
 
-test('keeps the essential columns on 40 columns and 12 rows', () => {
+test('the session page keeps the essential columns at 40 columns and 12 rows', () => {
   const list = drawRows(sized(stateWith([web]), 40, 12))
   expect(list).toHaveLength(12)
   expect(list.find((row) => row.startsWith('›web'))).toMatch(/5m ████░ 25:00$/)

@@ -12,7 +12,7 @@ export function describeIsolation(contract: Contract): void {
       ;({ driver, pod } = contract.opened())
     })
 
-    test('the user is not root, and cannot become root', async () => {
+    test('the user in a sandbox is not root and cannot become root', async () => {
       const result = await run(driver, pod, shell('id -u'))
       expect(Number(result.stdout)).toBeGreaterThanOrEqual(10_001)
       const caps = await run(driver, pod, shell('grep -E "^(CapEff|CapPrm|CapAmb)" /proc/self/status'))
@@ -21,17 +21,17 @@ export function describeIsolation(contract: Contract): void {
       expect(privileges.stdout).toMatch(/^NoNewPrivs:\s+1\n$/)
     })
 
-    test('HOME is /workspace, which is writable, as is /tmp', async () => {
+    test('HOME is /workspace, and both /workspace and /tmp are writable', async () => {
       const script = 'echo $HOME && echo x > "$HOME/f" && cat /workspace/f && echo y > /tmp/f && cat /tmp/f'
       expect(await run(driver, pod, shell(script))).toMatchObject({ code: 0, stdout: '/workspace\nx\ny\n' })
     })
 
-    test.each(['/', '/usr', '/etc', '/bin'])('%s is not writable', async (folder) => {
+    test.each(['/', '/usr', '/etc', '/bin'])('the folder %s of a sandbox is read-only', async (folder) => {
       const result = await run(driver, pod, shell(`: > ${folder}/probe`))
       expect(result.code).not.toBe(0)
     })
 
-    test("contains nothing of the host's environment, and no token of the cluster", async () => {
+    test("a sandbox contains no part of the host's environment and no cluster token", async () => {
       const environment = await run(driver, pod, shell('env; cat /proc/*/environ 2>/dev/null'))
       expect(environment.stdout.includes('HOME=/workspace')).toBe(true)
       expect(environment.stdout.includes(contract.hostSecret)).toBe(false)
@@ -41,7 +41,7 @@ export function describeIsolation(contract: Contract): void {
       })
     })
 
-    test('two sandboxes see neither files nor processes of each other', async () => {
+    test("two sandboxes cannot see each other's files and processes", async () => {
       const other = await contract.createReady()
       try {
         const hidden =

@@ -18,20 +18,20 @@ export function describePods(contract: Contract): void {
     })
     const { names, find, createWarmPod } = inspectPods(contract)
 
-    test('answers a ping', async () => {
+    test('a driver responds to a ping', async () => {
       await driver.ping()
     })
 
-    test('names the pod after its sandbox', () => {
+    test('a driver names the pod after its sandbox', () => {
       expect(pod.name).toBe(podName(pod.sandboxId!))
     })
 
-    test('finds an existing pod again', async () => {
+    test('a driver finds an existing pod again', async () => {
       const again = await driver.create(contract.request(pod.sandboxId!))
       expect(again).toEqual(pod)
     })
 
-    test('concurrent creates of one sandbox make one pod', async () => {
+    test('concurrent creates of one sandbox create one pod', async () => {
       const sandboxId = newSandboxId()
       const pods = await Promise.all(
         Array.from({ length: 5 }, () => driver.create(contract.request(sandboxId))),
@@ -40,12 +40,12 @@ export function describePods(contract: Contract): void {
       expect(new Set(pods.map((made) => made.uid)).size).toBe(1)
     })
 
-    test('lists a pod with its sandbox, alive', async () => {
+    test('a driver lists a live pod with its sandbox', async () => {
       const listed = (await driver.list()).filter((each) => each.name === pod.name)
       expect(listed).toEqual([{ ...pod, death: undefined }])
     })
 
-    test('a second driver of the installation sees and reaches the pod', async () => {
+    test('a second driver of the installation lists and reaches the pod', async () => {
       const second = await contract.open()
       try {
         expect((await second.driver.list()).map((each) => each.uid)).toContain(pod.uid)
@@ -55,7 +55,7 @@ export function describePods(contract: Contract): void {
       }
     })
 
-    test('deletes a pod with all its processes, repeatedly, and starts nothing in it afterwards', async () => {
+    test('deleting a pod repeatedly removes all its processes, and no process can start in it afterward', async () => {
       const doomed = await contract.createReady()
       const process = await driver.start(doomed, shell("trap '' TERM HUP INT; while :; do sleep 1; done"))
       await driver.delete(doomed)
@@ -66,7 +66,7 @@ export function describePods(contract: Contract): void {
       await driver.delete({ name: doomed.name })
     })
 
-    test('a readiness check of the caller is repeated until the pod can be used', async () => {
+    test("a driver repeats the caller's readiness check until the pod can be used", async () => {
       const made = await driver.create(contract.request(newSandboxId()))
       let tries = 0
       const trial = async () => {
@@ -82,19 +82,19 @@ export function describePods(contract: Contract): void {
       expect(tries).toBeGreaterThan(1)
     })
 
-    test('a readiness check that never ends is stopped at the timeout', async () => {
+    test('a driver stops a readiness check that never ends at the timeout', async () => {
       const stop = new AbortController()
       const ready = driver.ready(pod, stop.signal, () => new Promise(() => {}))
       stop.abort(new Error('called off'))
       await expect(ready).rejects.toThrow('called off')
     })
 
-    test('deletes nothing when the uid is that of another pod', async () => {
+    test('a driver deletes no pod if the uid belongs to another pod', async () => {
       await driver.delete({ name: pod.name, uid: randomUUID() })
       expect(await run(driver, pod, shell('echo alive'))).toMatchObject({ stdout: 'alive\n' })
     })
 
-    test('a sandbox created again after its deletion is another pod', async () => {
+    test('a sandbox that is created again after its deletion gets another pod', async () => {
       const first = await contract.createReady()
       await run(driver, first, shell('echo old > /workspace/left'))
       await driver.delete(first)
@@ -107,12 +107,12 @@ export function describePods(contract: Contract): void {
       expect(left.code).not.toBe(0)
     })
 
-    test('refuses to start a process in a pod that never existed', async () => {
+    test('a driver rejects a process in a pod that never existed', async () => {
       await expect(driver.start({ name: podName(newSandboxId()) }, ['true'])).rejects.toThrow(PodGone)
     })
 
     describe('without a sandbox', () => {
-      test('are assigned to a sandbox, repeatedly, and keep their processes', async () => {
+      test('warm pods can be assigned to a sandbox repeatedly and keep their processes', async () => {
         const warm = await createWarmPod()
         expect(await find(warm)).toEqual({ ...warm, sandboxId: undefined, death: undefined })
         const waiting = await driver.start(warm, shell('read -r word; echo "$word"'))
@@ -129,7 +129,7 @@ export function describePods(contract: Contract): void {
         await expect(driver.assign(warm, { sandboxId, deadlineSeconds: 1 })).rejects.toThrow(PodGone)
       })
 
-      test('have equal fingerprints if their settings are equal', () => {
+      test('warm pods have equal fingerprints if their settings are equal', () => {
         const print = (deadlineSeconds: number) => driver.fingerprint({ image: image, deadlineSeconds })
         expect(print(600)).toBe(print(600))
         expect(print(600)).not.toBe(print(601))
@@ -165,7 +165,7 @@ export function describeDeadlines(contract: Contract): void {
       expect(await names()).not.toContain(doomed.name)
     })
 
-    test('a warm pod ends at the deadline that it was assigned, with every driver closed', async () => {
+    test('a warm pod ends at its assigned deadline even if every driver is closed', async () => {
       const other = await contract.open()
       const warm = await createWarmPod()
       await other.driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 15 })

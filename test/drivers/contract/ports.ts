@@ -31,7 +31,7 @@ export function describePorts(contract: Contract): void {
     })
     afterAll(() => listener?.close())
 
-    test('carry bytes in both directions, over several connections concurrently', async () => {
+    test('ports transfer bytes in both directions over several concurrent connections', async () => {
       const echoed = async () => {
         const bytes = randomBytes(700_000)
         const stream = await connect()
@@ -42,7 +42,7 @@ export function describePorts(contract: Contract): void {
       await Promise.all(Array.from({ length: 4 }, echoed))
     })
 
-    test('end after the last byte when the listener closes the connection', async () => {
+    test('a port connection ends after the last byte when the listener closes it', async () => {
       const echo = await driver.start(pod, shell(echoOnce(portOfOne, 'bye quit'.length)))
       await awaitListener(portOfOne)
       const stream = await driver.connect(pod, portOfOne)
@@ -53,17 +53,17 @@ export function describePorts(contract: Contract): void {
       echo.close()
     })
 
-    test('refuse a port without a listener', async () => {
+    test('a driver rejects a port without a listener', async () => {
       const refused = driver.connect(pod, 3999).then(async (stream) => await buffer(stream))
       await expect(refused).rejects.toBeInstanceOf(PortRefused)
     })
 
-    test('refuse a pod that does not exist', async () => {
+    test('a driver rejects a port of a pod that does not exist', async () => {
       await expect(driver.connect({ name: `none-${randomUUID()}` }, port)).rejects.toBeInstanceOf(PodGone)
     })
 
     test.runIf(contract.isWhole)(
-      'make a writer wait whose listener waits for a reader, and lose nothing',
+      'a port applies backpressure through its listener to the writer and loses no bytes',
       async () => {
         const stream = await connect()
         const chunk = Buffer.alloc(1024 * 1024, 'x')
@@ -88,7 +88,7 @@ export function describePorts(contract: Contract): void {
       },
     )
 
-    test('close only one direction, if the driver can', async () => {
+    test('port connections can be half-closed if the driver supports it', async () => {
       if (driver.kind === 'kubernetes') return
       const stream = await connect()
       stream.end('last words')

@@ -21,17 +21,17 @@ export function describeProcesses(contract: Contract): void {
       { script: 'exit 3', code: 3 },
       { script: 'kill -KILL $$', code: 137 },
       ...(contract.isWhole ? otherEnds : []),
-    ])('reports $code for `$script`', async ({ script, code }) => {
+    ])('a process reports the exit code $code for `$script`', async ({ script, code }) => {
       expect(await run(driver, pod, shell(script))).toMatchObject({ code })
     })
 
-    test('passes its argv unchanged', async () => {
+    test('a process receives its argv unchanged', async () => {
       const words = ['a b', "it's", '$HOME', '*', '', 'ü€', '-n', '"', '\\n', 'line\nline']
       const result = await run(driver, pod, ['/bin/sh', '-c', 'printf "[%s]" "$@"', 'sh', ...words])
       expect(result.stdout).toBe(words.map((word) => `[${word}]`).join(''))
     })
 
-    test('carries 3 MB in and out, and a half-close ends the input', async () => {
+    test('a process passes 3 MB in and out, and a half-close ends its input', async () => {
       const bytes = randomBytes(3_000_000)
       const process = await driver.start(pod, shell('cat; exit 5'))
       process.stdin.end(bytes)
@@ -39,7 +39,7 @@ export function describeProcesses(contract: Contract): void {
       expect(await process.ended).toEqual({ kind: 'exited', code: 5 })
     })
 
-    test('the input stays open until it is closed', async () => {
+    test('the input of a process stays open until it is closed', async () => {
       const process = await driver.start(
         pod,
         shell('read a; echo "1 $a"; read b; echo "2 $b"; cat; echo end; exit 5'),
@@ -108,7 +108,7 @@ export function describeProcesses(contract: Contract): void {
       )
     })
 
-    test('leads its own process group: a signal to the group ends all its processes', async () => {
+    test('a process leads its own process group, which a signal can end', async () => {
       const process = await driver.start(pod, shell('sleep 600 & echo "$$ $!"; wait'))
       const [leader, child] = (await firstLine(process.stdout)).split(' ')
       await run(driver, pod, shell(`kill -TERM -${leader}`))
@@ -119,13 +119,13 @@ export function describeProcesses(contract: Contract): void {
       }, 20_000)
     })
 
-    test('leaves no zombies', async () => {
+    test('a process leaves no zombies', async () => {
       await run(driver, pod, shell('for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 0 >/dev/null 2>&1 &); done'))
       const zombies = shell("grep -l '^State:[[:space:]]*Z' /proc/[0-9]*/status 2>/dev/null | wc -l")
       await eventually(async () => (await run(driver, pod, zombies)).stdout.trim() === '0', 20_000)
     })
 
-    test('a connection that is closed settles once, as lost', async () => {
+    test('a process whose connection is closed settles once, as lost', async () => {
       const process = await driver.start(pod, shell('echo $$; exec sleep 600'))
       const pid = await firstLine(process.stdout)
       process.close()
@@ -134,7 +134,7 @@ export function describeProcesses(contract: Contract): void {
       await run(driver, pod, shell(`kill -KILL ${pid} 2>/dev/null`))
     })
 
-    test('a write to an ended process has no effect', async () => {
+    test('a write to a process that has ended has no effect', async () => {
       const process = await driver.start(pod, ['true'])
       process.stdout.resume()
       await process.ended

@@ -21,7 +21,7 @@ export function describeTerminals(contract: Contract): void {
       return { process, screen }
     }
 
-    test('the process finds a terminal on all three streams, of the size asked for', async () => {
+    test('a process finds a terminal of the requested size on all three streams', async () => {
       const { process, screen } = await startOn('test -t 0 && test -t 1 && test -t 2 && stty size; exit 4')
       expect(await process.ended).toEqual({ kind: 'exited', code: 4 })
       expect(await screen.all).toBe('33 99\r\n')
@@ -33,7 +33,7 @@ export function describeTerminals(contract: Contract): void {
       { script: 'exit 7', code: 7 },
       { script: 'kill -KILL $$', code: 137 },
       ...(contract.isWhole ? [{ script: 'exit 255', code: 255 }] : []),
-    ])('reports $code for `$script` on a terminal', async ({ script, code }) => {
+    ])('a terminal process reports the exit code $code for `$script`', async ({ script, code }) => {
       const { process } = await startOn(script)
       expect(await process.ended).toEqual({ kind: 'exited', code })
     })
@@ -55,7 +55,7 @@ export function describeTerminals(contract: Contract): void {
       expect(ends.filter((end) => end !== 7 && end !== 'lost')).toEqual([])
     })
 
-    test('typed input is echoed once, and reaches the process', async () => {
+    test('typed input is echoed once and reaches the process', async () => {
       const { process, screen } = await startOn('echo ready; read line; echo "got $line"')
       await screen.shows('ready\r\n')
       process.stdin.write('hello\r')
@@ -77,7 +77,7 @@ export function describeTerminals(contract: Contract): void {
       expect(await process.ended).toEqual({ kind: 'exited', code })
     })
 
-    test('Ctrl-Z stops a job of an interactive shell, and fg resumes it', async () => {
+    test('Ctrl-Z stops a job of an interactive shell, and fg resumes the job', async () => {
       const { process, screen } = await startOn("exec env PS1='% ' sh -i")
       await screen.shows('% ')
       process.stdin.write('sh -c \'echo a""job; read line; echo "got $line"\'\r')
@@ -91,7 +91,7 @@ export function describeTerminals(contract: Contract): void {
       expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
     })
 
-    test('the process is notified of a new size, and the last size remains', async () => {
+    test('a process is notified of a new terminal size, and the last size remains', async () => {
       const { process, screen } = await startOn(
         "trap 'stty size' WINCH; echo ready; while :; do read line && break; done; stty size",
       )
@@ -107,7 +107,7 @@ export function describeTerminals(contract: Contract): void {
       await process.resize!(size)
     })
 
-    test('leads its own session, whose processes end with it', async () => {
+    test('a terminal process leads its own session, whose processes end with it', async () => {
       const { process, screen } = await startOn('sleep 600 & echo "$$ $!"; wait')
       const [leader, child] = (await screen.shows('\r\n')).trim().split(' ')
       await run(driver, pod, shell(`kill -KILL ${leader}`))
@@ -117,7 +117,7 @@ export function describeTerminals(contract: Contract): void {
       }, 20_000)
     })
 
-    test('a long output arrives completely and in order before the exit status', async () => {
+    test('a terminal delivers long output completely and in order before the exit status', async () => {
       const { process, screen } = await startOn(
         'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done',
       )
@@ -126,7 +126,7 @@ export function describeTerminals(contract: Contract): void {
       expect((await screen.all) === lines.join('')).toBe(true)
     })
 
-    test('UTF-8 characters pass unchanged in both directions', async () => {
+    test('a terminal passes UTF-8 characters unchanged in both directions', async () => {
       const { process, screen } = await startOn('echo ready; read line; printf %s "$line"')
       await screen.shows('ready')
       process.stdin.write('grüße €\r')
@@ -142,7 +142,7 @@ export function describeTerminals(contract: Contract): void {
       await run(driver, pod, shell(`kill -KILL ${leader} 2>/dev/null`))
     })
 
-    test('a process without a terminal has no size', async () => {
+    test('a process without a terminal has no terminal size', async () => {
       const process = await driver.start(pod, shell('test -t 0 || test -t 1 || exit 9'))
       expect(process.resize).toBeUndefined()
       expect(await process.ended).toEqual({ kind: 'exited', code: 9 })
