@@ -107,7 +107,7 @@ test('replaces a lost password, prints the new one once and ends sessions; API k
   expect((await alice.call('getAccount')).status).toBe(200)
   expect((await logIn(password)).body.account.id).toBe(alice.id)
   expect((await admin('reset-password', alice.email)).stdout).toMatch(
-    / is [\w-]{20}\nIt is not shown again\. /,
+    / is [\w-]{20}\nThis password is not shown again\. /,
   )
 })
 
@@ -118,7 +118,7 @@ test.concurrent('a suspended account has no sandboxes, keys or logins until it i
   const bobs = await create(bob)
   expect(await admin('suspend', alice.email)).toMatchObject({
     code: 0,
-    stdout: `${alice.email} is suspended; sandboxes ended: 2.\n`,
+    stdout: `${alice.email} is suspended. Sandboxes ended: 2.\n`,
   })
   await withinASecond(async () => (await codeOf(alice.call('getAccount'))) === 'account_suspended')
   const { email, password } = alice
