@@ -83,9 +83,9 @@ export async function exitStatusWithoutWorker(
 
 /** Returns the error for an unknown exit status. With an Idempotency-Key, the command's id may be unknown too. */
 function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
-  const lost = 'The worker of this command was lost, and the database with its exit status is unavailable.'
+  const lost = 'The worker that ran this command was lost, and the database is unavailable.'
   return key === undefined
-    ? unavailable(`${lost} Get the command later by exec_id.`, cause, { exec_id: execId })
+    ? unavailable(`${lost} Get the command later with its exec_id.`, cause, { exec_id: execId })
     : unavailable(`${lost} Repeat the request with its Idempotency-Key.`, cause)
 }
 

@@ -26,7 +26,7 @@ export interface ExecStart {
   request: ExecRequest
   isListed: boolean
   key: string | undefined
-  /** Milliseconds until the sandbox expires. */
+  /** Time, in milliseconds, until the sandbox expires. */
   leftMs: number
   signal: AbortSignal
 }

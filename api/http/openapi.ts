@@ -98,7 +98,7 @@ function offerIn({ properties = {} }: Schema, { sandbox }: Settings) {
   for (const [name, facts] of Object.entries(offered(sandbox))) Object.assign(properties[name]!, facts)
 }
 
-/** Headers that are not listed as parameters, because OpenAPI describes them by the media types of responses. */
+/** Request headers that OpenAPI does not list as parameters, because the media types of responses imply them. */
 const elsewhere = ['accept']
 
 function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[] {

@@ -7,7 +7,7 @@ import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'
 
 /**
- * Maximum number of listeners per response before Node logs a warning. Its default, 10, is too low, because several
+ * Maximum number of listeners per response before Node logs a warning. Node's default of 10 is too low, because several
  * layers listen for the end of a request.
  */
 const maxListeners = 20

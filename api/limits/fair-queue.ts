@@ -11,7 +11,7 @@ export interface Waiter {
   group: string
   /** Whether the client has logged in before. Half of the capacity is reserved for such clients if they need it. */
   isKnown: boolean
-  /** Aborting it removes the waiter from the queue. */
+  /** Signal of the client's request. When the signal aborts, the waiter is removed from the queue. */
   signal?: AbortSignal
 }
 

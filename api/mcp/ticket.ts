@@ -9,7 +9,7 @@ import { parseJson } from '../../shared/contract/json.ts'
 import { mcpEventId, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { invalid } from '../errors/invalid.ts'
 
-/** The only protocol version whose clients can resume a stream, even before its first event. */
+/** The protocol version whose clients can resume a stream that broke before its first event. */
 export const resumable = '2025-11-25'
 
 const Name = z.union([z.string(), z.number()])

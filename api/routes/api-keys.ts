@@ -71,9 +71,9 @@ export const revokeApiKey = route(
 const unknownKey = () => new Problem('not_found', 'The account has no API key with this id.')
 
 /**
- * Makes sure that the account can store another API key. Deletes revoked and expired keys if the limit is reached. The
+ * Makes sure that the account can store another API key. At the limit, deletes revoked and expired keys first. The
  * account is locked, so that concurrent requests cannot exceed the limit.
- * @throws {Problem} `api_key_limit_reached`
+ * @throws {Problem} `api_key_limit_reached` if all stored keys are valid
  */
 async function makeRoom(db: Queries, accountId: string): Promise<void> {
   if (!(await lockAccount(db, accountId))) throw gone()

@@ -98,7 +98,10 @@ async function findOwner(
   throw new Problem('invalid_credentials', 'The current password is incorrect.')
 }
 
-/** Replaces a password hash that was computed with an outdated cost. If the queue is full, a later login does it. */
+/**
+ * Replaces a password hash that was computed with an outdated cost. If the hashing queue is full, the hash is replaced
+ * at a later login.
+ */
 async function hashAgain(app: App, account: AuthenticatedAccount, password: string, waiter: Waiter) {
   const hash = await app.passwords.hash(password, waiter).catch(() => undefined)
   if (hash) await replacePasswordHash(app.context.db.share(account.id), account, hash)

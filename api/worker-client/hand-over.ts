@@ -25,7 +25,7 @@ export interface HandOver {
   /** Maximum time, in milliseconds, from acceptance to the head of the response. Later, the call counts as lost. */
   timeoutMs: number
   /**
-   * Starts to watch the worker's liveness when it accepts the call.
+   * Starts watching the worker's liveness once the worker has accepted the call.
    * @returns a function that stops watching. It is called when the response ends.
    */
   watch(onTimeout: () => void, bytesMoved: () => number): () => void

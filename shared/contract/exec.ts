@@ -165,7 +165,7 @@ export const exec = family({
       accept: z.string().optional().meta({ description: '`text/event-stream` streams the events of the command' }),
     }),
     bodyBytes: limits.bodyBytes,
-    forLargerBody: 'Send long stdin with POST exec/:exec_id/stdin, and long scripts with PUT files/raw.',
+    forLargerBody: 'Send longer stdin with POST exec/:exec_id/stdin, and longer scripts with PUT files/raw.',
     body: ExecRequest,
     reply: ExecResult,
     alsoReply: 'text/event-stream',

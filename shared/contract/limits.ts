@@ -10,7 +10,7 @@ export const limits = {
   keptBytes: 8 * 1024 * 1024,
   /** Maximum output of all commands in a sandbox that is retained, in bytes. Older output is dropped. */
   keptBytesOfSandbox: 16 * 1024 * 1024,
-  /** Number of unread output bytes of a connected reader at which the command blocks. */
+  /** Maximum number of output bytes that a connected reader has not read. At this limit, the command blocks. */
   unreadBytes: 4 * 1024 * 1024,
   /** How long a foreground command keeps running after its client has disconnected, in milliseconds. */
   graceMs: { default: 2_000, max: 24 * 60 * 60 * 1000 },
@@ -23,7 +23,7 @@ export const limits = {
    * secrets, they fit into the 2 MiB that Linux accepts.
    */
   argumentsBytes: 1024 * 1024 - 64 * 1024,
-  /** Maximum size of one argument or environment variable, in bytes. Linux accepts no longer string. */
+  /** Maximum size of one argument or environment variable, in bytes. Linux does not accept longer strings. */
   argumentBytes: 128 * 1024 - 1,
   /** Default timeout of a command, in milliseconds, if the request contains no `timeout_ms`. */
   execTimeoutMs: 60_000,
@@ -60,7 +60,7 @@ export const limits = {
   allowlist: { entries: 200, characters: 200 },
   /** Maximum total size of the names and values in a sandbox's metadata, in bytes. */
   metadataBytes: 4 * 1024,
-  /** Number of days for which commands are listed and the metadata of a sandbox is kept. */
+  /** Number of days after its creation for which a sandbox's commands are listed and its metadata is kept. */
   pastDays: 31,
   /** Number of days for which counts of refused commands are kept. */
   refusalDays: 31,

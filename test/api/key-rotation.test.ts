@@ -64,7 +64,7 @@ test('reports to an operator which process lacks which key, without showing keys
   await world.eventually(async () => (await told()).data.length === 2, 5_000)
   const first = await told()
   expect(first.missing).toEqual([])
-  expect(first.text).toContain('Every process holds all keys that it needs.')
+  expect(first.text).toContain('No process is missing a key')
   const [api, worker] = first.data
   expect(api).toMatchObject({ kind: 'api', place: placeOf(world.apis[0]!) })
   expect(worker).toMatchObject({ kind: 'worker', place: placeOf(world.workers[0]!) })
