@@ -9,7 +9,7 @@ import { countPasswordCosts } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 
-/** Layout of a hash: the offset of its cost (log2 N), the number of bytes in the checksum, and the checksum's length. */
+/** Layout of a hash: offset of the cost (log2 N), number of bytes that the checksum covers, length of the checksum. */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
 /** Minimum time, in milliseconds, between counts of the stored costs. A count reads all accounts. */
 const countEveryMs = 60_000
