@@ -126,7 +126,7 @@ test('limits unknown API keys by address, and known keys keep working', async ()
   expect(answers.filter(({ status }) => status === 401).length).toBeGreaterThanOrEqual(300)
   const refused = answers.find(({ status }) => status === 429)!
   expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
-  expect(JSON.parse(refused.text).detail).toContain('from one address')
+  expect(JSON.parse(refused.text).detail).toContain('This address has sent more than')
   expect((await authenticate(alice.key, from)).status).toBe(200)
 })
 
