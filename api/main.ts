@@ -22,7 +22,7 @@ try {
   closeWithGrace({ delay: maxMs, logger: context.log }, async ({ err, signal }) => {
     if (err) context.log.fatal({ err }, 'stopping after an uncaught error')
     else context.log.info({ signal }, 'stopping')
-    // After an uncaught error, the state of the process cannot be trusted, so it skips the shutdown delay.
+    // After an uncaught error, the state of the process cannot be trusted, so the shutdown delay is skipped.
     await api.close(err ? { leaveMs: 0, finishMs: maxMsAfterError } : undefined)
     await context.close()
   })

@@ -239,7 +239,7 @@ export class First extends Migration {
         unique nulls not distinct (account_id, sandbox_id, name)
       )`)
     this.addSql(`create index secret_by_sandbox on secret (sandbox_id) where sandbox_id is not null`)
-    // A trigger deletes a sandbox's secrets in the transaction that destroys the sandbox, whichever process runs it.
+    // A trigger deletes a sandbox's secrets in the transaction that destroys the sandbox, in any process.
     this.addSql(`
       create function delete_secrets_of_sandbox() returns trigger language plpgsql
       as $$ begin delete from secret where sandbox_id = new.id; return null; end $$`)

@@ -58,7 +58,7 @@ export abstract class Online extends Migration {
       if (found?.indisvalid) return
       // An interrupted run leaves an invalid index, which PostgreSQL does not use.
       if (found) await this.execute(`drop index concurrently ${name}`)
-      // Waiting for this lock does not block other statements.
+      // A statement that waits for the lock of a concurrent index build does not block other statements.
       await this.execute('set lock_timeout = 0')
       try {
         await this.execute(`create ${kind} concurrently ${name} ${definition}`)

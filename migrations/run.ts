@@ -1,4 +1,4 @@
-/** `npm run migrate`: applies all pending migrations. The old version can keep running meanwhile. */
+/** `npm run migrate`: applies all pending migrations. The old version can keep running during the migration. */
 import { describeFailure } from './failure.ts'
 import { migrate } from './migrate.ts'
 

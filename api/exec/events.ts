@@ -30,7 +30,7 @@ const livenessTimeoutMs = 25_000
 /** Returns a stream of the worker's events. A slow client slows down the worker (backpressure). */
 export function passEvents(source: IncomingMessage, passing: RelayOptions): Readable {
   const events = Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
-  // Nobody reads the stream of a HEAD request, so `relay` never finishes. Without this, the worker would wait forever.
+  // The stream of a HEAD request is never read, so `relay` never finishes and cannot close the worker's connection.
   events.once('close', () => source.destroy())
   return events
 }

@@ -185,7 +185,7 @@ function readRow(row: ShownExec, sandbox: SandboxOfAccount): ExecOutcome {
     reason: row.reason,
   }
   if (row.status !== 'running' || !sandbox.destroyed_at) return outcome
-  // The worker was lost before the sandbox was destroyed, so it stored no exit status.
+  // The worker was lost before the sandbox was destroyed, so the worker has not stored an exit status.
   const duration_ms = Math.max(0, sandbox.destroyed_at.getTime() - startedAt.getTime())
   return {
     ...outcome,

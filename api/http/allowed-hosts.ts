@@ -9,7 +9,7 @@ export type HostCheck = (headers: { host?: string | undefined; origin?: string |
 
 /** The entry of `ALLOWED_HOSTS` that allows any `Host`, so that only `Origin` is checked. */
 const anyHost = '*'
-/** Listen addresses that stand for all interfaces and therefore name no host. */
+/** Listen addresses that mean all network interfaces, so they are not valid host names. */
 const unspecified = ['0.0.0.0', '::', '']
 
 /**

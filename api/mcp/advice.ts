@@ -1,4 +1,4 @@
-/** Tells agents what to do after an error. Each error code has its own advice. */
+/** Advice for agents about the next step after an error. Each error code has its own advice. */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 
 const steps: { [C in ErrorCode]?: string } = {

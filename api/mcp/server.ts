@@ -1,4 +1,4 @@
-/** Handles MCP messages with the official SDK. Each request has its own server object, which ends with the response. */
+/** Handles MCP messages with the official SDK. A server object is created for each request. */
 import { randomUUID } from 'node:crypto'
 import { addAbortListener } from 'node:events'
 import {

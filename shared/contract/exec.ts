@@ -75,7 +75,7 @@ export const ExecResult = z
         'exited and signaled mean that the exit status was observed. lost means that it was not observed, because a ' +
         'connection failed or something in the sandbox ended the shell that waits for the command',
     }),
-    exit_code: z.int().nullable().meta({ description: 'The exit code; null unless the command exited by itself' }),
+    exit_code: z.int().nullable().meta({ description: 'The exit code; null unless the command exited normally' }),
     signal: z.string().nullable(),
     stdout: z.string(),
     stderr: z.string(),

@@ -110,7 +110,7 @@ export const tools = {
     inputs: {
       timeout_ms: 'Maximum run time, in milliseconds. It cannot exceed the remaining lifetime of the session',
     },
-    // A disconnected client never returns for its command, unless it can resume the stream.
+    // A disconnected client cannot get the result of its command, unless the client can resume the stream.
     always: { grace_ms: 0 },
   },
   file_view: {

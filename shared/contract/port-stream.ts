@@ -54,7 +54,7 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   socket.on('error', () => socket.terminate())
   socket.on('close', (code, reason) => {
     liveness.stop()
-    // Discards the remaining bytes of the stream, because nobody can read them.
+    // Discards the remaining bytes of the stream, because they can no longer be sent.
     stream.removeAllListeners('data').resume()
     for (let bytes = pending.shift(); bytes && !stream.destroyed; bytes = pending.shift()) stream.write(bytes)
     onClose(code, reason.toString())
