@@ -155,7 +155,8 @@ function makeKoa(app: App, requests: OpenRequests): Koa {
 
 function refuseUnknown(koa: RouterContext) {
   const methods = [...new Set((koa.matched ?? []).flatMap((layer) => layer.methods))]
-  if (methods.length === 0) throw new Problem('not_found', 'This route does not exist. See /v1/openapi.json for all routes.')
+  if (methods.length === 0)
+    throw new Problem('not_found', 'This route does not exist. See /v1/openapi.json for all routes.')
   // Every route supports OPTIONS.
   methods.push('OPTIONS')
   koa.set('Allow', methods.join(', '))

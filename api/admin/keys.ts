@@ -28,7 +28,9 @@ export async function listKeys(redis: Redis): Promise<Report> {
     ...showColumns(lines),
     '',
     ...(data.length === 0
-      ? ['No process has registered its keys. Check that all processes are running and use the same Redis server.']
+      ? [
+          'No process has registered its keys. Check that all processes are running and use the same Redis server.',
+        ]
       : missing.length === 0
         ? ['No process is missing a key that another process holds.']
         : missing.map(

@@ -17,9 +17,10 @@ export function assertSupportedHeaders(endpoint: Endpoint, sent: IncomingHttpHea
     throw refused('content-range', 'is not supported, because the body must be complete')
   const encoding = sent['content-encoding']?.toLowerCase() ?? 'identity'
   if (endpoint.rawBody && encoding !== 'identity') {
-    throw wrongEncoding('This route does not decode request bodies. Send the body without Content-Encoding.', [
-      'identity',
-    ])
+    throw wrongEncoding(
+      'This route does not decode request bodies. Send the body without Content-Encoding.',
+      ['identity'],
+    )
   }
 }
 

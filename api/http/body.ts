@@ -178,7 +178,10 @@ const tooPacked = () =>
   )
 
 const tooSlow = (ms: number) =>
-  new Problem('request_timeout', `The request body did not arrive within ${ms / 1000} s. Send the request again.`)
+  new Problem(
+    'request_timeout',
+    `The request body did not arrive within ${ms / 1000} s. Send the request again.`,
+  )
 
 const notJson = () => refused('is not valid JSON')
 const tooManyValues = () => refused(`has more than ${maxValues} values`)

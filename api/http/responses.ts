@@ -23,7 +23,10 @@ export const describedHeaders = {
   ETag: { description: "The file's SHA-256 hash in double quotes", schema: text },
   'X-File-Mode': { description: "The file's permission bits in octal", schema: text },
   'Content-Range': { description: 'Byte range of the response and total size', schema: text },
-  'Accept-Encoding': { description: 'Content encodings that the route accepts for request bodies', schema: text },
+  'Accept-Encoding': {
+    description: 'Content encodings that the route accepts for request bodies',
+    schema: text,
+  },
 }
 
 type HeaderName = keyof typeof describedHeaders

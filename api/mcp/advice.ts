@@ -10,7 +10,8 @@ const steps: { [C in ErrorCode]?: string } = {
     'Use a command that the allowlist permits, without the variable named in the error. Only the user can change the allowlist.',
   not_found: 'Check session_id. session_list shows the active sessions.',
   file_not_found: 'Check the path with file_list or file_glob. To create a new file, use file_create.',
-  file_exists: 'To replace the file, call again with overwrite set to true. To change the file, use file_edit.',
+  file_exists:
+    'To replace the file, call again with overwrite set to true. To change the file, use file_edit.',
   is_directory: 'Use the path of a file in the directory. file_list shows the files in the directory.',
   permission_denied: 'Choose a path below /workspace or /tmp.',
   read_only: 'Choose a path below /workspace or /tmp, which are the only writable ones.',

@@ -32,7 +32,9 @@ function cutMiddle(result: CutResult['result'], name: string, text: string, note
   const [head, tail] = [text.slice(0, max / 2), text.slice(-max / 2)]
   const left = text.length - max
   result[name] = `${head.toWellFormed()}\n[... ${left} characters omitted ...]\n${tail.toWellFormed()}`
-  notes.push(`${name} was truncated in the middle. Write long output to a file, then read the file in sections.`)
+  notes.push(
+    `${name} was truncated in the middle. Write long output to a file, then read the file in sections.`,
+  )
 }
 
 function cutContent(result: CutResult['result'], text: string, notes: string[]): void {
@@ -58,7 +60,9 @@ function cutPage(result: CutResult['result'], data: { id: string }[], notes: str
   if (end >= data.length) return
   result.data = data.slice(0, end)
   result.next_cursor = data[end - 1]!.id
-  notes.push(`data contains ${end} of ${data.length} items. Call again with cursor set to next_cursor to get the rest.`)
+  notes.push(
+    `data contains ${end} of ${data.length} items. Call again with cursor set to next_cursor to get the rest.`,
+  )
 }
 
 function countFitting(list: unknown[]): number {

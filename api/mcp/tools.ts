@@ -103,7 +103,7 @@ function resultLost(name: ToolName): Problem {
 const unknownTool = (name: string) =>
   new ProtocolError(
     ProtocolErrorCode.InvalidParams,
-    `Unknown tool "${name}". Call tools/list to get the available tools.`,
+    `Unknown tool ${name}. Call tools/list to get the available tools.`,
   )
 
 function partsOf(name: ToolName, { endpoint, always, defaults }: Tool, given: Record<string, unknown>) {

@@ -28,7 +28,8 @@ export const signUp = route(auth.signUp, async ({ body: { email, password }, req
   const address = app.clientAddress(request)
   const hash = await app.passwords.hash(password, { group: networkOf(address), isKnown: false, signal })
   const account = await insertAccount(app.context.db, { id: newAccountId(), email, hash, address })
-  if (!account) throw new Problem('email_taken', 'An account with this email address already exists. Log in instead.')
+  if (!account)
+    throw new Problem('email_taken', 'An account with this email address already exists. Log in instead.')
   return sessionOf(account, app.tokens)
 })
 

@@ -114,9 +114,7 @@ export class Workers {
         'The sandbox backend is misconfigured, so no sandbox can be created. The workers log the reason and the fix.',
       )
     }
-    throw unavailable(
-      'No worker can reach the sandbox backend. The workers log the reason.',
-    )
+    throw unavailable('No worker can reach the sandbox backend. The workers log the reason.')
   }
 
   async isAlive(workerId: string): Promise<boolean> {
@@ -266,8 +264,7 @@ function encodeWithBody(body: Readable, args: InSandbox): Pick<HandOver, 'header
   return { headers: { [argsHeader]: json.toString('base64url'), [accountHeader]: args.accountId }, body }
 }
 
-const noneAvailable = () =>
-  unavailable('No worker is accepting calls. The request had no effect. Try again.')
+const noneAvailable = () => unavailable('No worker is accepting calls. The request had no effect. Try again.')
 
 async function readReply(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
   const received = whenSilentFor(bodyMs, () => response.destroy(new Error('the response is incomplete')))

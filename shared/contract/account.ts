@@ -7,7 +7,9 @@ const Account = z
     id: z.string(),
     email: z.string(),
     created_at: Time,
-    api_key: z.object({ id: z.string(), scope: Scope }).meta({ description: 'The API key that authenticated this request' }),
+    api_key: z
+      .object({ id: z.string(), scope: Scope })
+      .meta({ description: 'The API key that authenticated this request' }),
     usage: z.object({
       month: z.string().meta({ description: 'The month in UTC, such as 2026-11' }),
       milliseconds: z.int(),

@@ -23,7 +23,10 @@ const Entry = characters(z.string(), 0, limits.allowlist.characters)
 
 const Allowlist = z
   .object({
-    commands: z.array(z.string()).nullable().meta({ description: 'The allowed commands; null if every command is allowed' }),
+    commands: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'The allowed commands; null if every command is allowed' }),
     warnings: z
       .array(z.object({ entry: z.string(), message: z.string() }))
       .meta({ description: 'Entries that allow a command which can itself run other commands' }),
@@ -61,7 +64,8 @@ export const allowlist = family({
     errors: [],
   },
   setAllowlist: {
-    summary: 'Replace the command allowlist. The new allowlist is in effect everywhere before the response is sent',
+    summary:
+      'Replace the command allowlist. The new allowlist is in effect everywhere before the response is sent',
     method: 'PUT',
     path: '/v1/allowlist',
     repeat: 'yes',

@@ -34,7 +34,8 @@ const Session = z
   .object({
     account: AccountSummary,
     token: z.string().meta({
-      description: 'A JWT for the routes that manage the account, its API keys, its password and its sessions',
+      description:
+        'A JWT for the routes that manage the account, its API keys, its password and its sessions',
     }),
     token_type: z.literal('Bearer'),
     expires_in: z.int().meta({ description: 'Lifetime of the token, in seconds' }),

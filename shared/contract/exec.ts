@@ -27,8 +27,8 @@ export const ExecRequest = z
       .optional()
       .meta({
         description:
-          'Working directory, absolute or relative to /workspace. The default is /workspace. If /workspace cannot be ' +
-          'entered, the command runs in /, and `reason` in the result says so',
+          'Working directory, absolute or relative to /workspace. The default is /workspace, or / if /workspace ' +
+          'cannot be entered, as reported in `reason`',
       }),
     env: Environment.optional(),
     stdin: Content.optional().meta({ description: 'UTF-8 text' }),
@@ -36,7 +36,10 @@ export const ExecRequest = z
       description:
         'Maximum run time, in milliseconds. It cannot exceed the remaining lifetime of the sandbox. That is also the default for streamed, background and interactive commands. For other commands, the default is 60000',
     }),
-    background: z.boolean().optional().meta({ description: 'Return 202 and the command id without waiting for the command' }),
+    background: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Return 202 and the command id without waiting for the command' }),
     grace_ms: z
       .int()
       .min(0)
@@ -75,7 +78,10 @@ export const ExecResult = z
         'exited and signaled mean that the exit status was observed. lost means that it was not observed, because a ' +
         'connection failed or something in the sandbox ended the shell that waits for the command',
     }),
-    exit_code: z.int().nullable().meta({ description: 'The exit code; null unless the command exited normally' }),
+    exit_code: z
+      .int()
+      .nullable()
+      .meta({ description: 'The exit code; null unless the command exited normally' }),
     signal: z.string().nullable(),
     stdout: z.string(),
     stderr: z.string(),
@@ -125,7 +131,9 @@ const execErrors = [...insideErrors, 'exec_not_found'] as const
 /** An item in the list of commands: the command line and the result without output. */
 export const ExecSummary = ExecResult.omit({ stdout: true, stderr: true, lossy: true })
   .extend({
-    command: z.string().meta({ description: 'The command as one line, truncated to a few hundred characters' }),
+    command: z
+      .string()
+      .meta({ description: 'The command as one line, truncated to a few hundred characters' }),
     background: z.boolean(),
     tty: z.boolean(),
   })
@@ -162,7 +170,10 @@ export const exec = family({
       'idempotency-key': idempotencyKey(
         'A repeated request with the same key attaches to the command that the first request started',
       ),
-      accept: z.string().optional().meta({ description: '`text/event-stream` streams the events of the command' }),
+      accept: z
+        .string()
+        .optional()
+        .meta({ description: '`text/event-stream` streams the events of the command' }),
     }),
     bodyBytes: limits.bodyBytes,
     forLargerBody: 'Send longer stdin with POST exec/:exec_id/stdin, and longer scripts with PUT files/raw.',
@@ -219,7 +230,11 @@ export const exec = family({
     ...inside,
     params: ByExec,
     query: z.strictObject({
-      offset: whole(0).optional().meta({ description: 'Position of the first byte. The default is the end of the data written so far' }),
+      offset: whole(0)
+        .optional()
+        .meta({
+          description: 'Position of the first byte. The default is the end of the data written so far',
+        }),
       eof: Switch.meta({ description: '`true` closes stdin after the bytes of this request' }),
     }),
     rawBody: true,

@@ -6,7 +6,7 @@ import { grepSyntax } from './grep-pattern.ts'
 import { limits } from './limits.ts'
 import { bytes, Content, characters, pathBytes, Text, whole, withMaxBytes } from './texts.ts'
 
-const Path = bytes(Text, 1, pathBytes).meta({ description: 'A path, absolute or relative to /workspace' })
+const Path = bytes(Text, 1, pathBytes).meta({ description: 'Absolute or relative to /workspace' })
 /** Matches unless the next four base64 characters encode a NUL byte. */
 const noNul = '(?!A[A-P]|.[AQgw][A-D]|..[AEIMQUYcgkosw048]A)'
 const letter = '[A-Za-z0-9+/]'
@@ -66,10 +66,10 @@ const writeErrors = [
   'disk_full',
 ] as const
 const shown = {
-  start_line: whole(1).optional().meta({ description: 'Number of the first line to return. Lines are numbered from 1' }),
+  start_line: whole(1).optional().meta({ description: 'First line to return, starting at 1' }),
   end_line: whole(1)
     .optional()
-    .meta({ description: 'Number of the last line to return. A number below start_line selects no lines' }),
+    .meta({ description: 'Last line to return. A number below start_line selects no lines' }),
 }
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 
@@ -200,7 +200,8 @@ export const files = family({
     errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'precondition_failed'],
   },
   listFiles: {
-    summary: 'List the entries of a directory, sorted by name. For any other path, return the entry of that path',
+    summary:
+      'List the entries of a directory, sorted by name. For any other path, return the entry of that path',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/ls',
     example: { query: { path: 'src' }, client: 'sandlot files ls src' },
@@ -258,7 +259,9 @@ export const files = family({
         z.object({
           path: z
             .string()
-            .meta({ description: 'Path of the file. It begins with the requested path, so other routes accept it' }),
+            .meta({
+              description: 'Path of the file. It begins with the requested path, so other routes accept it',
+            }),
           path_base64: z.string().optional(),
           line: z.int(),
           text: z.string().meta({ description: 'The line, truncated to 2000 bytes' }),
@@ -286,7 +289,9 @@ export const files = family({
     params: ById,
     query: aboutFile({
       ...shown,
-      reveal: Switch.meta({ description: '`false` replaces the values of secrets with `[secret NAME]`. The default is `true`' }),
+      reveal: Switch.meta({
+        description: '`false` replaces the values of secrets with `[secret NAME]`. The default is `true`',
+      }),
     }).meta(isNamed),
     headers: z.object({
       range: Range,

@@ -6,7 +6,7 @@
 
 /** Describes the pattern syntax, for the API description and the descriptions of MCP tools. */
 export const grepSyntax =
-  'a POSIX extended regular expression. \\d \\w \\s \\h \\b \\t, their negations and (?:…) also work. Lookaround, backreferences and inline flags are not supported'
+  'a POSIX extended regular expression, plus \\d \\w \\s \\h \\b \\t, their negations and (?:…), but without lookaround, backreferences and inline flags'
 
 type GrepPattern = { posix: string } | { refused: string }
 

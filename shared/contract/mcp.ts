@@ -64,7 +64,7 @@ export const tools = {
   session_create: {
     title: 'Create a session',
     description:
-      'Create a session: an isolated Linux sandbox that exists until expires_at at the latest. Create one session, then pass its id as session_id to the other tools. Destroy the session when you are done, because it counts against a quota.',
+      'Create a session: an isolated Linux sandbox that exists until expires_at at the latest. Pass its id as session_id to the other tools. Destroy the session when you are done, because it counts against a quota.',
     endpoint: sandboxes.createSandbox,
     ...changes,
     destructive: false,
@@ -86,7 +86,7 @@ export const tools = {
   session_reset: {
     title: 'Reset a session',
     description:
-      'End all processes in a session, including running commands, and keep its files. Use this tool after the error sandbox_exhausted, which means that the session has run out of processes or memory.',
+      'End all processes in a session, including running commands, and keep its files. Use this tool if sandbox_exhausted reports that no processes or memory are left.',
     endpoint: sandboxes.resetSandbox,
     ...changes,
     idempotent: true,
@@ -102,13 +102,13 @@ export const tools = {
   exec: {
     title: 'Run a command',
     description:
-      'Run a command in a session and wait for its result. command is either a list of arguments, which is executed directly, or a string, which is executed with /bin/sh -c. A failed command is returned as a result, not as an error, so check status and exit_code. The command is killed after timeout_ms (60000 by default). Long output is truncated in the middle.',
+      'Run a command in a session and wait for its result. command is a list of arguments to execute directly, or a string for /bin/sh -c. A command that fails returns a result, not an error, so check status and exit_code. The command is killed after timeout_ms (60000 by default). Long output is truncated in the middle.',
     endpoint: exec.execCommand,
     ...changes,
     openWorld: true,
     without: ['background', 'tty', 'rows', 'columns', 'grace_ms', 'reveal'],
     inputs: {
-      timeout_ms: 'Maximum run time, in milliseconds. It cannot exceed the remaining lifetime of the session',
+      timeout_ms: 'Maximum run time in milliseconds, at most the remaining lifetime of the session',
     },
     // A disconnected client cannot get the result of its command, unless the client can resume the stream.
     always: { grace_ms: 0 },
@@ -116,7 +116,7 @@ export const tools = {
   file_view: {
     title: 'Read a file',
     description:
-      'Read a file in a session, or only its lines start_line to end_line. If truncated is true, call again with a higher start_line.',
+      'Read a file in a session, or only its lines start_line to end_line. If truncated is true, continue with start_line.',
     endpoint: files.viewFile,
     ...reads,
     without: [...named.without, 'reveal'],
@@ -166,8 +166,7 @@ export const tools = {
   },
   whoami: {
     title: 'Account and limits',
-    description:
-      'Show the account, its sandbox-hours used this month, and its limit of concurrent sessions.',
+    description: 'Show the account, its sandbox-hours used this month, and its limit of concurrent sessions.',
     endpoint: account.getAccount,
     ...reads,
   },
@@ -213,7 +212,9 @@ export const mcp = family({
         .string()
         .max(200)
         .optional()
-        .meta({ description: 'The JSON-RPC method, sent by clients of protocol version 2026-07-28 or later' }),
+        .meta({
+          description: 'The JSON-RPC method, sent by clients of protocol version 2026-07-28 or later',
+        }),
       'mcp-name': z
         .string()
         .max(1_000)

@@ -59,7 +59,12 @@ export const sandboxes = family({
     bodyBytes: limits.bodyBytes,
     body: z
       .strictObject({
-        image: z.string().min(1).max(512).optional().meta({ description: 'The container image. The default is set by the operator' }),
+        image: z
+          .string()
+          .min(1)
+          .max(512)
+          .optional()
+          .meta({ description: 'The container image. The default is set by the operator' }),
         name: Name.optional(),
         metadata: z
           .record(fieldName(characters(Text, 1, 64)), characters(Text, 0, 512))

@@ -12,7 +12,10 @@ const Secret = z
   .object({
     id: z.string(),
     name: z.string(),
-    sandbox_id: z.string().nullable().meta({ description: 'The sandbox that the secret belongs to; null if it applies to all sandboxes' }),
+    sandbox_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'The sandbox that the secret belongs to; null if it applies to all sandboxes' }),
     created_at: Time.meta({ description: 'When the current value was set' }),
   })
   .meta({ id: 'Secret', description: 'A secret without its value, which is never returned' })
@@ -33,7 +36,9 @@ export const secrets = family({
     bodyBytes: 256 * 1024,
     body: z.strictObject({
       name: SecretName,
-      value: bytes(Text, 1, limits.secretBytes).meta({ description: 'The new value, which replaces the previous value' }),
+      value: bytes(Text, 1, limits.secretBytes).meta({
+        description: 'The new value, which replaces the previous value',
+      }),
       sandbox_id: Id.optional().meta({
         description:
           "The only sandbox that receives the secret. In this sandbox, it overrides the account's secret of the same name",

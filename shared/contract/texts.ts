@@ -57,7 +57,12 @@ export const bytesOf = (texts: readonly string[]): number =>
 export const Environment = z
   .record(
     fieldName(
-      z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must start with a letter or _ and contain only letters, digits and _'),
+      z
+        .string()
+        .regex(
+          /^[A-Za-z_][A-Za-z0-9_]*$/,
+          'must start with a letter or _ and contain only letters, digits and _',
+        ),
     ),
     Text,
   )

@@ -267,5 +267,5 @@ test.each([
   ['hours', 'many'],
   ['sandbox-ops', ''],
 ])('rejects --%s %s', (name, value) => {
-  expect(() => readLimits({ [name]: value })).toThrow(`--${name} ${value} is not a`)
+  expect(() => readLimits({ [name]: value })).toThrow(`Invalid value "${value}" for --${name}.`)
 })
