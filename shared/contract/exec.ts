@@ -230,11 +230,9 @@ export const exec = family({
     ...inside,
     params: ByExec,
     query: z.strictObject({
-      offset: whole(0)
-        .optional()
-        .meta({
-          description: 'Position of the first byte. The default is the end of the data written so far',
-        }),
+      offset: whole(0).optional().meta({
+        description: 'Position of the first byte. The default is the end of the data written so far',
+      }),
       eof: Switch.meta({ description: '`true` closes stdin after the bytes of this request' }),
     }),
     rawBody: true,

@@ -257,11 +257,9 @@ export const files = family({
     reply: z.object({
       matches: z.array(
         z.object({
-          path: z
-            .string()
-            .meta({
-              description: 'Path of the file. It begins with the requested path, so other routes accept it',
-            }),
+          path: z.string().meta({
+            description: 'Path of the file. It begins with the requested path, so other routes accept it',
+          }),
           path_base64: z.string().optional(),
           line: z.int(),
           text: z.string().meta({ description: 'The line, truncated to 2000 bytes' }),

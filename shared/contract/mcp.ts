@@ -208,13 +208,9 @@ export const mcp = family({
         description:
           'Must accept application/json or text/event-stream. If it accepts text/event-stream, a tool call returns events',
       }),
-      'mcp-method': z
-        .string()
-        .max(200)
-        .optional()
-        .meta({
-          description: 'The JSON-RPC method, sent by clients of protocol version 2026-07-28 or later',
-        }),
+      'mcp-method': z.string().max(200).optional().meta({
+        description: 'The JSON-RPC method, sent by clients of protocol version 2026-07-28 or later',
+      }),
       'mcp-name': z
         .string()
         .max(1_000)
