@@ -1,4 +1,4 @@
-/** The objects that the routes of an API process share. */
+/** The objects that all routes of an API process share. */
 import type { Context } from '../shared/platform/context.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { makeDummyHashes } from './auth/dummy-hashes.ts'
@@ -10,7 +10,7 @@ import { Workers } from './worker-client/client.ts'
 
 export type App = ReturnType<typeof openApp>
 
-/** @throws {SettingsError} when an entry of TRUSTED_PROXIES is not an address */
+/** @throws {SettingsError} if an entry of `TRUSTED_PROXIES` is not an IP address or range */
 export function openApp(context: Context) {
   const { settings } = context
   return {

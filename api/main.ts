@@ -1,11 +1,11 @@
-/** The API process. */
+/** The entry point of the API process. */
 import closeWithGrace from 'close-with-grace'
 import { openContext } from '../shared/platform/context.ts'
 import { readSettings, SettingsError } from '../shared/platform/settings.ts'
 import { exitWhenStalled } from '../shared/platform/stall.ts'
 import { openApi } from './server.ts'
 
-/** Milliseconds for sending the last responses and closing connections. */
+/** Time, in milliseconds, that shutdown allows for sending the last responses and closing connections. */
 const closeMs = 8_000
 const maxMsAfterError = 12_000
 
@@ -14,7 +14,7 @@ try {
   const context = openContext('api', settings)
   if (context.settings.secretsKeys.length > 0) {
     context.log.warn(
-      'SECRETS_KEY is set, but an API process only seals. Set the output of `npm run admin -- public-key` instead',
+      'SECRETS_KEY is set, but an API process only encrypts. Replace it with the output of `npm run admin -- public-key`',
     )
   }
   const api = openApi(context)
@@ -22,7 +22,7 @@ try {
   closeWithGrace({ delay: maxMs, logger: context.log }, async ({ err, signal }) => {
     if (err) context.log.fatal({ err }, 'stopping after an uncaught error')
     else context.log.info({ signal }, 'stopping')
-    // After an uncaught error, the state of the process is not trusted, so it stops soon.
+    // After an uncaught error, the state of the process cannot be trusted, so the shutdown delay is skipped.
     await api.close(err ? { leaveMs: 0, finishMs: maxMsAfterError } : undefined)
     await context.close()
   })

@@ -1,4 +1,4 @@
-/** The HTTP server and the internal server of an API process. */
+/** The public HTTP server and the internal server (health and metrics) of an API process. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as SocketServer } from 'node:net'
@@ -20,24 +20,36 @@ import { StalledClients } from './http/stalled-clients.ts'
 import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
-/** Longer than the idle timeout of common load balancers, so that they close a connection first. */
+/**
+ * Time, in milliseconds, after which an idle connection is closed. It exceeds the idle timeout of common load
+ * balancers, so that the load balancer closes the connection first.
+ */
 const keepAliveMs = 75_000
 const headMs = 20_000
 const checkEveryMs = 5_000
-/** For a streamed body, such as stdin: longer than a sandbox lives. JSON bodies have their own deadline. */
+/**
+ * Maximum time, in milliseconds, to receive a request with its body. It exceeds the lifetime of a sandbox, because
+ * streamed bodies such as stdin may last that long. JSON bodies have a shorter deadline.
+ */
 const uploadMs = 25 * 60 * 60 * 1000
-/** Enough for a path and two patterns of maximum length with every character percent-encoded. */
+/**
+ * Maximum size of the request line and headers, in bytes. It fits a file path and two patterns of maximum length with
+ * every character percent-encoded.
+ */
 const headerBytes = 128 * 1024
-/** For the responses of aborted requests. By default, the whole shutdown fits into a supervisor's 15 s. */
+/**
+ * Time, in milliseconds, to send error responses for aborted requests during shutdown. With default settings, the
+ * complete shutdown takes less than the 15 s that a supervisor allows.
+ */
 const lastResponseMs = 1_500
-/** How long a stopping process waits for the first byte of a connection. */
+/** Time, in milliseconds, after which a stopping process closes connections that have never sent a byte. */
 const unusedMs = 1_000
-/** For the last requests of health and metrics. */
+/** Maximum time, in milliseconds, that shutdown waits for open health and metrics requests. */
 const internalMs = 1_000
-/** For the first connection to Redis, without which the process starts too. */
+/** Maximum time, in milliseconds, to wait for Redis at startup. The process then starts without it. */
 const firstTryMs = 1_000
 
-/** @throws {SettingsError} when a setting that only the API reads is invalid */
+/** @throws {SettingsError} if a setting that only API processes read is invalid */
 export function openApi(context: Context) {
   const app = openApp(context)
   const requests = new OpenRequests()
@@ -67,13 +79,14 @@ export function openApi(context: Context) {
     ...commonChecks(context),
     ...workerChecks(context),
     process: async () => {
-      if (isStopping) throw new Error('it is stopping')
+      if (isStopping) throw new Error('the process is stopping')
     },
   })
   return {
     /**
-     * @returns the ports, the actual ones where 0 was asked for
-     * @throws {SettingsError} when one is in use or not allowed
+     * Starts both servers.
+     * @returns the actual port numbers, even if a configured port is 0
+     * @throws {SettingsError} if a port is in use or the process may not listen on it
      */
     async listen(): Promise<{ port: number; internalPort: number }> {
       const { http, internal: inside, allowedHosts } = context.settings
@@ -88,17 +101,16 @@ export function openApi(context: Context) {
       return { port, internalPort }
     },
     /**
-     * Waits for load balancers, stops accepting connections, finishes open requests, aborts the rest, and closes
-     * everything. Behind a load balancer, idle connections stay open until `finishMs`: a client may be about to use
-     * them.
-     * @param times milliseconds
+     * Shuts down. Waits `leaveMs` for load balancers, stops accepting connections, and gives open requests `finishMs`
+     * to finish before aborting them. If `leaveMs` is positive, idle connections stay open until `finishMs`, because a
+     * client may be about to use one. Both times are in milliseconds.
      */
     async close({
       leaveMs = context.settings.shutdownDelaySeconds * 1000,
       finishMs = context.settings.drainSeconds * 1000,
     } = {}): Promise<void> {
       isStopping = true
-      // Kept connections are closed after a response, so that no request is lost.
+      // Keep-alive connections are closed only after a response, so that no request is lost.
       requests.closeBehind()
       if (leaveMs > 0) await sleep(leaveMs)
       const timers = [setTimeout(closeUnused, unusedMs), setTimeout(() => requests.giveUp(), finishMs)]
@@ -112,7 +124,7 @@ export function openApi(context: Context) {
   }
 }
 
-/** Waits for the connection, so that the first requests do not fail while it is being established. */
+/** Waits briefly for the connection to Redis, so that the first requests do not fail while it is being established. */
 async function awaitFirstConnection(redis: Context['redis']): Promise<void> {
   if (redis.status !== 'ready') await withTimeout(firstTryMs, once(redis, 'ready')).catch(() => {})
 }
@@ -143,8 +155,9 @@ function makeKoa(app: App, requests: OpenRequests): Koa {
 
 function refuseUnknown(koa: RouterContext) {
   const methods = [...new Set((koa.matched ?? []).flatMap((layer) => layer.methods))]
-  if (methods.length === 0) throw new Problem('not_found', 'This route does not exist. See /v1/openapi.json.')
-  // Supported by every route.
+  if (methods.length === 0)
+    throw new Problem('not_found', 'This route does not exist. See /v1/openapi.json for all routes.')
+  // Every route supports OPTIONS.
   methods.push('OPTIONS')
   koa.set('Allow', methods.join(', '))
   if (koa.method === 'OPTIONS') {
@@ -154,19 +167,22 @@ function refuseUnknown(koa: RouterContext) {
   throw new Problem('method_not_allowed', `This route accepts ${methods.join(', ')}.`)
 }
 
-/** @param endsIdle closes idle connections now instead of leaving that to clients and `keepAliveMs` */
+/**
+ * Closes a server. Connections that are still open after `maxMs` are destroyed.
+ * @param endsIdle whether to close idle connections immediately instead of after `keepAliveMs`
+ */
 async function finish(server: Server, maxMs: number, { endRest = () => {}, endsIdle = true } = {}) {
   if (!server.listening) return
   const closed = new Promise((resolve) => {
     if (endsIdle) server.close(resolve)
-    // The close of Node's HTTP server would end idle connections.
+    // `http.Server.close()` would also close idle connections.
     else SocketServer.prototype.close.call(server, resolve)
   })
   const late = setTimeout(() => {
     server.closeAllConnections()
     endRest()
   }, maxMs)
-  // Otherwise, a connection that was busy when the close began would stay open and idle until the timeout.
+  // Otherwise, a connection that becomes idle after this point would stay open until the timeout.
   const idleTimer = endsIdle ? setInterval(() => server.closeIdleConnections(), 50) : undefined
   await closed
   clearTimeout(late)

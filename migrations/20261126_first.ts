@@ -1,16 +1,16 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** The whole schema of version 0.1.0. */
+/** Creates the complete database schema of version 0.1.0. */
 export class First extends Migration {
   override up(): void {
-    // The clock of the whole system. Unlike now(), it is not fixed at the start of the transaction, so read it after
-    // taking a lock. Tests move time by replacing this function in their own database.
+    // The clock that all processes use. Unlike now(), it advances during a transaction, so read it after acquiring a
+    // lock. Tests simulate the passage of time by replacing this function in their own database.
     this.addSql(`
       create function sandlot_now() returns timestamptz(3) language sql volatile
       as $$ select clock_timestamp()::timestamptz(3) $$`)
 
-    // Billed time of one sandbox within [since, until), in milliseconds: from ready until it was
-    // destroyed or expired. All usage figures are computed by this function.
+    // Returns the billed time of one sandbox within [since, until), in milliseconds. A sandbox is billed from the time
+    // it is ready until it is destroyed or expires. All usage figures are computed by this function.
     this.addSql(`
       create function billed_ms(
         ready timestamptz, destroyed timestamptz, expires timestamptz, since timestamptz, until timestamptz
@@ -22,7 +22,7 @@ export class First extends Migration {
         end
       $$`)
 
-    // Always one row. Pods carry its id as a label, so that two installations can share a namespace.
+    // Contains exactly one row. Its id is a label on all pods, so that two installations can share a namespace.
     this.addSql(`
       create table installation (
         id text primary key,
@@ -42,7 +42,7 @@ export class First extends Migration {
         suspended_at timestamptz(3),
         -- When an operator requested its deletion. The reconciler removes the row when the last pod is gone.
         deleted_at timestamptz(3),
-        -- An operator's overrides; null means the setting.
+        -- Overrides by an operator; null means that the setting applies.
         concurrent_limit int check (concurrent_limit >= 0),
         hours_limit double precision check (hours_limit >= 0),
         sandbox_seconds_limit int check (sandbox_seconds_limit >= 1),
@@ -52,7 +52,7 @@ export class First extends Migration {
         allowlist jsonb,
         -- Incremented to revoke all session tokens, which carry the generation of their login.
         session_generation int not null default 0,
-        -- Addresses of its sign-up and of the last logins that succeeded, newest first.
+        -- Client addresses of the sign-up and of the most recent successful logins, newest first.
         login_addresses jsonb not null default '[]',
         check (deleted_at is null or suspended_at is not null)
       )`)
@@ -94,16 +94,16 @@ export class First extends Migration {
           check (destroy_reason in ('requested', 'expired', 'start_failed', 'suspended', 'pod_failed')),
         destroy_detail text,
         pod_name text not null,
-        -- Null until it is known.
+        -- Null until the pod's uid is known.
         pod_uid text,
-        -- When its pod was requested, if that was later than the admission.
+        -- When the sandbox's pod was requested, if that was not at admission.
         pod_since timestamptz(3),
-        -- Null if its pod was created for it. A warm pod that dies before its first use is replaced by a new pod.
+        -- Null if the pod was created for this sandbox. A warm pod that dies before its first use is replaced.
         claim text check (claim in ('unused', 'used', 'replaced')),
-        -- Its time in a replaced warm pod, which remains billed.
+        -- The sandbox's time in a replaced warm pod, which remains billed.
         first_ready_at timestamptz(3),
         first_ended_at timestamptz(3),
-        -- When the pod of the destroyed sandbox was found to be gone. No cleanup remains after that.
+        -- When the pod of the destroyed sandbox was found to be gone. Nothing is left to clean up afterwards.
         reaped_at timestamptz(3),
         timings jsonb not null default '{}',
         check (created_at < expires_at),
@@ -113,19 +113,19 @@ export class First extends Migration {
         check (destroyed_at <= reaped_at)
       )`)
     this.addSql(`create index sandbox_by_account on sandbox (account_id, id desc)`)
-    // Active sandboxes are listed newest first, without reading the account's ended ones.
+    // Lists active sandboxes, newest first, without reading the account's destroyed sandboxes.
     this.addSql(`create index sandbox_active on sandbox (account_id, id desc) where destroyed_at is null`)
-    // No two sandboxes share a pod. The index also finds the sandbox of a pod.
+    // Ensures that no two sandboxes share a pod. The index also serves to look up the sandbox of a pod.
     this.addSql(`create unique index sandbox_pod on sandbox (pod_name) where reaped_at is null`)
-    // The warm pool is refilled only after starting sandboxes have their pods.
+    // Finds starting sandboxes. The warm pool is refilled only after they have their pods.
     this.addSql(
       `create index sandbox_starting on sandbox (created_at) where ready_at is null and destroyed_at is null`,
     )
-    // Sandboxes whose metadata has yet to be deleted.
+    // Finds sandboxes whose metadata has yet to be deleted.
     this.addSql(`create index sandbox_metadata on sandbox (id) where metadata <> '{}'`)
-    // Read by the reconciler. It has one entry per pod and does not grow with the table.
+    // Used by the reconciler. The index has one entry per existing pod, so it does not grow with the table.
     this.addSql(`create index sandbox_unreaped on sandbox (expires_at) where reaped_at is null`)
-    // Both columns are fixed at admission, so a month's sandboxes are one range of this index.
+    // Both key columns are fixed at admission, so the sandboxes of a month form one range of this index.
     this.addSql(
       `create index sandbox_usage on sandbox (account_id, expires_at) include (ready_at, destroyed_at)`,
     )
@@ -142,8 +142,8 @@ export class First extends Migration {
     this.addSql(`create index idempotency_key_by_age on idempotency_key (created_at)`)
     this.addSql(`create index idempotency_key_by_sandbox on idempotency_key (sandbox_id)`)
 
-    // No command runs in a sandbox that has ended, so its environment (up to 1 MB) is deleted in the transaction that
-    // ends it.
+    // No command runs in a destroyed sandbox, so its environment (up to 1 MB) is deleted in the transaction that
+    // destroys the sandbox.
     this.addSql(`
       create function forget_env_of_sandbox() returns trigger language plpgsql
       as $$ begin new.sealed_env := null; return new; end $$`)
@@ -152,8 +152,8 @@ export class First extends Migration {
         when (new.destroyed_at is not null and new.sealed_env is not null)
         execute function forget_env_of_sandbox()`)
 
-    // A pod without a sandbox. Its row is deleted in the transaction that assigns it to one, or before the pod is
-    // deleted. A pod with a row has therefore never belonged to a sandbox.
+    // Pods without a sandbox. The row is deleted in the transaction that assigns the pod to a sandbox, or before the
+    // pod is deleted. Therefore, a pod that has a row has never belonged to a sandbox.
     this.addSql(`
       create table warm_pod (
         name text primary key,
@@ -163,7 +163,7 @@ export class First extends Migration {
         -- Earlier than the creation of the pod, so that the pod's own deadline is never before ends_at.
         born_at timestamptz(3) not null,
         ends_at timestamptz(3) not null,
-        -- When it could run its first command. From then on it can be claimed.
+        -- When the pod could run its first command. A ready pod can be claimed.
         ready_at timestamptz(3),
         uid text,
         check (born_at < ends_at),
@@ -171,7 +171,7 @@ export class First extends Migration {
       )`)
     this.addSql(`create index warm_pod_ready on warm_pod (image, born_at) where ready_at is not null`)
 
-    // Usage by day of sandboxes whose rows are deleted.
+    // Usage per day of sandboxes whose rows have been deleted.
     this.addSql(`
       create table usage_day (
         account_id text not null references account on delete cascade,
@@ -181,7 +181,7 @@ export class First extends Migration {
         primary key (account_id, day)
       )`)
 
-    // Commands and their exit statuses. Their output is kept in the memory of the worker.
+    // Commands and their exit statuses. The output of commands is kept only in the worker's memory.
     this.addSql(`
       create table exec (
         id text primary key,
@@ -192,7 +192,7 @@ export class First extends Migration {
         pid int,
         idempotency_key text,
         request_hash bytea,
-        -- As one truncated line, sealed under RPC_KEY.
+        -- The command as one truncated line, encrypted with RPC_KEY.
         sealed_command bytea not null,
         background boolean not null,
         tty boolean not null,
@@ -214,7 +214,7 @@ export class First extends Migration {
     this.addSql(`create index exec_running on exec (worker_id) where status = 'running'`)
     this.addSql(`create index exec_left on exec (worker_id) where is_left`)
 
-    // How many commands the allowlist refused, by UTC day. The reconciler deletes these rows after a month.
+    // Number of commands that the allowlist refused per UTC day. The reconciler deletes these rows after a month.
     this.addSql(`
       create table command_refusal (
         account_id text not null references account on delete cascade,
@@ -228,18 +228,18 @@ export class First extends Migration {
       create table secret (
         id text primary key,
         account_id text not null references account on delete cascade,
-        -- Null for a secret of all sandboxes of the account.
+        -- Null for a secret that applies to all sandboxes of the account.
         sandbox_id text references sandbox on delete cascade,
         name text not null,
-        -- Sealed to SECRETS_PUBLIC_KEY.
+        -- Encrypted with SECRETS_PUBLIC_KEY.
         sealed_value bytea not null,
-        -- Its size in an environment. The sum is limited for each account.
+        -- Size of the secret in an environment. The total size is limited for each account.
         bytes int not null,
         created_at timestamptz(3) not null,
         unique nulls not distinct (account_id, sandbox_id, name)
       )`)
     this.addSql(`create index secret_by_sandbox on secret (sandbox_id) where sandbox_id is not null`)
-    // A trigger deletes a sandbox's secrets in the transaction that ends it, regardless of the process.
+    // A trigger deletes a sandbox's secrets in the transaction that destroys the sandbox, in any process.
     this.addSql(`
       create function delete_secrets_of_sandbox() returns trigger language plpgsql
       as $$ begin delete from secret where sandbox_id = new.id; return null; end $$`)

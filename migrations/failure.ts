@@ -1,14 +1,17 @@
-/** Error messages for operators about a failed migration. */
+/** Explains failed migrations to operators. */
 import { MigrationFailed } from './migrate.ts'
 
-/** Network errors, and errors of PostgreSQL about a wrong user, password or database, or a startup or shutdown. */
+/**
+ * Error codes that mean the database is unreachable: network errors, and PostgreSQL errors about a wrong user, password
+ * or database, a startup or a shutdown.
+ */
 const unreachable = /^(E[A-Z_]+|08...|28...|3D000|57P0.)$/
 const disconnected = /Connection terminated|Client has encountered a connection error/
 
 const again =
-  'Then run `npm run migrate` again, which continues after the last completed step. The old version can keep running.'
+  'Then run `npm run migrate` again. It continues after the last completed step. The old version can keep running.'
 
-/** Returns the cause and the next step. */
+/** Returns a message that names the cause of a failed migration and the next step. */
 export function describeFailure(error: unknown): string {
   const failed = error instanceof MigrationFailed ? error : undefined
   const { code = '', message } = (failed?.cause ?? error) as NodeJS.ErrnoException
@@ -17,6 +20,6 @@ export function describeFailure(error: unknown): string {
     return `Lost the connection to the database during ${failed.migration} (${message}).\nCheck the database. ${again}`
   if (failed) return `${failed.migration} failed: ${message}\nFix the cause. ${again}`
   if (isUnreachable)
-    return `Cannot connect to the database (${message || code}). Check that it is running, and check DATABASE_URL.`
-  return `The database could not be migrated: ${message}\nFix the cause. ${again}`
+    return `Cannot connect to the database (${message || code}). Check that it is running and that DATABASE_URL is correct.`
+  return `The migration failed: ${message}\nFix the cause. ${again}`
 }

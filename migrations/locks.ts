@@ -1,13 +1,13 @@
-/** Acquires table locks without blocking the requests that queue up behind them. */
+/** Acquires table locks for migrations without blocking other statements for long. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Milliseconds that a migration waits for a lock before it retries. While it waits, requests queue up behind it, and
- * they fail after two seconds.
+ * Maximum time, in milliseconds, that a migration waits for a lock before it gives way and retries. Requests that need
+ * the table queue up behind the waiting migration and fail after two seconds.
  */
 export const lockMs = 500
 
-/** A lock timeout or a deadlock. */
+/** Reports whether an error is a lock timeout or a deadlock. */
 const isLockConflict = (error: unknown) => /^(55P03|40P01)$/.test((error as { code?: string }).code ?? '')
 
 interface Connection {
@@ -17,7 +17,7 @@ interface Connection {
 
 const pauseMs = { initial: 250, max: 5_000 }
 
-/** Retries after lock timeouts, with pauses in which the queued requests get the lock. */
+/** Runs a callback and retries it after each lock timeout or deadlock. Waiting requests run during the pauses. */
 export async function retryLocks<T>(work: () => Promise<T>, { report, execute }: Connection): Promise<T> {
   for (let pause = pauseMs.initial; ; pause = Math.min(pause * 2, pauseMs.max)) {
     try {
@@ -26,7 +26,7 @@ export async function retryLocks<T>(work: () => Promise<T>, { report, execute }:
       if (!isLockConflict(error)) throw error
     }
     const [oldest] = await execute(oldestTransaction)
-    report(`waiting for a lock${oldest ? `; the oldest open transaction: ${oldest.description}` : ''}`)
+    report(`waiting for a lock${oldest ? `; oldest open transaction: ${oldest.description}` : ''}`)
     await sleep(pause)
   }
 }

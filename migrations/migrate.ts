@@ -1,6 +1,6 @@
 /**
- * Runs the migrations on one connection, which holds a session-level advisory lock, so that only one process migrates
- * and the others wait. The statement timeouts of requests do not apply, because migrating a large table takes long.
+ * Runs the migrations on a single connection. The connection holds a session-level advisory lock, so that only one
+ * process migrates at a time. Statement timeouts are disabled, because migrating a large table takes a long time.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Migrator } from '@mikro-orm/migrations'
@@ -12,7 +12,7 @@ import { lockMs, retryLocks } from './locks.ts'
 import { Online, type Report } from './online.ts'
 import { reportMigrationProgress } from './progress.ts'
 
-/** A migration that failed. Its completed steps remain and are not repeated. */
+/** Thrown if a migration fails. Completed steps remain applied and are not repeated by the next run. */
 export class MigrationFailed extends Error {
   readonly migration: string
 
@@ -24,23 +24,24 @@ export class MigrationFailed extends Error {
 
 const lockPollMs = 1_000
 /**
- * Milliseconds to connect. The network of a new pod may drop its first packets, and the resolver repeats a DNS query
- * only after 5 s.
+ * Maximum time, in milliseconds, to connect to the database. The network of a new pod may drop its first packets, and
+ * the resolver repeats a DNS query only after 5 s.
  */
 const connectMs = 20_000
-/** Milliseconds to wait for the connection to close. */
+/** Maximum time, in milliseconds, to wait for the connection to close. */
 const closeMs = 3_000
 
 export interface MigrateOptions {
-  /** Receives the progress. */
+  /** Called with each line of progress. */
   report?: Report
-  /** Oldest first. */
+  /** The migrations to apply, oldest first. */
   list?: ListedMigration[]
 }
 
 /**
- * @returns the names of the migrations that it applied
- * @throws {MigrationFailed} with PostgreSQL's error as its cause
+ * Applies all pending migrations.
+ * @returns the names of the applied migrations
+ * @throws {MigrationFailed} if a migration fails. The cause is PostgreSQL's error.
  */
 export async function migrate(
   databaseUrl: string,
@@ -50,7 +51,7 @@ export async function migrate(
     databaseUrl,
     {
       pool: { min: 1, max: 1 },
-      // Locking here ensures that a replacement for a lost connection also holds the lock.
+      // Acquiring the lock here ensures that a replacement for a lost connection also holds it.
       onCreateConnection: (connection: unknown) => acquireLock(connection as Connection, report),
       extensions: [Migrator],
       migrations: {
@@ -99,14 +100,14 @@ function withReport({ name, class: Base }: ListedMigration, report: Report): Lis
   }
 }
 
-/** The part of Kysely's connection that is used here. */
+/** The method of Kysely's connection that is used here. */
 interface Connection {
   executeQuery(query: object): Promise<{ rows: { locked: boolean }[] }>
 }
 
 /**
- * Polls. A statement that blocks on the lock would hold a snapshot, and the lock's holder would wait for it when it
- * creates an index concurrently.
+ * Acquires the advisory lock by polling. A blocking statement would hold a snapshot while it waits. The process that
+ * holds the lock would wait for that snapshot when it creates an index concurrently, which is a deadlock.
  */
 async function acquireLock(connection: Connection, report: Report): Promise<void> {
   const tryLock = {

@@ -1,6 +1,6 @@
 /**
- * A migration of large tables that the old version keeps using. Each step commits separately and is idempotent, so an
- * interrupted run can be started again and continues after the last completed step.
+ * Base class of migrations that change large tables while the old version is running. Each step commits separately and
+ * is idempotent, so an interrupted migration can be run again and continues after the last completed step.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Migration } from '@mikro-orm/migrations'
@@ -9,13 +9,13 @@ import { retryLocks } from './locks.ts'
 /** Receives one line of progress for the operator. */
 export type Report = (line: string) => void
 
-/** Milliseconds that one batch of a back-fill should take. The number of its rows adapts to that. */
+/** Target duration of one batch of a backfill, in milliseconds. The batch size adapts to reach this duration. */
 const batchMs = 200
 const batchRows = { initial: 1_000, min: 100, max: 20_000 }
 const reportEveryMs = 5_000
 
 export abstract class Online extends Migration {
-  /** Set by the runner. */
+  /** Receives the progress. The migration runner sets this property. */
   report: Report = () => {}
 
   override isTransactional(): boolean {
@@ -24,15 +24,15 @@ export abstract class Online extends Migration {
 
   abstract override up(): Promise<void>
 
-  /** Runs statements that finish immediately once they hold their locks, in one transaction. */
+  /** Runs statements in one transaction. They must finish immediately once they have acquired their locks. */
   protected async change(...statements: string[]): Promise<void> {
-    // PostgreSQL runs the statements of one message in one transaction.
+    // PostgreSQL runs all statements of one simple-query message in one transaction.
     await this.retrying(() => this.execute(statements.join(';\n')))
   }
 
   /**
-   * Adds a constraint for new rows, and then validates the existing ones without blocking writes.
-   * @param check such as `check (size > 0)`
+   * Adds a constraint for new rows, then validates the existing rows without blocking writes.
+   * @param check the definition of the constraint, such as `check (size > 0)`
    */
   protected async constrain(table: string, name: string, check: string): Promise<void> {
     const [found] = await this.execute(
@@ -45,8 +45,8 @@ export abstract class Online extends Migration {
   }
 
   /**
-   * Creates an index without blocking writes. PostgreSQL first waits for all open transactions.
-   * @param definition the rest of the statement after the name, such as `on sandbox (id)`
+   * Creates an index without blocking writes. PostgreSQL first waits for all open transactions to end.
+   * @param definition the part of the statement after the index name, such as `on sandbox (id)`
    */
   protected async index(name: string, definition: string, kind = 'index'): Promise<void> {
     this.report(`creating the index ${name}`)
@@ -58,7 +58,7 @@ export abstract class Online extends Migration {
       if (found?.indisvalid) return
       // An interrupted run leaves an invalid index, which PostgreSQL does not use.
       if (found) await this.execute(`drop index concurrently ${name}`)
-      // Waiting for this lock does not block other statements.
+      // A statement that waits for the lock of a concurrent index build does not block other statements.
       await this.execute('set lock_timeout = 0')
       try {
         await this.execute(`create ${kind} concurrently ${name} ${definition}`)
@@ -68,13 +68,13 @@ export abstract class Online extends Migration {
     })
   }
 
-  /** Replaces an index by another one of the same name. Queries can use one of them at any time. */
+  /** Replaces an index with a new one of the same name. At any time, queries can use one of the two. */
   protected async replaceIndex(name: string, definition: string): Promise<void> {
     await this.index(`${name}_new`, definition)
     await this.change(`drop index if exists ${name}`, `alter index ${name}_new rename to ${name}`)
   }
 
-  /** Updates the rows of a table that meet a condition, in batches along its primary key `id`. */
+  /** Updates all rows of a table that match `where`, in batches ordered by the primary key `id`. */
   protected async fill(table: string, set: string, where: string): Promise<void> {
     const [all] = await this.execute(
       'select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ?::regclass',

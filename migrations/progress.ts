@@ -1,4 +1,4 @@
-/** Reports the progress of an index build, which is a single statement. */
+/** Reports the progress of index builds. A build is a single statement, so PostgreSQL's progress view is polled. */
 import { sql } from 'kysely'
 import { openDatabase } from '../shared/data/database.ts'
 import { statement } from '../shared/data/statement.ts'
@@ -17,7 +17,10 @@ const indexes = statement()(
     from pg_stat_progress_create_index where datname = current_database()`,
 )
 
-/** Polls on a separate connection. @param report called whenever the progress has changed */
+/**
+ * Polls the progress of index builds on a separate connection until disposed.
+ * @param report called whenever the progress has changed
+ */
 export function reportMigrationProgress(
   databaseUrl: string,
   report: (progress: string) => void,

@@ -1,10 +1,10 @@
-/** `npm run migrate`: applies all new migrations. The old version can keep running. */
+/** `npm run migrate`: applies all pending migrations. The old version can keep running during the migration. */
 import { describeFailure } from './failure.ts'
 import { migrate } from './migrate.ts'
 
 const databaseUrl = process.env.DATABASE_URL
 if (!databaseUrl) {
-  console.error('DATABASE_URL is not set: postgresql://user:password@host/database')
+  console.error('DATABASE_URL is not set. Set it, for example to postgresql://user:password@host/database.')
   process.exit(2)
 }
 try {

@@ -1,4 +1,4 @@
-/** Lists, suspends and deletes accounts. */
+/** The operator's commands that list, suspend and delete accounts, and reset passwords. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Scrypt from 'scrypt-kdf'
@@ -14,10 +14,13 @@ interface AccountLine {
   email: string
 }
 
-/** Milliseconds that a deletion waits for the workers, which continue without it. */
+/**
+ * Maximum time, in milliseconds, that the command waits until workers have deleted an account. Afterwards the command
+ * fails, and the workers complete the deletion in the background.
+ */
 const retryBudgetMs = 60_000
 
-/** Oldest account first. */
+/** Lists all accounts, oldest first. */
 export async function listAccounts(db: Queries): Promise<Report> {
   const rows = await listAccountsWithUsage(db)
   const data = rows.map((row) => ({
@@ -42,7 +45,10 @@ export async function listAccounts(db: Queries): Promise<Report> {
   return { value: { data }, text: showColumns([head, ...cells]).join('\n') }
 }
 
-/** Ends every session of an account immediately: each request with a session token reads the account's row. */
+/**
+ * Ends all login sessions of an account immediately. No token is cached: each request with a session token reads the
+ * account's row.
+ */
 export async function revokeSessionsOf(db: Queries, { id, email }: AccountLine): Promise<Report> {
   await revokeAllSessions(db, id)
   const text = `All sessions of ${email} have ended. Its API keys remain valid.`
@@ -50,36 +56,41 @@ export async function revokeSessionsOf(db: Queries, { id, email }: AccountLine):
 }
 
 /**
- * Sets a random password for an owner who lost theirs, and ends all sessions.
- * @param logN the cost of the hash
+ * Replaces a forgotten password with a random one and ends all login sessions of the account.
+ * @param logN base-2 logarithm of the scrypt cost parameter N
  */
 export async function resetPasswordOf(db: Queries, account: AccountLine, logN: number): Promise<Report> {
   const password = randomBytes(15).toString('base64url')
   const hash = Buffer.from(await Scrypt.kdf(password, { logN }))
   await resetPassword(db, account.id, hash)
   const text = `The new password of ${account.email} is ${password}
-It is not shown again. All sessions of the account have ended; its API keys remain valid. Change it with \`sandlot account password\`.`
+This password is not shown again. All sessions of the account have ended, and its API keys remain valid.
+Change the password with \`sandlot account password\`.`
   return { value: { ...account, password, sessions_ended: true }, text }
 }
 
-/** Suspends an account: its keys are refused within a second, and the reconciler deletes the pods of its sandboxes. */
+/** Suspends an account. Its API keys are refused within a second, and the reconciler deletes its sandboxes' pods. */
 export async function suspendAccount(db: Database, account: AccountLine): Promise<Report> {
   const { length: ended } = await suspend(db, account.id)
   return {
     value: { ...account, state: 'suspended', sandboxes_ended: ended },
-    text: `${account.email} is suspended; sandboxes ended: ${ended}.`,
+    text: `${account.email} is suspended. Sandboxes ended: ${ended}.`,
   }
 }
 
-/** @throws when the account is being deleted */
+/**
+ * Lifts the suspension of an account.
+ * @throws if the account is being deleted
+ */
 export async function unsuspendAccount(db: Database, { id, email }: AccountLine): Promise<Report> {
-  if (!(await unsuspend(db, id))) throw new Error(`${email} is being deleted, which cannot be undone.`)
-  return { value: { id, email, state: 'active' }, text: `${email} is not suspended.` }
+  if (!(await unsuspend(db, id))) throw new Error(`${email} is being deleted. A deletion cannot be undone.`)
+  return { value: { id, email, state: 'active' }, text: `${email} is active.` }
 }
 
 /**
- * Marks the account as deleted and ends its sandboxes. Workers remove it once its last pod is gone.
- * @throws when that takes longer than a minute; the deletion continues
+ * Marks an account for deletion, ends its sandboxes, and waits until workers have removed the account. Workers remove
+ * it after its last pod is gone.
+ * @throws if the removal takes longer than a minute. The deletion continues in the background.
  */
 export async function removeAccount(
   db: Database,
@@ -97,6 +108,6 @@ export async function removeAccount(
     await sleep(250)
   }
   throw new Error(
-    `${account.email} is suspended and marked for deletion. Workers delete it after its last pod; check that they are running.`,
+    `${account.email} is suspended and marked for deletion. Workers delete the account after its last pod is gone. Check that the workers are running.`,
   )
 }

@@ -1,4 +1,4 @@
-/** Lists which process holds which keys, for an operator who rotates one. */
+/** Lists the cryptographic keys that each process holds, for operators who rotate a key. */
 import type { Redis } from 'ioredis'
 import { type KeyHolder, type KeyName, keyNames, listKeyHolders } from '../../shared/rpc/key-holders.ts'
 import { type Report, showColumns } from './report.ts'
@@ -6,7 +6,7 @@ import { type Report, showColumns } from './report.ts'
 interface Missing {
   key: KeyName
   fingerprint: string
-  /** The processes that lack the key and should have it. */
+  /** Processes that need the key but do not have it. */
   processes: string[]
 }
 
@@ -28,18 +28,20 @@ export async function listKeys(redis: Redis): Promise<Report> {
     ...showColumns(lines),
     '',
     ...(data.length === 0
-      ? ['No process has registered its keys. Check that the processes are running and use this Redis.']
+      ? [
+          'No process has registered its keys. Check that all processes are running and use the same Redis server.',
+        ]
       : missing.length === 0
-        ? ['No process lacks a key that another one has.']
+        ? ['No process is missing a key that another process holds.']
         : missing.map(
             ({ key, fingerprint, processes }) =>
-              `${key} ${fingerprint} is missing in ${processes.join(', ')}`,
+              `${key} ${fingerprint} is missing from ${processes.join(', ')}`,
           )),
   ]
   return { value: { data, missing }, text: text.join('\n') }
 }
 
-/** An API holds no SECRETS_KEY, and a worker no JWT_SECRET. */
+/** The kinds of process that need each key. API processes have no `SECRETS_KEY`, and workers no `JWT_SECRET`. */
 const holders: Record<KeyName, readonly KeyHolder['kind'][]> = {
   JWT_SECRET: ['api'],
   SECRETS_KEY: ['worker'],
@@ -48,7 +50,7 @@ const holders: Record<KeyName, readonly KeyHolder['kind'][]> = {
 
 function missingOf(key: KeyName, all: KeyHolder[]): Missing[] {
   const expected = all.filter(({ kind }) => holders[key].includes(kind))
-  // Each worker must be able to open data that an API process has sealed.
+  // Every worker must be able to decrypt data that any API process has encrypted.
   const known = new Set(all.flatMap(({ keys }) => keys[key]))
   return [...known]
     .map((fingerprint) => ({

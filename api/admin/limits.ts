@@ -1,4 +1,4 @@
-/** Limits of one account that replace the settings within a second. */
+/** The operator's command that overrides limits for one account. A change takes effect within a second. */
 import {
   changeOverrides,
   type OverrideColumn,
@@ -24,7 +24,7 @@ type LimitName = keyof typeof limits
 
 export const limitNames = Object.keys(limits) as LimitName[]
 
-/** By name, the new limit, or null for the setting. */
+/** New limits by name. Null removes the override, so that the setting applies again. */
 export type LimitChanges = Partial<Record<LimitName, number | null>>
 
 export function readLimits(values: { [N in LimitName]?: string } & { reset?: boolean }): LimitChanges {
@@ -41,7 +41,7 @@ function readFigure(name: LimitName, text: string): number {
   const figure = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
   if (figure >= min && figure <= max && (name === 'hours' || Number.isInteger(figure))) return figure
   const kind = name === 'hours' ? 'number' : 'whole number'
-  throw new Error(`--${name} ${text} is not a ${kind} from ${min} to ${max}, nor "default".`)
+  throw new Error(`Invalid value "${text}" for --${name}. Use a ${kind} from ${min} to ${max}, or "default".`)
 }
 
 export const changeLimits = (db: Database, accountId: string, changes: LimitChanges): Promise<void> =>
@@ -64,7 +64,7 @@ export async function showLimits(
   return { value: { id, email, limits: own }, text: lines.join('\n') }
 }
 
-/** By name; null for the setting. */
+/** Returns the account's limits by name. Null means that the setting applies. */
 export const limitOverridesOf = (row: Overrides): LimitOverrides =>
   Object.fromEntries(limitNames.map((name) => [name, row[limits[name].column] ?? null])) as LimitOverrides
 

@@ -1,8 +1,8 @@
 /** The output of an operator's command. */
 export interface Report {
-  /** The object of --json. */
+  /** The object printed with `--json`. */
   value: object
-  /** The text without --json. */
+  /** The text printed without `--json`. */
   text: string
 }
 

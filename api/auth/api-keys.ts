@@ -1,7 +1,7 @@
 /**
- * API keys: `sandlot_live_`, 43 random characters (256 bits) and a checksum of 6. The database stores the SHA-256 of a
- * key. A process caches a valid key for less than a second, so that a revoked key is refused everywhere within one
- * second. Keys are not cached in Redis: a miss would cost a second round trip, and Redis would have to be trusted.
+ * API keys. A key is `sandlot_live_`, 43 random characters (256 bits) and a 6-character checksum. The database stores
+ * only its SHA-256 hash. Each process caches a valid key for less than a second, so a revoked key is refused everywhere
+ * within one second. Redis is not used as a cache: it would add a round trip, and it would have to be trusted.
  */
 import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -10,20 +10,20 @@ import type { Bucket, Scope } from '../../shared/contract/endpoint.ts'
 import { findApiKey, markUsed } from '../../shared/data/api-keys.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/** A key and the account data that every request needs, read by one query. */
+/** An API key together with the account data that every request needs. One query reads both. */
 export interface FoundKey {
   id: string
   accountId: string
   scope: Scope
   suspended: boolean
-  /** Null for none. */
+  /** The account's command allowlist. Null means that every command is allowed. */
   allowlist: string[] | null
   overrides: Overrides
 }
 
-/** Limits that an operator has set for one account instead of the settings. */
+/** Limits that an operator has set for one account. They override the settings. Rates are per minute. */
 export interface Overrides extends Partial<Record<Bucket, number>> {
-  /** The maximum TTL of a sandbox. */
+  /** Maximum TTL of a sandbox, in seconds. */
   sandboxSeconds?: number
 }
 
@@ -40,7 +40,7 @@ export function makeApiKey() {
   return { raw, hash: digest('sha256', raw, 'buffer'), lastFour: raw.slice(-4) }
 }
 
-/** Checks the checksum, so a mistyped key is refused without a query. */
+/** Reports whether a key has the right prefix, length and checksum. Mistyped keys are refused without a query. */
 export function isWellFormed(raw: string): boolean {
   const at = apiKeyPrefix.length + characters.random
   return (
@@ -52,7 +52,7 @@ export function isWellFormed(raw: string): boolean {
 
 export class ApiKeys {
   private readonly context: Context
-  /** By hash, keys that were valid when last looked up, the most recently used ones last. */
+  /** Cached lookups of valid keys, by the key's hash. The most recent lookup is last. */
   private readonly remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
   private used = new Set<string>()
   private readonly timer = setInterval(() => this.writeUsed(), flushMs).unref()
@@ -62,8 +62,9 @@ export class ApiKeys {
   }
 
   /**
-   * @param mayAsk called before a query for a key that was not valid lately; throws to prevent the query
-   * @returns undefined for a key that is unknown, revoked or expired
+   * Looks up an API key.
+   * @param mayAsk called before querying the database for a key that is not cached. Throws to prevent the query.
+   * @returns undefined if the key is unknown, revoked or expired
    */
   async find(raw: string, mayAsk: () => void = () => {}): Promise<FoundKey | undefined> {
     const found = await this.lookUp(digest('sha256', raw, 'base64'), raw, mayAsk)
@@ -71,7 +72,7 @@ export class ApiKeys {
     return found
   }
 
-  /** Stores when keys were last used. */
+  /** Stores `last_used_at` for the keys used since the last flush, and stops the flush timer. */
   async close(): Promise<void> {
     clearInterval(this.timer)
     await this.writeUsed()
@@ -80,7 +81,7 @@ export class ApiKeys {
   private async lookUp(hash: string, raw: string, mayAsk: () => void): Promise<FoundKey | undefined> {
     const { remembered } = this
     const known = remembered.get(hash)
-    // The time starts before the query, so no remembered result is older than `rememberMs`.
+    // The cache lifetime starts before the query, so no cached result is older than `rememberMs`.
     const now = performance.now()
     if (known && known.untilMs > now) return known.key
     if (!isWellFormed(raw)) return undefined
@@ -94,7 +95,7 @@ export class ApiKeys {
     }
     entry.key.then(
       (found) => found ?? forget(),
-      // A failed query does not make a known key unknown.
+      // After a failed query, a key that was valid before is looked up again without counting as unknown.
       () => (known ? Object.assign(entry, { untilMs: 0 }) : forget()),
     )
     return entry.key
@@ -105,7 +106,10 @@ export class ApiKeys {
     return row && toFoundKey(row)
   }
 
-  /** Stores `last_used_at` of all keys used since the last flush, in one statement; each at most once a minute. */
+  /**
+   * Stores `last_used_at` for all keys used since the last flush, in one statement. Each row is written at most once a
+   * minute.
+   */
   private async writeUsed(): Promise<void> {
     if (this.used.size === 0) return
     const ids = [...this.used]
@@ -114,7 +118,7 @@ export class ApiKeys {
       await markUsed(this.context.db, ids)
     } catch (error) {
       for (const id of ids) this.used.add(id)
-      this.context.log.warn({ err: error }, 'could not write when API keys were last used')
+      this.context.log.warn({ err: error }, 'could not store last_used_at of API keys')
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Authenticates a request by an API key or a session token. Each is accepted only by its own routes. */
+/** Authenticates requests. Each route accepts either API keys or session tokens, never both. */
 import type { Credential, Endpoint, Scope } from '../../shared/contract/endpoint.ts'
 import { findSession } from '../../shared/data/accounts.ts'
 import type { Context } from '../../shared/platform/context.ts'
@@ -17,24 +17,26 @@ export interface AuthContext {
 
 export interface Caller {
   id: string
-  /** The id of the API key, or of the account for a session token. */
+  /** The id of the API key. For a session token, the id of the account. */
   credentialId: string
   scope: Scope | undefined
-  /** For a session token, the generation of the account's sessions when it was issued. */
+  /** Session generation of the account when its session token was issued. Undefined for API keys. */
   generation: number | undefined
-  /** The commands that it may run; null for every command. A session token runs none. */
+  /** Commands that the caller may run. Null allows every command. A session token allows none. */
   allowlist: readonly string[] | null
   overrides: Overrides
   /**
-   * Authenticates again, for a request that has waited before it acts.
-   * @throws {Problem} when the key or token would be refused now
+   * Authenticates the same credential again, for a request that has waited before it takes effect.
+   * @throws {Problem} if the key or token is no longer valid
    */
   again(): Promise<Caller>
 }
 
 /**
- * @param header the Authorization header
- * @throws {Problem} 401 or 403
+ * Authenticates a request and returns its caller.
+ * @param header the value of the `Authorization` header
+ * @param address returns the client address, which is rate-limited when the API key is not cached
+ * @throws {Problem} with status 401, 403 or 429
  */
 export async function authenticate(
   app: AuthContext,
@@ -47,7 +49,7 @@ export async function authenticate(
   return callerOfKey(app, credential, () => app.buckets.takeUnknownKey(address()))
 }
 
-const names = { key: 'an API key', token: 'the session token of a sign-up or login' }
+const names = { key: 'an API key', token: 'the session token from a sign-up or login' }
 
 function bearerOf(header: string | undefined, needed: 'key' | 'token'): string {
   if (!header) {
@@ -57,7 +59,7 @@ function bearerOf(header: string | undefined, needed: 'key' | 'token'): string {
   if (credential === undefined) {
     throw new Problem(
       'invalid_credentials',
-      `The Authorization header must be "Bearer", a space and ${names[needed]}.`,
+      `The Authorization header must consist of "Bearer", a space, and ${names[needed]}.`,
     )
   }
   return credential
@@ -67,7 +69,7 @@ async function callerOfKey(app: AuthContext, credential: string, mayAsk?: () => 
   if (looksLikeToken(credential)) {
     throw new Problem(
       'wrong_credential_type',
-      'This route needs an API key. Use a session token only to manage keys, the password and sessions.',
+      'This route requires an API key. Session tokens can only manage API keys, the password, sessions and the account.',
     )
   }
   const key = await app.apiKeys.find(credential, mayAsk)
@@ -78,12 +80,15 @@ async function callerOfKey(app: AuthContext, credential: string, mayAsk?: () => 
   return { id: accountId, credentialId: key.id, scope, generation: undefined, allowlist, overrides, again }
 }
 
-/** @throws {Problem} `scope_not_allowed` */
+/**
+ * Throws unless the caller's API key has the scope that the endpoint requires.
+ * @throws {Problem} `scope_not_allowed`
+ */
 export function requireScope({ scope }: Caller, endpoint: Endpoint): void {
   if (endpoint.scope === undefined || endpoint.scope === 'run' || scope === 'full') return
   throw new Problem(
     'scope_not_allowed',
-    `${endpoint.method} ${endpoint.path} needs an API key with the scope "full", but this key has the scope "${scope}". Use a key with the scope "full", which can also change the allowlist and secrets.`,
+    `${endpoint.method} ${endpoint.path} requires an API key with the scope "full", but this key has the scope "${scope}". Use a key with the scope "full".`,
     { members: { scope, needed: endpoint.scope } },
   )
 }
@@ -92,7 +97,7 @@ async function callerOfToken(app: AuthContext, credential: string): Promise<Call
   if (looksLikeApiKey(credential)) {
     throw new Problem(
       'wrong_credential_type',
-      'This route needs a session token, not an API key. Log in to get one.',
+      'This route requires a session token, not an API key. Log in to get a session token.',
     )
   }
   const { accountId: id, generation } = app.tokens.verify(credential)

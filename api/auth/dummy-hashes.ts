@@ -1,7 +1,7 @@
 /**
- * Dummy hashes for unknown email addresses, so that a failed login takes the same time whether or not the account
- * exists. If PASSWORD_SCRYPT_LOG_N was changed and stored hashes have different costs, the dummy hashes follow the same
- * distribution of costs.
+ * Dummy password hashes for unknown email addresses. They make a failed login take equally long whether or not the
+ * account exists. After a change of `PASSWORD_SCRYPT_LOG_N`, stored hashes have different costs. The costs of dummy
+ * hashes follow the same distribution.
  */
 import { createHash, createHmac } from 'node:crypto'
 import Scrypt from 'scrypt-kdf'
@@ -9,17 +9,18 @@ import { countPasswordCosts } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 
-/** Offset of log2 of scrypt's N in a hash, bytes covered by the checksum, and its length. */
+/** Layout of a hash: offset of the cost (log2 N), number of bytes that the checksum covers, length of the checksum. */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
-/** Milliseconds. Counting reads all accounts. */
+/** Minimum time, in milliseconds, between counts of the stored costs. A count reads all accounts. */
 const countEveryMs = 60_000
 
 export const costOf = (hash: Uint8Array): number => hash[header.cost]!
 
 /**
- * Makes a function that returns a hash which no password matches. It is always the same for one address, until the
- * shares of the costs change. Call it for known addresses too, so that both take the same time.
- * @param logN the configured cost, for an installation without accounts
+ * Returns a function that maps an email address to a hash that no password matches. The hash of an address changes only
+ * when the distribution of costs changes. Call the function for known addresses too, so that both cases take equally
+ * long.
+ * @param logN the configured cost, used if the installation has no accounts
  */
 export function makeDummyHashes(db: Database, logN: number): (email: string) => Promise<Uint8Array> {
   const counted = cacheFor(countEveryMs, () => count(db, logN))
@@ -35,9 +36,9 @@ export function makeDummyHashes(db: Database, logN: number): (email: string) => 
   }
 }
 
-/** The cost for an address is derived from `key`, which clients do not know. */
+/** Counts the stored hashes per cost. Clients do not know the returned `key`, which maps addresses to costs. */
 async function count(db: Database, logN: number) {
-  // A failed count must not refuse logins.
+  // If counting fails, logins must still work.
   const rows = await countPasswordCosts(db, header.cost).catch(() => [
     { cost: null, accounts: 1, installation: '' },
   ])
@@ -45,7 +46,7 @@ async function count(db: Database, logN: number) {
   return { dummies: await Promise.all(dummies), key: rows[0]!.installation }
 }
 
-/** Computes a cheap hash and writes `cost` into its header. */
+/** Returns a hash that claims the given cost. Only a cheap hash is computed; its header is then overwritten. */
 async function makeDummy(cost: number): Promise<Uint8Array> {
   const hash = Buffer.from(await Scrypt.kdf('', { logN: 1 }))
   hash[header.cost] = cost

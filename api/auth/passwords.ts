@@ -1,4 +1,4 @@
-/** Passwords and their scrypt hashes. One hash takes 128 MiB by default, so only a few run at the same time. */
+/** Hashes passwords with scrypt. One hash uses 128 MiB of memory by default, so only a few run concurrently. */
 import Scrypt from 'scrypt-kdf'
 import { FairQueue, type Waiter } from '../limits/fair-queue.ts'
 import { costOf } from './dummy-hashes.ts'
@@ -12,16 +12,16 @@ export class Passwords {
     this.logN = logN
   }
 
-  /** @throws {Problem} `unavailable` when the queue is full */
+  /** @throws {Problem} `unavailable` if too many hashes are waiting */
   async hash(password: string, waiter: Waiter): Promise<Buffer> {
     return Buffer.from(await this.queue.run(waiter, () => Scrypt.kdf(password, { logN: this.logN })))
   }
 
-  /** @throws {Problem} `unavailable` when the queue is full */
+  /** @throws {Problem} `unavailable` if too many hashes are waiting */
   async matches(password: string, hash: Uint8Array, waiter: Waiter): Promise<boolean> {
     return await this.queue.run(waiter, () => Scrypt.verify(hash, password))
   }
 
-  /** Whether the cost of a hash differs from the configured one. */
+  /** Reports whether a hash was computed with a cost other than the configured one. */
   isOutdated = (hash: Uint8Array): boolean => costOf(hash) !== this.logN
 }

@@ -1,4 +1,4 @@
-/** Ends long requests, such as streams, terminals and uploads, within a second after their key was revoked. */
+/** Closes long-lived connections (streams, terminals, uploads) within a second after their API key is revoked. */
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../shared/platform/context.ts'
@@ -11,9 +11,9 @@ interface RevocationContext {
   context: Pick<Context, 'notifications' | 'log'>
 }
 
-/** Milliseconds after which a request is watched. */
+/** Time, in milliseconds, after which a request counts as long-lived and its key is watched. */
 const longMs = 100
-/** Milliseconds until the key is checked again, in case a notification was lost or the key expired. */
+/** Interval, in milliseconds, between key checks, in case a notification was lost or the key expired. */
 const lookAgainMs = 10_000
 
 export function closeOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {
@@ -29,7 +29,7 @@ async function watch(
   const over = new AbortController()
   onceClosed(response, () => over.abort())
   while (!over.signal.aborted) {
-    // Subscribes before it checks, and checks only when the remembered key is newer than that.
+    // Subscribes first, then waits until a key cached before the subscription has left the cache.
     const change = notifications.next('key', account.credentialId, lookAgainMs, over.signal)
     await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
     if (over.signal.aborted) return
@@ -41,7 +41,10 @@ async function watch(
   }
 }
 
-/** False for a suspended account, whose streams end with its sandboxes, and while PostgreSQL is unavailable. */
+/**
+ * Reports whether the key is no longer valid. Returns false while PostgreSQL is unavailable, and for a suspended
+ * account, whose streams end with its sandboxes.
+ */
 const isRefused = (account: Caller): Promise<boolean> =>
   account.again().then(
     () => false,

@@ -1,4 +1,4 @@
-/** The package's own types name exports that do not exist at run time. This is the only one that does. */
+/** Replaces the package's type declarations, which list exports that do not exist at run time. */
 declare module 'scrypt-kdf' {
   const Scrypt: {
     kdf(passphrase: string, params: { logN: number }): Promise<Uint8Array>

@@ -1,4 +1,4 @@
-/** The session token, a JWT. It gives access only to account management. */
+/** Session tokens: JWTs that are accepted only by the account management routes. */
 import jwt from 'jsonwebtoken'
 import * as z from 'zod'
 import { limits } from '../../shared/contract/limits.ts'
@@ -8,20 +8,20 @@ const algorithm = 'HS256'
 const issuer = 'sandlot'
 const audience = 'sandlot-dashboard'
 
-/** The account, and the generation of its sessions that the token belongs to. A later generation ends it. */
+/** Claims of a session token. The token is valid only while `generation` equals the account's session generation. */
 export interface SessionClaims {
   accountId: string
   generation: number
 }
 
-/** Whether a credential has the form of a JWT. */
+/** Reports whether a credential has the syntax of a JWT. */
 export const looksLikeToken = (credential: string): boolean =>
   /^[\w-]{2,}\.[\w-]{2,}\.[\w-]*$/.test(credential)
 
 export class Tokens {
   private readonly secrets: readonly string[]
 
-  /** @param secrets the first signs, all of them verify */
+  /** @param secrets signing secrets. The first one signs new tokens; any of them can verify a token. */
   constructor(secrets: readonly string[]) {
     this.secrets = secrets
   }
@@ -41,7 +41,7 @@ export class Tokens {
   }
 }
 
-/** The claims of a token. A valid signature does not prove their types. */
+/** Validates the claims of a token, because a valid signature does not guarantee their types. */
 const Payload = z
   .object({
     sub: z.string().regex(/^acc_[0-9a-z]{26}$/),
@@ -50,7 +50,10 @@ const Payload = z
   })
   .transform(({ sub, generation }): SessionClaims => ({ accountId: sub, generation }))
 
-/** Returns undefined when the token was not signed with this secret, or lacks a claim. */
+/**
+ * Returns the claims of a token, or undefined if it was not signed with this secret or lacks a claim.
+ * @throws {Problem} `token_expired`
+ */
 function sessionOf(token: string, secret: string): SessionClaims | undefined {
   try {
     return Payload.safeParse(jwt.verify(token, secret, { algorithms: [algorithm], issuer, audience })).data

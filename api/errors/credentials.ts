@@ -1,12 +1,12 @@
-/** Errors of credentials that were valid before. */
+/** Errors for credentials that used to be valid. */
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** For an account that was deleted while its key was cached. */
+/** Returns the error for a credential whose account was deleted while the credential was cached. */
 export const gone = () =>
-  new Problem('invalid_credentials', 'The account of this credential has been deleted.')
+  new Problem('invalid_credentials', 'The account that this credential belongs to has been deleted.')
 
 export const sessionEnded = () =>
   new Problem('invalid_credentials', 'The session of this token has ended. Log in to get a new token.')
 
 export const suspended = () =>
-  new Problem('account_suspended', 'The account is suspended. Contact the operator of this service.')
+  new Problem('account_suspended', 'The account is suspended. Contact the service operator.')

@@ -1,7 +1,7 @@
-/** The error of a request that does not match its schema. */
+/** The error for a request that does not match its schema. */
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Errors that are listed, and characters of a name that the client chose. */
+/** Maximum number of errors listed in a response, and of characters in each field path. The rest is omitted. */
 const shown = { errors: 100, characters: 200 }
 
 export interface FieldError {
@@ -12,7 +12,7 @@ export interface FieldError {
 export function invalid(...errors: FieldError[]): Problem {
   const named = errors.slice(0, shown.errors).map(({ path, message }) => ({ path: cut(path), message }))
   const [first] = named
-  const more = errors.length > 1 ? ` There are ${errors.length} such errors.` : ''
+  const more = errors.length > 1 ? ` The request has ${errors.length} errors in total.` : ''
   return new Problem('invalid_request', `${first?.path || 'The body'}: ${first?.message}.${more}`, {
     members: { errors: named },
   })

@@ -7,8 +7,9 @@ import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 
 /**
- * Checks a client's command, of any route. The list was read with the API key, so only a refusal needs a query.
- * @throws {Problem} `command_not_allowed`; the refusal is counted
+ * Throws unless the account's allowlist permits the command. The allowlist is loaded together with the API key, so
+ * only a refusal needs a query.
+ * @throws {Problem} `command_not_allowed`. The account's count of refused commands is incremented.
  */
 export async function assertAllowed(
   { context }: Pick<App, 'context'>,
@@ -22,8 +23,8 @@ export async function assertAllowed(
 }
 
 /**
- * Checks environment variables that are stored for later commands.
- * @throws {Problem} `command_not_allowed`; it is not counted as a refused command
+ * Throws if the account's allowlist forbids storing these environment variables for later commands.
+ * @throws {Problem} `command_not_allowed`. The account's count of refused commands does not change.
  */
 export function assertStorable(
   { allowlist }: Pick<Caller, 'allowlist'>,
@@ -34,7 +35,10 @@ export function assertStorable(
   if (decision) throw refused(decision)
 }
 
-/** Counts a refusal by a worker: only workers can read the sandbox's environment and the secrets. */
+/**
+ * Returns a rejection handler that counts commands refused by a worker and rethrows the error. Workers check the
+ * sandbox's environment and its secrets, which the API cannot read.
+ */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>
   async (error: unknown): Promise<never> => {
@@ -55,7 +59,7 @@ async function countRefusal({ db, log }: App['context'], accountId: string): Pro
   try {
     await countRefusedCommand(db.share(accountId), accountId)
   } catch (error) {
-    // The command stays refused, counted or not.
-    log.warn({ err: error, account_id: accountId }, 'a refused command was not counted')
+    // The command is refused even if counting it fails.
+    log.warn({ err: error, account_id: accountId }, 'could not count a refused command')
   }
 }

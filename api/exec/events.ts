@@ -1,6 +1,6 @@
 /**
- * A command's events on their way from the worker to the client. Only whole events are passed on, so the API can add
- * the last one when the worker is lost. A stream never ends without a final event.
+ * Relays a command's events from the worker to the client. Only complete events are forwarded, so that the API can
+ * append the final event itself when the worker is lost.
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
@@ -11,22 +11,26 @@ import { whenSilentFor } from '../../shared/platform/event-loop-stall.ts'
 import { writeLastEvents } from './exit-status.ts'
 
 export interface RelayOptions {
-  /** Aborts when the client leaves. */
+  /** Aborts when the client disconnects. */
   signal: AbortSignal
   /**
-   * Returns the exit status after the worker was lost, with this much output passed on.
-   * @throws when it cannot be determined
+   * Returns the exit status of a command whose worker was lost.
+   * @param printed the output that was already forwarded to the client
+   * @throws if the exit status cannot be determined
    */
   exitStatusWithoutWorker: (printed: OutputOffset) => Promise<ExecOutcome>
 }
 
-/** Workers send a comment every 10 s. After this many milliseconds without one, the worker is considered lost. */
+/**
+ * Maximum time, in milliseconds, without data from the worker before it is considered lost. Workers send a keep-alive
+ * comment every 10 s.
+ */
 const livenessTimeoutMs = 25_000
 
-/** Forwards events with backpressure from the client to the worker. */
+/** Returns a stream of the worker's events. A slow client slows down the worker (backpressure). */
 export function passEvents(source: IncomingMessage, passing: RelayOptions): Readable {
   const events = Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
-  // A stream that is never read, as after HEAD, does not reach the end of `relay`, and the worker would wait forever.
+  // The stream of a HEAD request is never read, so `relay` never finishes and cannot close the worker's connection.
   events.once('close', () => source.destroy())
   return events
 }
@@ -47,19 +51,19 @@ async function* relay(source: IncomingMessage, { signal, exitStatusWithoutWorker
       if (hasEvent(whole, 'exit')) return
     }
   } catch {
-    // The connection broke, so the API adds the last event.
+    // The connection to the worker broke, so the API appends the final event below.
   } finally {
     source.destroy()
   }
   if (signal.aborted) return
   const printed = offsetOf(lastId)
-  // Without a known exit status, and when the API stops, the stream ends without `exit`, and the client resumes.
+  // If the exit status is unknown, the stream ends without an `exit` event, and the client resumes it later.
   const known = await exitStatusWithoutWorker(printed).catch(() => undefined)
-  // The command may have printed more, or ended, since the connection to its worker broke. A gap reports that output.
+  // The command may have printed more since the connection to its worker broke. A `gap` event reports that output.
   if (known) yield writeLastEvents(known, lastId)
 }
 
-/** Throws when nothing arrives for too long while a reader waits. */
+/** Yields the chunks of a response. Throws if no chunk arrives within `livenessTimeoutMs` while a reader waits. */
 async function* untilTimeout(source: IncomingMessage): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
   for (;;) {

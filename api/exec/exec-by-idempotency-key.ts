@@ -1,4 +1,4 @@
-/** Finds a command by its Idempotency-Key, for a client whose connection broke. */
+/** Finds a command by its Idempotency-Key on behalf of a client whose connection broke. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecResult } from '../../shared/contract/exec.ts'
@@ -17,13 +17,17 @@ export interface UnderKey {
   signal: AbortSignal
 }
 
-/** The row may be inserted late, because the first process may still be waiting for the sandbox. */
+/**
+ * Maximum number of times that the command's row is looked up before the command counts as never started. The row may
+ * appear late, because the first API process may still be waiting for the sandbox.
+ */
 const maxReads = 6
 const readEveryMs = 500
 
 /**
- * Waits for the result. The command's grace does not run during the wait.
- * @throws {Problem} `exec_not_found`, and when the sandbox does not run
+ * Waits until the command ends and returns its result. The wait counts as an attached client, so the command's grace
+ * period does not elapse.
+ * @throws {Problem} `exec_not_found`, or the error of a sandbox that is not running
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
   const { accountId, sandboxId, key, requestId, signal } = asked
@@ -44,7 +48,7 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
   throw new Problem('exec_not_found', 'The connection broke before the command started.')
 }
 
-/** Kills the process group of the command, if it is running. */
+/** Kills the command's process group. Does nothing if the command is not running. */
 export async function stopUnderKey(app: App, asked: UnderKey): Promise<void> {
   const { accountId, sandboxId, requestId, signal } = asked
   const { db } = app.context

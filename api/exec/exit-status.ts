@@ -1,6 +1,6 @@
 /**
- * The exit status that clients see: the row of a command decides. `lost` is committed before it is reported, so a lost
- * command stays lost when its worker is back, and the reconciler ends processes that still run.
+ * Determines the exit status that clients see. The command's row is authoritative. `lost` is committed before it is
+ * reported, so a command stays lost even if its worker comes back. The reconciler kills its remaining processes.
  */
 import type { ExecOutcome, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
@@ -21,7 +21,7 @@ import { isOutage, type Problem, unavailable } from '../../shared/platform/probl
 import type { App } from '../app.ts'
 import { loadSandbox } from '../sandboxes/load-sandbox.ts'
 
-/** Returns the exit status in the row, or `running`. Stores `lost` if the worker of a running command is gone. */
+/** Returns the command's status from its row. If the worker of a running command is gone, first stores `lost`. */
 export async function findExitStatus(
   { context: { db }, workers }: App,
   row: ShownExec,
@@ -31,7 +31,10 @@ export async function findExitStatus(
   return isGone ? endAsLost(db, row, sandbox) : readRow(row, sandbox)
 }
 
-/** Prefers the exit status in the row: a worker that was considered lost may report another one. */
+/**
+ * Replaces the reported status with the one in the row, unless the row says `running`. A worker that was wrongly
+ * considered lost may report a different status.
+ */
 export function preferRow<T extends ExecOutcome>(reported: T, row: ShownExec): T {
   if (row.status === 'running') return reported
   const { status, exit_code, signal, reason } = row
@@ -44,17 +47,17 @@ export interface StartedExec {
   accountId: string
   sandboxId: string
   execId: string
-  /** The Idempotency-Key, under which it may run with another id. */
+  /** The request's Idempotency-Key. A command that was started earlier with this key has a different id. */
   key?: string | undefined
   startedAt: Date
-  /** The request, if it was just handed over: a command that has not started by now never does. */
+  /** The request, if this API process has just sent it to a worker. If no row exists, a `lost` row is inserted. */
   request?: ExecRequest
 }
 
 /**
- * The exit status of a command whose worker was lost, once the row has it.
- * @param printed how many bytes of output the client received
- * @throws {Problem} `unavailable`
+ * Returns the exit status of a command whose worker was lost. Stores `lost` if the row contains no exit status.
+ * @param printed number of bytes of each output stream that the client received
+ * @throws {Problem} `unavailable` if the database is unavailable
  */
 export async function exitStatusWithoutWorker(
   { context }: App,
@@ -78,15 +81,15 @@ export async function exitStatusWithoutWorker(
   }
 }
 
-/** Under an Idempotency-Key, only the database knows the id. */
+/** Returns the error for an unknown exit status. With an Idempotency-Key, the command's id may be unknown too. */
 function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
-  const lost = 'The worker of this command was lost, and the database with its exit status is unavailable.'
+  const lost = 'The worker that ran this command was lost, and the database is unavailable.'
   return key === undefined
-    ? unavailable(`${lost} Get the command later by exec_id.`, cause, { exec_id: execId })
+    ? unavailable(`${lost} Get the command later with its exec_id.`, cause, { exec_id: execId })
     : unavailable(`${lost} Repeat the request with its Idempotency-Key.`, cause)
 }
 
-/** The exit status as a result without output. */
+/** Converts an exit status into a result with empty output. */
 export const withoutOutput = (ended: ExecOutcome): ExecResult => ({
   ...ended,
   stdout: '',
@@ -97,10 +100,13 @@ export const withoutOutput = (ended: ExecOutcome): ExecResult => ({
 
 const noBytes: Buffer = Buffer.alloc(0)
 
-/** The exit status as events, after a gap for output that the client missed. @param lastEventId of its last event */
+/**
+ * Encodes an exit status as an `exit` event, preceded by a `gap` event if the client missed output.
+ * @param lastEventId id of the last event that the client received
+ */
 export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefined): Buffer {
   const { stdout, stderr } = offsetOf(lastEventId)
-  // Never counts less output than the client received.
+  // The row may count fewer bytes than the client has already received.
   const ended = {
     ...known,
     stdout_bytes: Math.max(known.stdout_bytes, stdout),
@@ -118,7 +124,7 @@ export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefi
   ])
 }
 
-/** Marks a command as lost whose worker no longer knows it, unless its row has an exit status. */
+/** Marks a running command as lost. Returns the exit status from its row if another process stored one first. */
 async function endAsLost(
   db: Queries,
   row: ShownExec,
@@ -132,7 +138,7 @@ async function endAsLost(
   return ended ? readRow(ended, sandbox) : describeUnseen(row.id, row.started_at, sandbox)
 }
 
-/** Inserts a lost row for a command that was handed over and has none. */
+/** Inserts a row with the status `lost` for a command that was sent to a worker but has no row. */
 async function insertLost(
   { db, lines }: Context,
   { execId, sandboxId, startedAt, request }: StartedExec & { request: ExecRequest },
@@ -149,7 +155,7 @@ async function insertLost(
   })
 }
 
-/** The exit status of a command that was handed over and has no row. */
+/** Describes the outcome of a command that was sent to a worker but has no row. */
 const describeUnseen = (id: string, startedAt: Date, sandbox: SandboxOfAccount): ExecOutcome => ({
   id,
   ...(sandbox.destroyed_at
@@ -179,7 +185,7 @@ function readRow(row: ShownExec, sandbox: SandboxOfAccount): ExecOutcome {
     reason: row.reason,
   }
   if (row.status !== 'running' || !sandbox.destroyed_at) return outcome
-  // The worker was lost before the sandbox was destroyed, so it stored no exit status.
+  // The worker was lost before the sandbox was destroyed, so the worker has not stored an exit status.
   const duration_ms = Math.max(0, sandbox.destroyed_at.getTime() - startedAt.getTime())
   return {
     ...outcome,

@@ -1,4 +1,4 @@
-/** Finds a command that was started before, and the worker that runs it. */
+/** Finds a command by its id, and the worker that runs the command. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import { commandSealContext, findExec, type ShownExec } from '../../shared/data/execs.ts'
 import type { SandboxOfAccount } from '../../shared/data/sandboxes.ts'
@@ -10,7 +10,10 @@ import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
 import { findExitStatus } from './exit-status.ts'
 
-/** Milliseconds that a worker may need beyond the command's own time: for the hand-over, the start and the answer. */
+/**
+ * Time, in milliseconds, added to a command's own duration when waiting for a worker's response. It covers sending the
+ * call, starting the command and receiving the response.
+ */
 export const marginMs = 20_000
 
 export interface ExecLookup {
@@ -24,17 +27,17 @@ export interface LoadedExec {
   sandbox: SandboxOfAccount
   row: ShownExec
   args: OneExec
-  /** Options of a call to the worker that runs it. */
+  /** Options for a call to the worker that runs the command. */
   options: CallOptions & { workerId: string }
 }
 
-/** @throws {Problem} `not_found`, `exec_not_found` */
+/** @throws {Problem} `not_found` if the sandbox does not exist, or `exec_not_found` if the command does not exist */
 export async function loadExec(app: App, asking: ExecLookup): Promise<LoadedExec> {
   const sandbox = await loadSandbox(app.context.db, asking.account.id, asking.params.id)
   return loadInSandbox(app, sandbox, asking)
 }
 
-/** @throws {Problem} as {@link loadExec}, and when the sandbox does not run */
+/** @throws {Problem} the errors of {@link loadExec}, or an error if the sandbox is not running */
 export async function loadExecInRunningSandbox(
   app: App,
   asking: ExecLookup,
@@ -56,7 +59,7 @@ async function loadInSandbox(
   return { sandbox, row, args, options: { workerId: row.worker_id, signal, timeoutMs: marginMs } }
 }
 
-/** Returns undefined when the command's worker is gone, or no longer keeps the command. */
+/** Resolves to undefined if the command's worker is gone or no longer holds the command. */
 export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work
@@ -79,7 +82,7 @@ export async function summarize(app: App, row: ShownExec, sandbox: SandboxOfAcco
   }
 }
 
-/** Returns an empty text if the key of a command line is no longer configured. */
+/** Decrypts a command line. Returns an empty string if its encryption key is no longer configured. */
 function openLine(open: () => string): string {
   try {
     return open()

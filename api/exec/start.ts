@@ -1,4 +1,4 @@
-/** Starts a command, or attaches to the one that runs under the same Idempotency-Key. */
+/** Starts a command, or attaches to the command that was started earlier with the same Idempotency-Key. */
 import { Readable } from 'node:stream'
 import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -26,12 +26,12 @@ export interface ExecStart {
   request: ExecRequest
   isListed: boolean
   key: string | undefined
-  /** Milliseconds until the sandbox expires. */
+  /** Time, in milliseconds, until the sandbox expires. */
   leftMs: number
   signal: AbortSignal
 }
 
-/** Returns the result when the command has ended; for one in the background, the result so far. */
+/** Returns the command's result after it ends. For a background command, returns the result so far immediately. */
 export async function runToResult(
   app: App,
   start: ExecStart,
@@ -39,7 +39,7 @@ export async function runToResult(
 ): Promise<ExecResult> {
   const { leftMs, key, request, signal } = start
   const { args, started } = prepare(start)
-  // Under an Idempotency-Key it may be a command that was started with another time limit.
+  // The Idempotency-Key may belong to a running command that was started with a different timeout.
   const maxMs = key ? leftMs : Math.min(request.timeout_ms ?? limits.execTimeoutMs, leftMs)
   const timeoutMs = marginMs + (mode === 'background' ? 0 : maxMs)
   try {
@@ -55,7 +55,10 @@ export async function runToResult(
   }
 }
 
-/** Adds the id of a command that this stopping process may have started. Under a key, the id may differ. */
+/**
+ * Adds `exec_id` to the error of a request that was aborted because this process is stopping. Omits it for a request
+ * with an Idempotency-Key, because the command may have a different id.
+ */
 function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: StartedExec): unknown {
   const stopping = stoppingOf(signal)
   if (!stopping || key !== undefined || (error instanceof Problem && error !== stopping)) return error
@@ -63,7 +66,7 @@ function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: Sta
   return new Problem(code, message, { retryAfterSeconds, members: { exec_id: execId } })
 }
 
-/** The result of a command that was started before; without output if its worker is gone. */
+/** Returns the result of an already started command. The result has no output if the command's worker is gone. */
 export async function resultOf(
   app: App,
   args: OneExec & { wait: boolean },
@@ -97,7 +100,7 @@ export async function runToEvents(app: App, start: ExecStart): Promise<StreamRep
   }
 }
 
-/** The events of a command that was started before; only its exit status if its worker is gone. */
+/** Streams the events of an already started command. If its worker is gone, streams only the exit status. */
 export async function followOne(
   app: App,
   { accountId, sandboxId, requestId, execId }: OneExec,

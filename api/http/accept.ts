@@ -1,16 +1,16 @@
-/** Content negotiation by the `Accept` header (RFC 9110, section 12.5.1). */
+/** Content negotiation with the `Accept` header (RFC 9110, section 12.5.1). */
 
-/** Returns whether the header accepts a media type. Without a header, everything is accepted. */
+/** Reports whether an `Accept` header accepts a media type. A missing or empty header accepts every type. */
 export const accepts = (accept: string | undefined, type: string): boolean =>
   accept === undefined || accept.trim() === '' || (weightIn(accept, type) ?? 0) > 0
 
-/** Returns whether the header names events, and does not prefer JSON to them. */
+/** Reports whether an `Accept` header names `text/event-stream` and gives JSON no higher weight. */
 export function prefersEvents(accept = ''): boolean {
   const events = weightsIn(accept).get('text/event-stream') ?? 0
   return events > 0 && events >= (weightIn(accept, 'application/json') ?? 0)
 }
 
-/** The weight of the most specific range that matches a type. */
+/** Returns the weight (`q`) of the most specific media range that matches a type. */
 function weightIn(accept: string, type: string): number | undefined {
   const weights = weightsIn(accept)
   return [type, `${type.split('/', 1)[0]}/*`, '*/*']

@@ -1,20 +1,21 @@
 /**
- * Checks the names by which the API is addressed. A malicious page can make a browser call services on its user's
- * machine or network. So requests from other pages (`Origin`) are refused, and requests by other names that resolve to
- * this address (`Host`, DNS rebinding).
+ * Checks the `Host` and `Origin` headers. A malicious web page can make a browser send requests to services on the
+ * user's machine or network. Therefore, requests from foreign pages (`Origin`) and requests to foreign host names that
+ * resolve to this service (`Host`, DNS rebinding) are refused.
  */
 import { Problem } from '../../shared/platform/problem.ts'
 
 export type HostCheck = (headers: { host?: string | undefined; origin?: string | undefined }) => void
 
-/** Allows any name, so that only the Origin is checked. */
+/** The entry of `ALLOWED_HOSTS` that allows any `Host`, so that only `Origin` is checked. */
 const anyHost = '*'
-/** Addresses to listen on that are not names of a host. */
+/** Listen addresses that mean all network interfaces, so they are not valid host names. */
 const unspecified = ['0.0.0.0', '::', '']
 
 /**
- * @param allowed names, `*.names` below one, each with a port or without, or `*`
- * @param own the address that the API listens on
+ * Returns a function that throws if a request's `Host` or `Origin` header is not allowed.
+ * @param allowed host names, wildcards such as `*.example.com`, or `*`. Each may include a port.
+ * @param own address that the API listens on, which is also allowed
  */
 export function makeHostCheck(allowed: readonly string[], own: string): HostCheck {
   const ofOwn = unspecified.includes(own) ? [] : [own.includes(':') ? `[${own}]` : own]
@@ -27,7 +28,7 @@ export function makeHostCheck(allowed: readonly string[], own: string): HostChec
     if (!host || !(allowsAny || isKnown(host))) throw foreignHost(given)
     if (origin === undefined) return
     const page = originHost(origin)
-    // Over TLS the certificate proves the name. Over plain HTTP any name may point here.
+    // Over TLS, the certificate proves the page's host name. Over plain HTTP, any name may resolve to this service.
     const isOwn = page?.isSecure && page.host.whole === host.whole
     if (!page || !(isOwn || isKnown(page.host))) throw foreignOrigin(origin)
   }
@@ -42,11 +43,11 @@ export const isLocal = (host: string): boolean =>
 
 interface Host {
   name: string
-  /** With its port, if it has one. */
+  /** The host name with the port, if there is one. */
   whole: string
 }
 
-/** Returns undefined for text that is not a host, for example because it contains a user or a path. */
+/** Parses a host with an optional port. Returns undefined for any other string, such as one with a user or a path. */
 function readHost(text: string): Host | undefined {
   const isPlain = /^(\[[\da-f:.]{2,50}\]|[\w.-]{1,255})(:\d{1,5})?$/i.test(text)
   if (!isPlain || !URL.canParse(`http://${text}`)) return undefined
@@ -71,11 +72,11 @@ const maxShown = 300
 const foreignHost = (host: string) =>
   new Problem(
     'host_not_allowed',
-    `This service does not accept the host ${JSON.stringify(host.slice(0, maxShown))}. Its operator can add it to ALLOWED_HOSTS.`,
+    `This service does not accept requests to the host ${JSON.stringify(host.slice(0, maxShown))}. The operator can add the host to ALLOWED_HOSTS.`,
   )
 
 const foreignOrigin = (origin: string) =>
   new Problem(
     'origin_not_allowed',
-    `Pages of ${origin.slice(0, maxShown)} may not call this service. Call it from a program, or from a page of this machine or of the service.`,
+    `Web pages from ${origin.slice(0, maxShown)} may not call this service. Call the service from a program, or from a page that is served by this service or from localhost.`,
   )

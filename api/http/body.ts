@@ -1,4 +1,4 @@
-/** Reads the JSON body of a request, within limits on its bytes, its duration, its memory and its number of values. */
+/** Reads the JSON body of a request. Limits its size, memory, number of values, and the time in which it arrives. */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
@@ -10,21 +10,26 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { wrongEncoding } from './assert-supported-headers.ts'
 import { whyNoText } from './utf8.ts'
 
-/** Milliseconds in which a whole body must arrive. */
+/** Maximum time, in milliseconds, in which the complete body must arrive. A later body gets 408. */
 const deadlineMs = (maxBytes: number): number => (maxBytes > limits.usualBodyBytes ? 30_000 : 10_000)
-/** A larger body may have at most this many times the bytes that were sent. Text has a tenth of that ratio. */
+/** Size of a decompressed body, in bytes, above which `maxRatio` applies. */
 const anyRatioBytes = 256 * 1024
+/** Maximum compression ratio of a body larger than `anyRatioBytes`. The ratio of ordinary text is about ten. */
 const maxRatio = 100
-/** More values than any request needs. 1 MiB of brackets would take a third of a second, and 20 MiB of memory. */
+/**
+ * Maximum number of values in a JSON body, which is more than any request needs. Without the limit, parsing 1 MiB of
+ * brackets would take a third of a second and 20 MiB of memory.
+ */
 const maxValues = 100_000
-/** Memory of a chunk in addition to its bytes, measured on Node 24. */
+/** Memory overhead of a chunk, in bytes, in addition to its content. Measured on Node 24. */
 const chunkObjectBytes = 128
 
 /**
- * @param held counts the bytes of the body until the request is answered
- * @returns undefined when there is no body
- * @throws {Problem} `body_too_large`, `request_timeout`, `unsupported_media_type`, `invalid_request`; `rate_limited` or
- *   `unavailable` when there is no memory for it
+ * Reads and parses the JSON body of a request.
+ * @param held the memory reservation of the request, to which the size of the body is added
+ * @returns undefined if the request has no body
+ * @throws {Problem} `body_too_large`, `request_timeout`, `unsupported_media_type` or `invalid_request`. If the memory
+ *   budget is exhausted, `rate_limited` or `unavailable`.
  */
 export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Reservation): Promise<unknown> {
   if (koa.request.length === 0) return undefined
@@ -41,7 +46,7 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Reserv
     if (why !== undefined) throw refused(why)
     return parse(bytes.toString())
   } catch (error) {
-    // Otherwise the connection would wait for the rest of the body.
+    // Otherwise, the connection would stay open to wait for the rest of the body.
     if (error instanceof Problem && error.code === 'request_timeout') koa.res.shouldKeepAlive = false
     throw error
   }
@@ -55,7 +60,7 @@ function unpackerOf({ headers }: IncomingMessage): Unpacker | undefined {
   const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity'
   if (encoding === 'identity') return undefined
   if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip()
-  throw wrongEncoding('The body must be in UTF-8, plain or compressed with gzip.', ['gzip', 'identity'])
+  throw wrongEncoding('Send the body in UTF-8, uncompressed or compressed with gzip.', ['gzip', 'identity'])
 }
 
 async function gather(
@@ -85,7 +90,7 @@ async function gather(
   }
   const brokeOff = () => {
     if (!request.complete)
-      reject(new Problem('invalid_request', 'The connection closed before the body was complete.'))
+      reject(new Problem('invalid_request', 'The connection was closed before the body was complete.'))
   }
   const source: Readable = unpack ? request.pipe(unpack) : request
   const whole = () => resolve(Buffer.concat(chunks))
@@ -93,7 +98,7 @@ async function gather(
   request.on('error', brokeOff).on('close', brokeOff)
   if (unpack) request.on('data', count)
   source.on('data', take).on('end', whole)
-  // After an event-loop stall, the bytes that have arrived are read first.
+  // After an event-loop stall, bytes that have already arrived must be read before the timeout applies.
   const ms = deadlineMs(maxBytes)
   const timer = setTimeout(() => setImmediate(() => reject(tooSlow(ms))), ms)
   try {
@@ -119,9 +124,12 @@ function parse(text: string): unknown {
   return value
 }
 
-/** Counts the characters that begin or separate values before any value is created. */
+/**
+ * Throws if JSON contains too many values. Counts the characters that begin or separate values, so that no memory is
+ * allocated for the values.
+ */
 function assertFewValues(text: string): void {
-  // Each value takes at least one character.
+  // Each value consists of at least one character.
   if (text.length <= maxValues) return
   let count = 0
   for (let at = 0; at < text.length; at++) {
@@ -132,7 +140,7 @@ function assertFewValues(text: string): void {
   }
 }
 
-/** Returns the index of the quote that ends the string. */
+/** Returns the index of the quote that ends the JSON string beginning at `start`. */
 function endOfText(text: string, start: number): number {
   for (let from = start; ; ) {
     const quote = text.indexOf('"', from)
@@ -144,7 +152,7 @@ function endOfText(text: string, start: number): number {
   }
 }
 
-/** A field of this name would change the prototype of an object into which it is copied. */
+/** A forbidden field name: copying this field into another object would change that object's prototype. */
 const poison = '__proto__'
 
 function assertPlain(value: unknown): void {
@@ -160,17 +168,20 @@ function assertPlain(value: unknown): void {
 const tooLarge = ({ forLargerBody }: Endpoint, maxBytes: number) =>
   new Problem(
     'body_too_large',
-    `The body of this route may have at most ${maxBytes} bytes.${forLargerBody ? ` ${forLargerBody}` : ''}`,
+    `The request body exceeds this route's limit of ${maxBytes} bytes.${forLargerBody ? ` ${forLargerBody}` : ''}`,
   )
 
 const tooPacked = () =>
   new Problem(
     'body_too_large',
-    `A body of more than ${anyRatioBytes} bytes may be compressed by a factor of at most ${maxRatio}. Send it uncompressed.`,
+    `A body larger than ${anyRatioBytes} bytes may have a compression ratio of at most ${maxRatio}. Send the body uncompressed.`,
   )
 
 const tooSlow = (ms: number) =>
-  new Problem('request_timeout', `The JSON body of this route must arrive within ${ms / 1000} s.`)
+  new Problem(
+    'request_timeout',
+    `The request body did not arrive within ${ms / 1000} s. Send the request again.`,
+  )
 
 const notJson = () => refused('is not valid JSON')
 const tooManyValues = () => refused(`has more than ${maxValues} values`)

@@ -1,4 +1,4 @@
-/** Renders the fields of a JSON Schema in HTML, each with its type and its limits. */
+/** Renders the fields of a JSON Schema as HTML. Each field is shown with its type and limits. */
 import { withoutNul } from '../../shared/contract/texts.ts'
 
 export interface Schema {
@@ -33,7 +33,7 @@ export interface Schema {
 
 export interface Field {
   name: string
-  /** Such as `optional`. */
+  /** A remark after the field's name, such as `optional`. */
   note: string
   schema: Schema
 }
@@ -72,7 +72,7 @@ export function showType(schema: Schema): string {
 
 function limitsOf(schema: Schema): string[] {
   const { format, pattern, allOf = [], propertyNames, additionalProperties: values, default: usual } = schema
-  // Omits negative patterns, which are hard to read, and the rule against NUL, which applies to every text.
+  // Omits negative patterns, which are hard to read, and the rule against NUL, which applies to every string.
   const patterns = [pattern, ...allOf.map((each) => each.pattern)].filter(
     (each) => each !== undefined && each !== withoutNul && !each.includes('(?!'),
   ) as string[]
@@ -91,7 +91,7 @@ function limitsOf(schema: Schema): string[] {
   return [
     ...[format, schema.contentEncoding].filter((each) => each !== undefined),
     ...amounts.filter((text) => text !== undefined),
-    // The pattern of a format is redundant.
+    // A format implies its pattern.
     ...(format === undefined ? patterns.map((each) => `matches <code>${escapeHtml(each)}</code>`) : []),
     ...(propertyNames ? inside('each name', propertyNames) : []),
     ...(typeof values === 'object' ? inside('each value', values) : []),
@@ -119,5 +119,5 @@ export const link = (id: string, text = id): string => `<a href="#${escapeHtml(i
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`)
 
-/** Renders text between backticks as code. */
+/** Escapes a description for HTML and renders text between backticks as code. */
 export const words = (text = ''): string => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')

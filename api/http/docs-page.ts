@@ -1,4 +1,4 @@
-/** The OpenAPI description as an HTML page without scripts or external resources. */
+/** Renders the OpenAPI description as an HTML page without scripts or external resources. */
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { errors } from '../../shared/contract/errors.ts'
 import { families } from '../../shared/contract/index.ts'
@@ -34,8 +34,8 @@ export function makeDocsPage({ components, info, paths }: ApiDescription): strin
 <style>${style}</style>
 <h1>Sandlot API</h1>
 <p>${words(description)} As OpenAPI: <a href="openapi.json">openapi.json</a>.</p>
-<p>The examples read the address of the service from <code>SANDLOT_URL</code>, an API key from
-<code>SANDLOT_API_KEY</code> and a session token from <code>TOKEN</code>.</p>
+<p>The examples read the service URL from <code>SANDLOT_URL</code>, an API key from
+<code>SANDLOT_API_KEY</code>, and a session token from <code>TOKEN</code>.</p>
 <nav>
 ${groups.map(({ name, all }) => `<h2>${name}</h2><ul>${all.map(showEntry).join('\n')}</ul>`).join('\n')}
 <h2>More</h2><ul><li>${link('objects', 'Objects')}</li><li>${link('errors', 'Errors')}</li></ul>
@@ -47,8 +47,9 @@ ${Object.entries(schemas)
   .map(([name, schema]) => `<h3 id="${name}">${name}</h3>${showFields(fieldsOf(schema))}`)
   .join('\n')}
 <h2 id="errors">Errors</h2>
-<p>An error is a ${link('Problem', 'problem document')} with one of these codes. Each route lists its
-specific codes. Those of credentials, bodies, rate limits and the service itself are not listed, because any route can return them.</p>
+<p>An error is a ${link('Problem', 'problem document')} with one of these codes. Each route lists its specific error
+codes. Errors about credentials, bodies, rate limits and the service itself are not listed, because every route can
+return them.</p>
 <dl>${Object.entries(errors)
     .map(
       ([code, { status, title }]) =>
@@ -70,7 +71,7 @@ dl{margin:.5rem 0}dt{margin-top:.4rem}dd{margin:0 0 0 1rem}i{opacity:.7}`
 const showEntry = ({ name, method, path, summary }: Endpoint): string =>
   `<li><a href="#${name}">${showRoute(method, path)}</a><br>${words(summary)}</li>`
 
-/** Allows line breaks before the slashes of a path. */
+/** Renders a route and allows line breaks before the slashes of its path. */
 const showRoute = (method: string, path: string): string =>
   `<code><b>${method}</b> ${path.replace(/:(\w+)/g, '{$1}').replaceAll('/', '<wbr>/')}</code>`
 

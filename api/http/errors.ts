@@ -1,4 +1,4 @@
-/** Middleware around every request: assigns its id, logs it, records metrics and handles errors. */
+/** Middleware that assigns each request an id, logs it, records metrics and renders errors. */
 import type { Context as KoaContext, Middleware } from 'koa'
 import { errors } from '../../shared/contract/errors.ts'
 import { newRequestId } from '../../shared/data/ids.ts'
@@ -11,14 +11,14 @@ import { type Upgrade, upgradeOf } from './websocket.ts'
 export interface RequestState {
   requestId: string
   log: Logger
-  /** Aborts when the client disconnects, or when the process has to stop. */
+  /** Aborts when the client disconnects, or when the stopping process cannot wait any longer. */
   signal: AbortSignal
-  /** The route's pattern, once it has matched. */
+  /** The path pattern of the matched route. */
   route?: string
   upgrade?: Upgrade | undefined
 }
 
-/** The logged status of a request whose client disconnected. */
+/** HTTP status that is logged for a request whose client disconnected before the response. */
 const clientDisconnected = 499
 
 export function aroundRequest({ log, metrics }: Context, requests: OpenRequests): Middleware {
@@ -54,7 +54,7 @@ function openState(koa: KoaContext, log: Logger, requests: OpenRequests): Reques
   })
 }
 
-/** Returns the error for the client. Details are only logged. */
+/** Converts an error into the problem that the client receives. Internal details are only logged. */
 export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'log' | 'signal'>): Problem {
   if (error instanceof Problem) {
     if (error.cause) log.warn({ code: error.code, reason: reasonOf(error.cause) }, error.message)
@@ -66,15 +66,15 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
     log.warn({ reason: reasonOf(error) }, 'a dependency of the service is unavailable')
     return unavailable('A dependency of this service is unavailable. Try again in a moment.')
   }
-  // Errors after a disconnect of the client are expected.
+  // Errors are expected after the client has disconnected.
   if (!signal.aborted) log.error({ err: error }, 'a request failed')
   return new Problem(
     'internal_error',
-    'An unexpected error occurred in the service. Report the request id to its operator.',
+    'An unexpected error occurred. Report the request_id to the service operator.',
   )
 }
 
-/** Without the stack, because during an outage every request logs such a line. */
+/** Returns the first line of an error message. The stack is omitted, because every request logs it during an outage. */
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message.split('\n')[0] : String(error))
 
 function answerWith(koa: KoaContext, problem: Problem, requestId: string) {
@@ -89,7 +89,7 @@ function answerWith(koa: KoaContext, problem: Problem, requestId: string) {
   if (allow) koa.set('Allow', (allow as string[]).join(', '))
   if (encodings) koa.set('Accept-Encoding', (encodings as string[]).join(', '))
   if (status === 416) koa.set('Content-Range', `bytes */${end}`)
-  // A request may take tokens from several buckets. The headers describe the empty one.
+  // A request may take tokens from several buckets. The headers describe the bucket that is empty.
   const { bucket, limit } = problem.members
   if (bucket) koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': '0' })
   koa.body = JSON.stringify({

@@ -1,4 +1,4 @@
-/** Adds a keyword that zod omits from a JSON Schema. */
+/** Adds the `default` keyword to a JSON Schema where zod omits it. */
 import type * as z from 'zod'
 
 export interface Described {
@@ -6,7 +6,7 @@ export interface Described {
   jsonSchema: z.core.JSONSchema.BaseSchema
 }
 
-/** The default of a field that is read from text, such as a number in a query. */
+/** Sets `default` for a field that is parsed from a string, such as a number in a query. */
 export function describeDefault({ zodSchema, jsonSchema }: Described): void {
   const { def } = zodSchema._zod
   if (def.type === 'default') jsonSchema.default ??= def.defaultValue as never

@@ -1,7 +1,7 @@
-/** The images and TTLs that this installation offers, as JSON Schema. */
+/** The images and TTLs that this installation allows, as JSON Schema. */
 import type { Settings } from '../../shared/platform/settings.ts'
 
-/** @param maxTtl the maximum TTL in seconds for the account of the request */
+/** @param maxTtl the account's maximum TTL, in seconds */
 export const offered = ({ images, image, maxSeconds }: Settings['sandbox'], maxTtl = maxSeconds) => ({
   image: { type: 'string', enum: images, default: image },
   ttl_seconds: { type: 'integer', minimum: 1, maximum: maxTtl, default: maxTtl },

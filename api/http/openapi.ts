@@ -1,4 +1,4 @@
-/** The description of the API in OpenAPI 3.1, generated from the schemas that validate requests. */
+/** Generates the OpenAPI 3.1 description from the schemas that validate requests. */
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { families } from '../../shared/contract/index.ts'
@@ -17,7 +17,7 @@ export interface ApiDescription extends Json {
   paths: Record<string, Record<string, Json>>
 }
 
-/** @param settings of an installation, whose images and maximum TTL are described */
+/** @param settings settings of an installation. If given, the description includes its images and maximum TTL. */
 export function describeApi(settings?: Settings): ApiDescription {
   const components = new Map<string, Json>()
   const paths: ApiDescription['paths'] = {}
@@ -37,9 +37,10 @@ export function describeApi(settings?: Settings): ApiDescription {
       title: 'Sandlot',
       version: '1',
       description:
-        'Short-lived, isolated sandboxes for running commands and working with files. Texts are Unicode; a lone ' +
-        'surrogate gets 400. `x-max-bytes` limits the UTF-8 bytes of a text, or of all texts in an object or a list.',
-      contact: { name: 'The operator of this service' },
+        'Short-lived, isolated sandboxes for running commands and working with files. Strings must be well-formed ' +
+        'Unicode; a lone surrogate gets 400. `x-max-bytes` is the maximum size, in UTF-8 bytes, of a string, or of ' +
+        'all strings in an object or array together.',
+      contact: { name: 'The service operator' },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
@@ -55,7 +56,7 @@ export function describeApi(settings?: Settings): ApiDescription {
           scheme: 'bearer',
           bearerFormat: 'JWT',
           description:
-            'The session token of a sign-up or login; only for managing keys, password and sessions',
+            'A session token from a sign-up or login. It can only manage API keys, the password, sessions and the account',
         },
       },
     },
@@ -86,18 +87,18 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>, se
 }
 
 const needs = {
-  none: 'Needs no credential.',
-  token: 'Needs a session token.',
-  key: 'Needs an API key.',
-  run: 'Needs an API key with the scope `run` or `full`.',
-  full: 'Needs an API key with the scope `full`.',
+  none: 'Requires no credential.',
+  token: 'Requires a session token.',
+  key: 'Requires an API key.',
+  run: 'Requires an API key with the scope `run` or `full`.',
+  full: 'Requires an API key with the scope `full`.',
 }
 
 function offerIn({ properties = {} }: Schema, { sandbox }: Settings) {
   for (const [name, facts] of Object.entries(offered(sandbox))) Object.assign(properties[name]!, facts)
 }
 
-/** Headers that OpenAPI describes elsewhere. */
+/** Request headers that OpenAPI does not list as parameters, because the media types of responses imply them. */
 const elsewhere = ['accept']
 
 function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[] {
@@ -119,8 +120,8 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[
       name: 'file',
       in: place,
       required: isNeeded,
-      description: `${names.map((name) => `\`${name}\``).join(' or ')}, not both`,
-      // With these, each of its properties is a separate parameter in the URL.
+      description: `${names.map((name) => `\`${name}\``).join(' or ')}, but not both`,
+      // `style` and `explode` make each property a separate parameter in the URL.
       style: 'form',
       explode: true,
       schema: {
@@ -135,7 +136,10 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[
   ]
 }
 
-/** Fields of which only one is accepted. OpenAPI can express that only for the properties of one parameter. */
+/**
+ * Returns the mutually exclusive fields of a schema. OpenAPI can express mutual exclusion only between the properties
+ * of one parameter, not between parameters.
+ */
 function choiceIn({ oneOf, not }: Schema): { names: string[]; isNeeded: boolean } | undefined {
   if (oneOf) return { names: oneOf.flatMap(({ required = [] }) => required), isNeeded: true }
   return not?.required && { names: not.required, isNeeded: false }
@@ -147,7 +151,7 @@ const describeBody = ({ bodyBytes = limits.usualBodyBytes }: Endpoint, body: z.Z
   ...content,
 })
 
-/** JSON Schema of the draft that OpenAPI 3.1 uses; schemas with an id become components. */
+/** Converts a zod schema to the JSON Schema draft that OpenAPI 3.1 uses. Schemas with an id become components. */
 function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Map<string, Json>): Json {
   const made = z.toJSONSchema(schema, { io, override: (described) => plainer(described, io) })
   const pointed = JSON.stringify(made).replaceAll('"#/$defs/', '"#/components/schemas/')
@@ -156,7 +160,7 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Map<str
   return described
 }
 
-/** Omits redundant keywords, and those that would forbid new fields in a reply. */
+/** Removes redundant keywords from a JSON Schema, and keywords that would forbid new fields in replies. */
 function plainer({ zodSchema, jsonSchema }: Described, io: 'input' | 'output') {
   describeDefault({ zodSchema, jsonSchema })
   if (io === 'input') return

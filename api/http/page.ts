@@ -1,6 +1,7 @@
 /**
- * A page of a list, newest first: ids sort by time, so that of the last one shown is the cursor of the next page.
- * @param items one more than `limit`, if there are more
+ * Returns one page of a list. Ids sort by creation time, so the id of the page's last item is the cursor of the next
+ * page.
+ * @param items items of the page, newest first. One item more than `limit` indicates that another page follows.
  */
 export function takePage<T extends { id: string }>(items: T[], limit: number) {
   const data = items.slice(0, limit)

@@ -1,12 +1,13 @@
-/** Parses the query of a request. */
+/** Parses the query string of a request. */
 import { parse } from 'node:querystring'
 import { invalid } from '../errors/invalid.ts'
 import { whyNoText } from './utf8.ts'
 
 /**
- * @param text ASCII, as Node requires
- * @returns each parameter; a list for one that was given again
- * @throws {Problem} `invalid_request` for one that is not UTF-8
+ * Parses a query string.
+ * @param text the query string. Node guarantees that it is ASCII.
+ * @returns the parameters by name. A parameter that occurs more than once is an array.
+ * @throws {Problem} `invalid_request` if a name or value is not UTF-8
  */
 export function readQuery(text: string): Record<string, string | string[]> {
   const parameters = parse(text, '&', '=', { decodeURIComponent: decode })
@@ -19,7 +20,7 @@ export function readQuery(text: string): Record<string, string | string[]> {
   )
 }
 
-/** Returns one character for each byte. */
+/** Decodes percent-encoding. Each byte becomes one character (latin1). */
 const decode = (text: string): string =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 

@@ -1,4 +1,4 @@
-/** The responses of an operation in OpenAPI 3.1: each status with its media types and headers. */
+/** Describes the responses of an operation in OpenAPI 3.1: each status with its media types and headers. */
 import type * as z from 'zod'
 import { type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
@@ -16,14 +16,17 @@ const count = { type: 'integer' }
 
 export const describedHeaders = {
   'X-Request-Id': { description: 'Identifies this request in the logs', schema: text },
-  'X-RateLimit-Limit': { description: 'Requests per minute', schema: count },
-  'X-RateLimit-Remaining': { description: 'Requests that are allowed immediately', schema: count },
-  'Retry-After': { description: 'Seconds until a retry may succeed', schema: count },
-  Location: { description: 'The path of the created resource', schema: text },
-  ETag: { description: 'The sha256 of the file, in quotes', schema: text },
-  'X-File-Mode': { description: 'The mode of the file, in octal', schema: text },
-  'Content-Range': { description: 'The range of bytes in the response, and the total size', schema: text },
-  'Accept-Encoding': { description: 'The supported encodings of a body', schema: text },
+  'X-RateLimit-Limit': { description: 'Number of requests allowed per minute', schema: count },
+  'X-RateLimit-Remaining': { description: 'Number of requests that may be sent immediately', schema: count },
+  'Retry-After': { description: 'Number of seconds to wait before retrying', schema: count },
+  Location: { description: 'Path of the created resource', schema: text },
+  ETag: { description: "The file's SHA-256 hash in double quotes", schema: text },
+  'X-File-Mode': { description: "The file's permission bits in octal", schema: text },
+  'Content-Range': { description: 'Byte range of the response and total size', schema: text },
+  'Accept-Encoding': {
+    description: 'Content encodings that the route accepts for request bodies',
+    schema: text,
+  },
 }
 
 type HeaderName = keyof typeof describedHeaders
@@ -57,8 +60,10 @@ function describeSuccess(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   const part = { headers: references([...usual, 'Content-Range']), ...given }
   return {
     [status]: { description, ...whole },
-    ...(alsoStatus ? { [alsoStatus]: { description: 'Accepted; the work continues', ...later } } : {}),
-    ...(names.includes('range') ? { 206: { description: 'The bytes of the Range', ...part } } : {}),
+    ...(alsoStatus
+      ? { [alsoStatus]: { description: 'Accepted; processing continues in the background', ...later } }
+      : {}),
+    ...(names.includes('range') ? { 206: { description: 'The requested byte range', ...part } } : {}),
     ...(isTagged ? { 304: { description: 'Not modified', headers: references(usual) } } : {}),
   }
 }
@@ -67,10 +72,12 @@ const isStreamed = ({ rawReply, alsoReply }: Endpoint): boolean =>
   [rawReply, alsoReply].some((type) => type !== undefined && type !== 'text/html')
 
 const stallRule =
-  'The connection is closed if the client reads none of the pending bytes for 30 s (`CLIENT_STALL_SECONDS`), or for 60 ' +
-  'times as long while it follows the events of a command.'
+  'The connection is closed if the client does not read pending data for 30 s (`CLIENT_STALL_SECONDS`). For event ' +
+  'streams of commands, this timeout is 60 times as long.'
 
-const streamRule = `an account may have ${limits.streams} streamed responses and as many uploads open on a worker`
+const streamRule =
+  `an account may have at most ${limits.streams} open streamed responses and ${limits.streams} open uploads on one ` +
+  'worker'
 
 const schemas = { [octets]: bytes, 'text/event-stream': {}, 'text/html': text }
 
@@ -120,10 +127,10 @@ function describeProblems(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   return Object.fromEntries(described)
 }
 
-/** Returns the codes specific to the endpoint and those of the steps that routes share. */
+/** Returns the error codes that are specific to the endpoint, and the codes that the shared request steps return. */
 export function codesOf(endpoint: Endpoint): ErrorCode[] {
   const { credential, body, params } = endpoint
-  // Every route has a bucket, checks `Host` and `Origin`, and refuses unknown query parameters.
+  // Every route is rate-limited, checks `Host` and `Origin`, and refuses unknown query parameters.
   const codes: ErrorCode[] = [
     ...endpoint.errors,
     'invalid_request',

@@ -1,6 +1,6 @@
 /**
- * A route is an endpoint of the contract and its handler. Every request passes the same steps: authenticate, take a
- * token from the bucket, validate, handle, reply.
+ * Combines an endpoint of the contract with its handler. Every request passes the same steps: it is authenticated,
+ * rate-limited, validated, handled and answered.
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
@@ -21,24 +21,24 @@ import { allowLongStall } from './stalled-clients.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
-/** The parts of a request, as their schemas parsed them. */
+/** A validated request. `params`, `query`, `body` and `headers` are parsed by the endpoint's schemas. */
 export interface Call<E extends Endpoint> {
   account: E['credential'] extends 'none' ? undefined : Caller
   params: Input<E['params']>
   query: Input<E['query']>
   body: Input<E['body']>
   headers: Input<E['headers']>
-  /** The request itself, for a route that reads its body as a stream. */
+  /** The raw request, for routes that read the body as a stream. */
   request: IncomingMessage
-  /** The client's connection, if it asked for a WebSocket. */
+  /** The client's connection, if the client requested a WebSocket. */
   upgrade: Upgrade | undefined
   requestId: string
   log: Logger
-  /** Aborts when the client disconnects, or when the process has to stop. */
+  /** Aborts when the client disconnects, or when the stopping process cannot wait any longer. */
   signal: AbortSignal
 }
 
-/** A reply with its own status or headers. */
+/** A JSON reply that sets its own status or additional headers. */
 export class JsonReply<T> {
   readonly reply: T
   readonly status: number | undefined
@@ -57,7 +57,7 @@ export class StreamReply {
   readonly status: number
   readonly headers: Record<string, string>
 
-  /** Removes the headers of the connection to a worker. */
+  /** Drops headers that apply only to the connection between API and worker. */
   constructor({ body, status, headers }: { body: Readable; status: number; headers: IncomingHttpHeaders }) {
     this.body = body
     this.status = status
@@ -71,17 +71,17 @@ export class StreamReply {
 
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'trailer', 'upgrade'])
 
-/** Returned by a handler that has replied on the client's connection itself. */
+/** Returned by a handler that has already written its response to the client's socket. */
 export const answered = Symbol('answered')
 
 export interface ServedRoute {
   endpoint: Endpoint
   serve(app: App, koa: KoaContext): Promise<void>
-  /** Runs the route within this process for an authenticated caller: bucket, schemas, handler. */
+  /** Runs the route for a caller that is already authenticated: rate limit, validation, handler. */
   invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
-/** A request that is part of another one, such as a tool call. Its parts are not validated yet. */
+/** A request made on behalf of another request, such as a tool call. The fields are not validated yet. */
 export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | 'signal'> {
   account: Caller
   params?: unknown
@@ -91,8 +91,8 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
 }
 
 /**
- * Concurrent requests of one account in this process, far more than its sandboxes need. Streams, terminals and waits
- * last long, and a rate limit applies only to their start.
+ * Maximum number of concurrent requests per account and API process. Further requests get 429. Rate limits do not limit
+ * concurrency, because they apply only when a request starts, and streams and terminals can stay open for hours.
  */
 const maxOpenRequests = 1_000
 
@@ -121,12 +121,12 @@ export function route<E extends Endpoint>(
       })
       await takeToken(app, endpoint, koa, caller)
       assertSupportedHeaders(endpoint, koa.headers)
-      // Otherwise, the request would wait for the body of a disconnected client.
+      // Without this check, the request would wait for a body that a disconnected client never sends.
       state.signal.throwIfAborted()
-      // With `Expect: 100-continue`, a client receives a refusal before it sends the body.
+      // A client that sent `Expect: 100-continue` receives earlier errors before it sends the body.
       if ((endpoint.body || endpoint.rawBody) && koa.headers.expect) koa.res.writeContinue()
       const body = endpoint.body ? await readBody(koa, endpoint, sent) : undefined
-      // A body takes time to arrive. The key may have been revoked in the meantime.
+      // The key may have been revoked while the body was arriving.
       const account = endpoint.body ? await caller?.again() : caller
       if (account) closeOnRevocation(app, account, koa.res)
       const given = await validate(endpoint, {
@@ -178,7 +178,7 @@ async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<
   return account
 }
 
-/** In every route, `:id` is the id of a sandbox. */
+/** Adds the sandbox's id to the request's log lines. In every route, `:id` is the id of a sandbox. */
 function nameSandbox(state: RequestState, params: unknown) {
   const { id } = (params ?? {}) as { id?: string }
   if (id === undefined) return
@@ -196,7 +196,10 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
   if (upgrade) Object.assign(upgrade.headers, headers, { 'X-Request-Id': requestId })
 }
 
-/** @throws {Problem} when the account has too many unread replies */
+/**
+ * Sends a JSON reply.
+ * @throws {Problem} if the account's unread replies exceed its memory budget
+ */
 function reply(
   koa: KoaContext,
   endpoint: Endpoint,
@@ -210,7 +213,7 @@ function reply(
     return
   }
   const json = Buffer.from(JSON.stringify(reply))
-  // Replies to unauthenticated requests are small or rare, and are not counted.
+  // Replies to unauthenticated requests are small or rare, so they do not count toward the budget.
   if (endpoint.credential !== 'none') unread.add(json.length)
   koa.type = 'application/json'
   koa.body = json

@@ -1,4 +1,4 @@
-/** Code samples, generated from the contract's examples. */
+/** Generates code samples from the contract's examples. */
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { quote } from '../../shared/contract/shell-words.ts'
 
@@ -8,14 +8,14 @@ export interface Sample {
   source: string
 }
 
-/** Shell variables in place of ids. */
+/** Shell variables that replace ids in sample paths. */
 const variables: Record<string, string> = { id: '$SANDBOX_ID', exec_id: '$EXEC_ID', key_id: '$KEY_ID' }
 const credentials = { none: undefined, key: '$SANDLOT_API_KEY', token: '$TOKEN' }
 
 export function samplesOf(endpoint: Endpoint): Sample[] {
   const { rawReply, example } = endpoint
   return [
-    // A request in curl cannot show a WebSocket.
+    // A curl command cannot demonstrate a WebSocket.
     ...(rawReply === 'websocket' ? [] : [{ lang: 'Shell', label: 'curl', source: curl(endpoint) } as const]),
     ...(example.client ? [{ lang: 'Shell', label: 'client', source: example.client } as const] : []),
   ]

@@ -1,23 +1,31 @@
 /**
- * Open requests of a stopping process. Those that do not finish in time get an error that asks the client to retry.
+ * Tracks the open requests of a stopping process. Requests that do not finish in time get an error that asks the client
+ * to retry.
  */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Several layers listen for the end of a request, and Node warns from 11 listeners on. */
+/**
+ * Maximum number of listeners per response before Node logs a warning. Node's default of 10 is too low, because several
+ * layers listen for the end of a request.
+ */
 const maxListeners = 20
-/** Less than the default grace of a command, so a client that retries finds its command running. */
+/**
+ * Value of `Retry-After`, in seconds. It is shorter than a command's default grace, so that the command is still
+ * running when the client retries.
+ */
 const retrySeconds = 1
 
 const stopping = new Problem(
   'unavailable',
-  'This API process is stopping. If the request had an Idempotency-Key, repeat it to attach to its command, which keeps ' +
-    'running for its grace_ms. Otherwise, first check whether it took effect; exec_id, if present, identifies the command.',
+  'This API process is stopping. If the request had an Idempotency-Key, repeat the request. A command that it started ' +
+    'keeps running for grace_ms, and the repeated request attaches to it. Without a key, first check whether the ' +
+    'request took effect. If exec_id is present, it identifies the command.',
   { retryAfterSeconds: retrySeconds },
 )
 
-/** Returns the error for a request that was aborted because this process stops. */
+/** Returns the error for a request that was aborted because this process is stopping. Otherwise returns undefined. */
 export const stoppingOf = ({ reason }: AbortSignal): Problem | undefined =>
   reason === stopping ? stopping : undefined
 
@@ -29,8 +37,9 @@ export class OpenRequests {
   private hasGivenUp = false
 
   /**
-   * @returns a signal that aborts when the client disconnects, or with {@link stoppingOf} when the process cannot wait
-   *   any longer
+   * Tracks a request until its response is closed.
+   * @returns a signal that aborts when the client disconnects, or when the stopping process cannot wait any longer. In
+   *   the second case, {@link stoppingOf} returns the error.
    */
   follow(response: ServerResponse): AbortSignal {
     const gone = new AbortController()
@@ -45,20 +54,23 @@ export class OpenRequests {
     return gone.signal
   }
 
-  /** Closes connections after their current or next response. */
+  /** From now on, closes each connection after its current or next response. */
   closeBehind(): void {
     this.isClosing = true
     for (const response of this.open.keys()) response.shouldKeepAlive = false
   }
 
-  /** Aborts the remaining requests. For workers this is a disconnected client, so the grace of commands begins. */
+  /** Aborts all open requests. To workers, their clients appear disconnected, so the grace of their commands begins. */
   giveUp(): void {
     this.hasGivenUp = true
     for (const gone of this.open.values()) gone.abort(stopping)
   }
 }
 
-/** Returns a function that closes connections which never received a byte. Node does not count those as idle. */
+/**
+ * Returns a function that closes connections on which no byte has been received. Node does not treat such connections
+ * as idle.
+ */
 export function trackUnused(server: Server): () => void {
   const open = new Set<Socket>()
   server.on('connection', (socket: Socket) => {

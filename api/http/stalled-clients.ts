@@ -1,7 +1,7 @@
 /**
- * Closes connections whose clients have stopped reading while response, event or WebSocket data is pending. Only the
- * API can detect this: it reads from the worker in chunks as large as the kernel's send buffer, so to the worker every
- * slow client appears stalled.
+ * Closes connections whose clients have stopped reading while response, event or WebSocket data is pending. Workers
+ * cannot detect such clients: the API reads from a worker in chunks as large as the kernel's send buffer, so every slow
+ * client appears stalled to the worker.
  */
 import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
@@ -10,20 +10,23 @@ import type { Logger } from '../../shared/platform/log.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 
 /**
- * A command blocks on its reader, which may be a pager such as `less`. Its events may therefore stall 60 times as long:
- * by default 30 minutes, the maximum TTL of a sandbox.
+ * Factor by which an event stream may stall longer than other connections. A command blocks until its output is read,
+ * and the reader may be a pager such as `less`. The resulting default is 30 minutes, the maximum TTL of a sandbox.
  */
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()
 
-/** Allows the connection of a command's events to stall longer until the response has ended. */
+/** Applies the longer stall timeout for event streams to a response's connection until the response ends. */
 export function allowLongStall(response: ServerResponse): void {
   const { socket } = response.req
   eventStreams.add(socket)
   onceClosed(response, () => eventStreams.delete(socket))
 }
 
-/** A connection is checked this many times before it is closed, so one late check closes nothing. */
+/**
+ * Number of consecutive checks without progress after which a connection is closed. With several checks, a single
+ * delayed check cannot close a connection.
+ */
 const checksPerStall = 6
 
 interface Watched {
@@ -67,7 +70,7 @@ export class StalledClients {
       watched.progress = progress
       const maxChecks = eventStreams.has(socket) ? eventsFactor * checksPerStall : checksPerStall
       if (watched.checksWithoutProgress < maxChecks) continue
-      this.log.info({ client: socket.remoteAddress }, 'closed a connection whose client reads nothing')
+      this.log.info({ client: socket.remoteAddress }, 'closed a connection whose client had stopped reading')
       socket.destroy()
     }
     this.isChecking = false
@@ -75,9 +78,9 @@ export class StalledClients {
 }
 
 /**
- * Returns the unsent bytes in the kernel, in hexadecimal, by {@link portsOf} their connection. The kernel lets a process
- * write again only when a third of a full send buffer is free, which may be a megabyte, so the progress of a slow client
- * is visible here first. Only Linux has these files.
+ * Returns the size of the kernel's send queue for each connection, in hexadecimal, by {@link portsOf}. These sizes show
+ * a slow client's progress early. The process itself can write again only when a third of the send buffer is free,
+ * which may be a megabyte. On systems other than Linux, the result is empty.
  */
 export async function readSendQueues(): Promise<Map<string, string>> {
   const queues = new Map<string, string>()
@@ -85,7 +88,7 @@ export async function readSendQueues(): Promise<Map<string, string>> {
     const rows = await readFile(file, 'latin1').catch(() => '')
     for (const [, ours, theirs, bytes] of rows.matchAll(sendQueue)) {
       const ports = `${Number.parseInt(ours!, 16)} ${Number.parseInt(theirs!, 16)}`
-      // Connections from several addresses may have the same ports. Progress of any of them counts for all.
+      // Connections from different addresses may use the same ports. Progress on one of them counts for all.
       queues.set(ports, `${queues.get(ports) ?? ''} ${bytes}`)
     }
   }

@@ -1,7 +1,10 @@
-/** Bytes that are not UTF-8 are refused: decoding would silently change them. */
+/** Detects bytes that are not UTF-8. They must be refused, because decoding would silently change them. */
 import { isUtf8 } from 'node:buffer'
 
-/** Returns why the bytes are not text, as the end of a sentence, or undefined. */
+/**
+ * Returns undefined if the bytes are UTF-8. Otherwise returns the predicate of an error message, such as "is not
+ * UTF-8: …".
+ */
 export function whyNoText(bytes: Buffer): string | undefined {
   if (isUtf8(bytes)) return undefined
   const at = invalidAt(bytes)
@@ -10,7 +13,7 @@ export function whyNoText(bytes: Buffer): string | undefined {
 
 const replacement = Buffer.from('\ufffd')
 
-/** The offset of the first byte that does not begin a character. */
+/** Returns the offset of the first byte that does not begin a valid UTF-8 character. */
 function invalidAt(bytes: Buffer): number {
   const text = bytes.toString('utf8')
   let at = 0

@@ -1,4 +1,4 @@
-/** Validates a request against the schemas of its endpoint and reports all errors. */
+/** Validates a request against the endpoint's schemas. One error response lists all invalid fields. */
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -11,8 +11,9 @@ type RequestParts = Record<'params' | 'query' | 'headers' | 'body', unknown>
 const nothing = z.strictObject({})
 
 /**
- * @returns each part as its schema parsed it, undefined where the endpoint has none
- * @throws {Problem} `invalid_request` with every error, `not_found` for a parameter that cannot be an id
+ * Validates the path parameters, query, headers and body of a request.
+ * @returns the parsed values. A value is undefined if the endpoint has no schema for it.
+ * @throws {Problem} `invalid_request` with a list of all errors, or `not_found` if a path parameter is malformed
  */
 export async function validate(endpoint: Endpoint, given: RequestParts): Promise<Record<string, unknown>> {
   const params = endpoint.params?.safeParse(given.params)
@@ -31,7 +32,7 @@ export async function validate(endpoint: Endpoint, given: RequestParts): Promise
   throw invalid(...errors)
 }
 
-/** Messages for zod's codes. Messages in schemas take precedence. */
+/** Returns the error message for a zod issue. A message in the schema takes precedence. */
 const messageOf: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
@@ -79,7 +80,7 @@ function describe(issue: z.core.$ZodIssue): FieldError[] {
       message: 'is unknown',
     }))
   }
-  // Shows the message of the key's own schema.
+  // Uses the messages of the schema that validates the key.
   if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => ({ path, message }))
   return [{ path, message: issue.message }]
 }

@@ -1,14 +1,14 @@
-/** Requests for a WebSocket, which pass the same steps as every other request. */
+/** Handles WebSocket requests, which pass the same steps as every other request. */
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { closeGracefully } from '../../shared/platform/sockets.ts'
 import { invalid } from '../errors/invalid.ts'
 
-/** The client's connection before the handshake of a WebSocket is answered. */
+/** A client's connection before the server has answered the WebSocket handshake. */
 export interface Upgrade {
   socket: Duplex
   head: Buffer
-  /** Added to those of the handshake. */
+  /** Headers to add to the handshake response. */
   headers: Record<string, string>
 }
 
@@ -21,14 +21,14 @@ export function requireUpgrade({ upgrade }: { upgrade: Upgrade | undefined }): U
   throw invalid({ path: 'upgrade', message: 'is required, because this route accepts only WebSockets' })
 }
 
-/** Upgrades to other protocols are ignored. */
+/** Reports whether a request asks for a WebSocket. Upgrades to other protocols are ignored. */
 export const shouldUpgradeCallback = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 /**
- * Serves requests for a WebSocket like all others, with the same credentials, limits and errors. A socket that leaves
- * Node's server needs an error listener, or a reset would end the process.
- * @returns a function that closes the open sockets
+ * Serves WebSocket requests with the same credentials, limits and errors as other requests. Node detaches the sockets
+ * of such requests, so each socket needs its own error listener. Otherwise, a connection reset would crash the process.
+ * @returns a function that closes all open sockets
  */
 export function serveUpgrades(server: Server, serve: RequestListener): () => void {
   const open = new Set<Duplex>()

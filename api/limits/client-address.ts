@@ -1,4 +1,4 @@
-/** Determines the client address for the buckets of sign-up and login. */
+/** Determines the client's IP address, which rate limits for unauthenticated requests use. */
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import proxyAddr from 'proxy-addr'
@@ -7,7 +7,8 @@ import { SettingsError } from '../../shared/platform/settings.ts'
 export type ClientAddress = (request: IncomingMessage) => string
 
 /**
- * @param trustedProxies addresses and ranges whose X-Forwarded-For is trusted
+ * Returns a function that determines a request's client address.
+ * @param trustedProxies IP addresses and ranges of proxies whose `X-Forwarded-For` header is trusted
  * @throws {SettingsError} for an invalid address or range
  */
 export function makeClientAddress(trustedProxies: string[]): ClientAddress {
@@ -28,14 +29,17 @@ function trustOf(proxies: string[]) {
   }
 }
 
-/** Some proxies add the port: `203.0.113.7:1234` or `[2001:db8::1]:1234`. */
+/** Removes the port that some proxies append, as in `203.0.113.7:1234` or `[2001:db8::1]:1234`. */
 function withoutPort(address: string): string {
   const [, bracketed, plain] =
     /^(?:\[([^\]]*)\]|((?:::ffff:)?\d+\.\d+\.\d+\.\d+))(?::\d+)?$/i.exec(address) ?? []
   return bracketed ?? plain ?? address
 }
 
-/** Returns an IPv4 address in its usual form, or the /64 of an IPv6 address, which every customer has at least. */
+/**
+ * Returns an IPv4 address in canonical form. Returns the /64 network of an IPv6 address, because a customer has at
+ * least a /64.
+ */
 export function normalise(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)
@@ -44,7 +48,7 @@ export function normalise(address: string): string {
   return `${network.map((part) => part.toString(16)).join(':')}::/64`
 }
 
-/** Returns the /24 or /48 of a normalised address, which may belong to one customer. */
+/** Returns the /24 network of an IPv4 address or the /48 network of an IPv6 address, which one customer may own. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address.split('.').slice(0, 3).join('.')
   return address.split(':').slice(0, 3).join(':')

@@ -1,17 +1,17 @@
 /**
- * A round-robin queue for password hashes with a concurrency limit. It rotates between the networks of clients, so that
- * many requests from one network do not delay the others.
+ * A round-robin queue that limits how many password hashes run concurrently. It alternates between client networks, so
+ * that many requests from one network do not delay other networks.
  */
 import { addAbortListener } from 'node:events'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 
 export interface Waiter {
-  /** The network of the client, however many addresses it has. */
+  /** The client's network. All addresses in one network share a turn. */
   group: string
-  /** Known clients get half of the capacity if they need it. */
+  /** Whether the client has logged in before. Half of the capacity is reserved for such clients if they need it. */
   isKnown: boolean
-  /** Aborting it removes the waiter from the queue. */
+  /** Signal of the client's request. When the signal aborts, the waiter is removed from the queue. */
   signal?: AbortSignal
 }
 
@@ -21,10 +21,13 @@ interface Waiting {
   refuse(): void
 }
 
-/** Known clients and others have separate queues. */
+/** The queue of either known clients or all other clients. */
 type Lane = RoundRobinQueue<Waiting>
 
-/** Waiters per lane and running hash. The last one waits for ten hashes, usually 4 s. */
+/**
+ * Maximum number of waiting requests per lane, for each hash that may run concurrently. Beyond the limit, requests fail
+ * with 503. The last request in a full lane waits for ten hashes, which usually takes 4 s.
+ */
 const maxWaitingPerRunning = 10
 
 export class FairQueue {
@@ -37,14 +40,17 @@ export class FairQueue {
     this.maxRunning = maxRunning
   }
 
-  /** @throws {Problem} `unavailable` when the queue is full */
+  /**
+   * Runs the callback when a slot is free.
+   * @throws {Problem} `unavailable` if the queue is full
+   */
   async run<T>(waiter: Waiter, work: () => Promise<T>): Promise<T> {
     if (this.running < this.maxRunning) this.running++
     else await this.wait(waiter)
     try {
       return await work()
     } finally {
-      // Hands the slot over directly, so that a new request cannot overtake the next waiter.
+      // Passes the slot directly to the next waiter, so that a new request cannot overtake it.
       const turn = this.next()
       if (turn) turn.begin()
       else this.running--
@@ -72,7 +78,7 @@ export class FairQueue {
 
 const crowded = () => unavailable('Too many sign-ups and logins are in progress. Try again in a moment.')
 
-/** Refuses the newest waiter of the largest group, or of the last of several largest ones. */
+/** Refuses the newest waiter of the largest group. Of several equally large groups, the last one is chosen. */
 function dropLast(lane: Lane): void {
   let largest: Waiting[] = []
   for (const turns of lane.values()) if (turns.length >= largest.length) largest = turns

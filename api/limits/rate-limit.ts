@@ -1,7 +1,7 @@
 /**
- * Rate limits: a token bucket for each account (or address) and kind of request, refilled steadily. Buckets are stored
- * in Redis, on its clock, so all API processes share them; one script takes a token. Those of `reads` and `changes` are
- * counted in the process, so that a key can be revoked while Redis is unavailable.
+ * Rate limits. Each account (or client address) has one token bucket per kind of request. Most buckets are stored in
+ * Redis, use its clock, and are shared by all API processes. The buckets for `reads` and `changes` are kept in each
+ * process, so that API keys can be revoked while Redis is unavailable.
  */
 import type { Redis } from 'ioredis'
 import type { Bucket } from '../../shared/contract/endpoint.ts'
@@ -11,9 +11,9 @@ import { Problem } from '../../shared/platform/problem.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
 
 export interface BucketState {
-  /** Tokens per minute, which is also how many a full bucket holds. */
+  /** Number of tokens added per minute. A full bucket holds the same number. */
   limit: number
-  /** Whole tokens left. */
+  /** Number of complete tokens left in the bucket. */
   remaining: number
 }
 
@@ -32,7 +32,7 @@ const takeScript = `
   if stored then
     local space = string.find(stored, ' ', 1, true)
     at = tonumber(string.sub(stored, space + 1))
-    -- The limit may have been lowered since then.
+    -- The limit may have been lowered since the state was stored.
     missing = math.min(full, tonumber(string.sub(stored, 1, space - 1)))
     missing = math.max(0, missing - math.max(0, now - at) * limit)
   end
@@ -45,12 +45,15 @@ const takeScript = `
   keep()
   return {1, math.floor((full - missing) / token), 0}`
 
-/** Allowed (1 or 0), tokens left, microseconds until the next. */
+/** Whether a token was taken (1 or 0), the number of tokens left, and the microseconds until the next token. */
 type TakeResult = [number, number, number]
 
 type BucketRedis = Redis & { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
 
-/** API keys per minute and address. A client has one or a few, and many clients may share an address. */
+/**
+ * Maximum number of uncached API keys per minute from one client address. Further keys are refused with 429. A client
+ * uses few keys, but many clients may share an address.
+ */
 const unknownKeysPerMinute = 300
 
 const perMinute = (limit: number) => new TokenBuckets({ perSecond: limit / 60, burst: limit })
@@ -69,11 +72,11 @@ export class Buckets {
   }
 
   /**
-   * Takes one token.
-   * @param owner an account's id, or an address
-   * @param ownLimit tokens per minute that an operator has set for this owner, of a bucket in Redis
-   * @throws {Problem} `rate_limited`, with the time until the next token
-   * @throws when the bucket is in Redis and Redis is unavailable
+   * Takes one token from a bucket.
+   * @param owner an account id or a client address
+   * @param ownLimit tokens per minute that an operator has set for this account. Applies only to buckets in Redis.
+   * @throws {Problem} `rate_limited` if the bucket is empty, with the time until the next token
+   * @throws if the bucket is stored in Redis and Redis is unavailable
    */
   async take(bucket: Bucket, owner: string, ownLimit?: number): Promise<BucketState> {
     const limit = ownLimit ?? this.rates[bucket]
@@ -89,15 +92,15 @@ export class Buckets {
   }
 
   /**
-   * Takes a token for an API key that is not cached as valid, because each such key costs a query.
-   * @throws {Problem} `rate_limited`
+   * Takes a token for looking up an API key that is not cached. Each such lookup costs a database query.
+   * @throws {Problem} `rate_limited` if the bucket is empty
    */
   takeUnknownKey(address: string): void {
     const taken = this.unknownKeys.take(address)
     if (!('waitMs' in taken)) return
     throw new Problem(
       'rate_limited',
-      `At most ${unknownKeysPerMinute} API keys per minute that were not used before are accepted from one address. Retry after a pause.`,
+      `This address has sent more than ${unknownKeysPerMinute} different API keys within a minute. Wait, then try again.`,
       { retryAfterSeconds: Math.max(1, Math.ceil(taken.waitMs / 1000)) },
     )
   }
@@ -107,7 +110,7 @@ function tooMany(bucket: Bucket, limit: number, waitMs: number): Problem {
   const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000))
   return new Problem(
     'rate_limited',
-    `At most ${limit} of these requests are allowed per minute. Try again in ${retryAfterSeconds} s.`,
+    `The limit is ${limit} requests of this kind per minute. Try again in ${retryAfterSeconds} s.`,
     { retryAfterSeconds, members: { bucket, limit } },
   )
 }

@@ -1,31 +1,34 @@
-/** Advice for agents: one sentence for each error code. */
+/** Advice for agents about the next step after an error. Each error code has its own advice. */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 
 const steps: { [C in ErrorCode]?: string } = {
   invalid_request: 'Correct the arguments listed in errors, then call again.',
   account_suspended: 'No call works until the operator lifts the suspension. Inform the user.',
-  scope_not_allowed: 'The user can provide another key or do this without you. Report detail to the user.',
+  scope_not_allowed:
+    'Only the user can provide a key with the required scope, or make this change. Report detail to the user.',
   command_not_allowed:
     'Use a command that the allowlist permits, without the variable named in the error. Only the user can change the allowlist.',
   not_found: 'Check session_id. session_list shows the active sessions.',
-  file_not_found: 'Check the path with file_list or file_glob; file_create creates a new file.',
-  file_exists: 'To replace the file, call again with overwrite true; to change it, use file_edit.',
-  is_directory: 'Use the path of a file in the directory. file_list shows its entries.',
+  file_not_found: 'Check the path with file_list or file_glob. To create a new file, use file_create.',
+  file_exists:
+    'To replace the file, call again with overwrite set to true. To change the file, use file_edit.',
+  is_directory: 'Use the path of a file in the directory. file_list shows the files in the directory.',
   permission_denied: 'Choose a path below /workspace or /tmp.',
   read_only: 'Choose a path below /workspace or /tmp, which are the only writable ones.',
-  edit_no_match: 'Read the file with file_view and copy the text to replace exactly, including white space.',
-  edit_not_unique: 'Add surrounding lines to old so that it occurs only once, or set replace_all.',
+  edit_no_match: 'Read the file with file_view, then copy the text to replace exactly, including whitespace.',
+  edit_not_unique: 'Add surrounding lines to old so that it occurs only once, or set replace_all to true.',
   precondition_failed: 'Read the file again with file_view, then edit its current content.',
-  exec_not_found: 'Check whether the command had its effect; if not, call again.',
+  exec_not_found: 'Check whether the command took effect. If it did not, call again.',
   sandbox_starting: 'Wait retry_after seconds, then make the same call again.',
   sandbox_exhausted:
-    'If exhausted is disk, delete files with exec or call session_destroy. Otherwise call session_reset, which ends all processes and keeps the files, then call again.',
-  sandbox_destroyed: 'Call session_create and use the new id. The files of the old session are deleted.',
+    'If exhausted is "disk", delete files with exec, or call session_destroy. Otherwise, call session_reset, which ends all processes and keeps the files. Then call again.',
+  sandbox_destroyed: "Call session_create and use the new id. The old session's files are deleted.",
   body_too_large: 'Split the content into several calls, or create it inside the session with exec.',
   request_timeout: 'Make the same call again.',
   rate_limited: 'Wait retry_after seconds, then make the same call again.',
-  concurrent_sandbox_limit_reached: 'Use an active session, or destroy an unneeded one with session_destroy.',
-  monthly_usage_limit_reached: 'No session can be created until the month ends. Inform the user.',
+  concurrent_sandbox_limit_reached:
+    'Use an active session, or destroy one that is no longer needed with session_destroy.',
+  monthly_usage_limit_reached: 'No session can be created until the next month begins. Inform the user.',
   sandbox_start_failed: 'Call session_create once more. If it fails again, report detail to the user.',
   unavailable: 'Wait retry_after seconds, then make the same call again.',
   disk_full: 'Delete files with exec, then call again.',
@@ -34,8 +37,9 @@ const steps: { [C in ErrorCode]?: string } = {
 
 const fallback = 'Report detail to the user.'
 
-/** For a tool with effects, which may have occurred before the service became unavailable. */
-const unlessDone = 'Wait retry_after seconds, then check whether the call took effect; if not, call again.'
+/** Advice for `unavailable` after a tool that changes something. The change may have happened before the error. */
+const unlessDone =
+  'Wait retry_after seconds, then check whether the call took effect. If it did not, call again.'
 
 export const nextStep = (code: ErrorCode, { readOnly }: { readOnly: boolean }): string =>
   code === 'unavailable' && !readOnly ? unlessDone : (steps[code] ?? fallback)

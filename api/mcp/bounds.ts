@@ -1,7 +1,10 @@
-/** Checks the limits and types of a message. Names are limited, because replies and progress messages repeat them. */
+/**
+ * Validates MCP messages. The length of names is limited, because replies and progress notifications repeat these
+ * names.
+ */
 import { invalid } from '../errors/invalid.ts'
 
-/** Characters of an id, a method, the name of a tool, a progress token. */
+/** Maximum number of characters in a request id, method, tool name or progress token. A longer one is refused. */
 const maxNamed = 200
 
 interface Message {
@@ -11,7 +14,10 @@ interface Message {
   params?: { name?: unknown; _meta?: { progressToken?: unknown } }
 }
 
-/** @throws {Problem} `invalid_request` for a name that is too long */
+/**
+ * Throws if a request id, method, tool name or progress token is too long.
+ * @throws {Problem} `invalid_request`
+ */
 export function assertShortNames(message: Message): void {
   const { id, method, params } = message
   const names = {
@@ -27,8 +33,8 @@ export function assertShortNames(message: Message): void {
 }
 
 /**
- * Removes null members of `params` and null arguments of a tool, because many clients send null for an absent value.
- * @throws {Problem} `invalid_request` for parameters whose type violates the protocol
+ * Removes null values from a message's `params` and tool arguments, because many clients send null for absent values.
+ * @throws {Problem} `invalid_request` if a parameter has a type that violates the protocol
  */
 export function withoutNulls<M extends Message>(message: M): M {
   if (message.params === undefined) return message

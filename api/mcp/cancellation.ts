@@ -1,16 +1,16 @@
 /**
- * Cancels a tool call in any API process: a key in Redis lasts some seconds, and a notification wakes the call. The
- * call also polls the key, so a lost notification only costs time, and a cancellation that arrives before its call
- * works too.
+ * Cancels tool calls in any API process. A cancellation stores a short-lived key in Redis and sends a notification. The
+ * running call also polls for the key. Therefore a lost notification only delays the cancellation, and a cancellation
+ * may arrive before its call.
  */
 import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'
 import { notify } from '../../shared/platform/notify.ts'
 
-/** The client of a request. Request ids are unique only within a client. */
+/** Identifies the client that sent a request. Request ids are unique only per client. */
 export interface McpClient {
   accountId: string
-  /** Its `Mcp-Session-Id`; undefined for a client that does not send it. */
+  /** The client's `Mcp-Session-Id`. Undefined if the client does not send this header. */
   session: string | undefined
 }
 
@@ -25,7 +25,7 @@ export async function cancel(context: Context, client: McpClient, requestId: Req
   await notify(context.redis, 'cancellation', name)
 }
 
-/** Resolves with true when the request is cancelled, with false when `ended` aborts first. */
+/** Waits until a request is cancelled. Resolves to true on cancellation, or to false if `ended` aborts first. */
 export async function whenCancelled(
   context: Context,
   client: McpClient,
@@ -33,7 +33,7 @@ export async function whenCancelled(
   ended: AbortSignal,
 ): Promise<boolean> {
   const name = nameOf(client, requestId)
-  // Without a session, clients reuse ids, so the cancellation of an earlier request is removed.
+  // Clients without a session id may reuse request ids, so a cancellation of an earlier request is removed.
   if (client.session === undefined) await context.redis.del(name).catch(() => {})
   while (!ended.aborted) {
     // Subscribes before it reads, so that no notification is missed.
@@ -46,6 +46,6 @@ export async function whenCancelled(
   return false
 }
 
-/** Hashed, because clients choose the length of an id. */
+/** Returns the Redis key of a cancellation. Ids are hashed, because clients choose their length. */
 const nameOf = ({ accountId, session }: McpClient, requestId: RequestId): string =>
   `sandlot:mcp-cancelled:${hash('sha256', JSON.stringify([accountId, session ?? null, requestId]))}`

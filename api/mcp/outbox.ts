@@ -1,13 +1,14 @@
-/** Sends a response with backpressure. Escapes line separators, so that each event is one line. */
+/** Sends an MCP response with backpressure. Escapes Unicode line separators, so that each event has one data line. */
 import { inOneLine } from '../../shared/contract/server-sent-events.ts'
 
 export class Outbox {
-  /** Whether the client's connection has taken everything that was sent. Messages that can be skipped wait for this. */
+  /** Whether all sent data has been written to the client's connection. Otherwise, optional messages are skipped. */
   isTaken = false
 
   /**
-   * @param body in which each event, or the whole JSON answer, is one chunk
-   * @param first is sent immediately
+   * Yields the bytes of a response.
+   * @param body the response body. Each chunk must be a complete event or the complete JSON response.
+   * @param first data to send immediately, before the first chunk
    */
   async *send(body: ReadableStream<Uint8Array>, first = ''): AsyncGenerator<Buffer> {
     const reader = body.getReader()

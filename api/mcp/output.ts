@@ -1,17 +1,17 @@
-/** Truncates the reply of a route for a model, and adds notes about the truncation. */
+/** Truncates a route's reply for use by a language model and describes the truncation in notes. */
 import { toolLimits } from '../../shared/contract/mcp.ts'
 
 export interface CutResult {
   result: Record<string, unknown>
-  /** Sentences about truncated fields and how to get the rest. */
+  /** Sentences that name the truncated fields and explain how to get the rest. */
   notes: string[]
 }
 
 const streams = ['stdout', 'stderr']
-/** Lists with a `truncated` field. */
+/** Names of list fields in replies that have a `truncated` field. */
 const lists = ['entries', 'paths', 'matches', 'skipped_binary']
 
-/** The result still matches the route's schema. */
+/** Truncates a reply to the limits for tool results. The truncated reply still matches the route's schema. */
 export function cutToSize(reply: object): CutResult {
   const fitted: CutResult = { result: { ...reply }, notes: [] }
   const { result, notes } = fitted
@@ -32,23 +32,25 @@ function cutMiddle(result: CutResult['result'], name: string, text: string, note
   const [head, tail] = [text.slice(0, max / 2), text.slice(-max / 2)]
   const left = text.length - max
   result[name] = `${head.toWellFormed()}\n[... ${left} characters omitted ...]\n${tail.toWellFormed()}`
-  notes.push(`${name} was truncated in the middle. Write long output to a file and read parts of it.`)
+  notes.push(
+    `${name} was truncated in the middle. Write long output to a file, then read the file in sections.`,
+  )
 }
 
 function cutContent(result: CutResult['result'], text: string, notes: string[]): void {
   const max = toolLimits.contentCharacters
   if (text.length <= max) return
   if (result.encoding === 'base64') {
-    // Four characters are three bytes.
+    // Four characters of base64 encode three bytes.
     result.content = text.slice(0, max - (max % 4))
-    notes.push('content was truncated and is not text. Read parts of the file with exec.')
+    notes.push('content was truncated and is not text. Read the rest of the file with exec.')
     return
   }
   const end = text.lastIndexOf('\n', max - 1) + 1
   result.content = text.slice(0, end || max).toWellFormed()
   notes.push(
     end === 0
-      ? 'content was truncated within its first line, which is too long for a result. Read parts of it with exec.'
+      ? 'content was truncated within its first line, which is too long for a result. Read the line with exec.'
       : `content was truncated after ${text.slice(0, end).split('\n').length - 1} lines. Continue with start_line.`,
   )
 }
@@ -58,7 +60,9 @@ function cutPage(result: CutResult['result'], data: { id: string }[], notes: str
   if (end >= data.length) return
   result.data = data.slice(0, end)
   result.next_cursor = data[end - 1]!.id
-  notes.push(`data contains ${end} of ${data.length} items. Send next_cursor as cursor to get the rest.`)
+  notes.push(
+    `data contains ${end} of ${data.length} items. Call again with cursor set to next_cursor to get the rest.`,
+  )
 }
 
 function countFitting(list: unknown[]): number {

@@ -1,10 +1,13 @@
-/** Sends progress messages during a call, because clients time out without them. */
+/** Sends progress notifications during a tool call. Without progress, clients time out. */
 import type { ServerContext } from '@modelcontextprotocol/server'
 import type { Outbox } from './outbox.ts'
 
 const everyMs = 1_000
 
-/** Sends messages until disposed, if the client asked for them. `progress` is in seconds. */
+/**
+ * Sends progress notifications until disposed, if the client requested progress.
+ * @param from seconds that the call has already been running, which is the initial value of `progress`
+ */
 export function reportProgress(
   { _meta, notify }: ServerContext['mcpReq'],
   outbox: Outbox,
@@ -15,7 +18,7 @@ export function reportProgress(
   let seconds = from
   const timer = setInterval(() => {
     seconds += everyMs / 1000
-    // Skipped while the client does not read, because the next message replaces this one.
+    // While the client is not reading, the message is skipped, because the next one supersedes it.
     if (!outbox.isTaken) return
     const params = { progressToken, progress: seconds, message: `Running for ${seconds} s` }
     // The client may have disconnected.

@@ -1,6 +1,6 @@
 /**
- * The tools as `tools/list` shows them: JSON Schema, made from the schemas that validate the routes. A model pays for
- * every character of them, so there are no schemas of results.
+ * Generates the tool descriptions for `tools/list`. Input schemas are derived from the schemas that validate the
+ * routes. Output schemas are omitted, because every character costs the model tokens.
  */
 import * as z from 'zod'
 import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
@@ -27,15 +27,17 @@ export function describedTools(): DescribedTool[] {
 }
 
 /**
- * The tools with the images, maximum TTL and network of this installation.
- * @param maxTtl the maximum TTL in seconds for this account
+ * Returns the tools, adapted to the images, maximum TTL and network access of this installation.
+ * @param maxTtl the account's maximum TTL, in seconds
  */
 export function toolsFor(
   { sandbox, driver }: Pick<Settings, 'sandbox' | 'driver'>,
   maxTtl: number = sandbox.maxSeconds,
 ): DescribedTool[] {
   const hasNetwork = driver === 'kubernetes' && sandbox.egress === 'internet'
-  const network = hasNetwork ? 'It can reach the internet, but no private networks.' : 'It has no network.'
+  const network = hasNetwork
+    ? 'The sandbox can reach the internet, but no private networks.'
+    : 'The sandbox has no network access.'
   const facts = offered(sandbox, maxTtl)
   return describedTools().map((tool) => {
     const { name, description, annotations, inputSchema } = tool
@@ -48,7 +50,7 @@ export function toolsFor(
   })
 }
 
-/** The tool's input that becomes `:id` in the route's path. */
+/** The tool input that becomes the path parameter `:id` of the route. */
 export const sessionInput = 'session_id'
 
 function describe(name: ToolName, tool: Tool) {
@@ -87,7 +89,7 @@ function inputOf({ endpoint, without = [], required: always = [], inputs = {}, d
   } satisfies ObjectSchema
 }
 
-/** JSON Schema of the draft that all clients support, without references. */
+/** Converts a zod schema to JSON Schema draft 7, which all MCP clients support, and inlines its references. */
 function toObjectSchema(schema: z.ZodType): ObjectSchema {
   const {
     $schema,
@@ -114,12 +116,12 @@ function inline(value: unknown, definitions: Record<string, Json>): unknown {
   return Object.fromEntries(Object.entries(rest).map(([key, inner]) => [key, inline(inner, definitions)]))
 }
 
-/** Omits keywords that do not help a model. */
+/** Removes keywords from a JSON Schema that do not help a language model. */
 function plainer({ zodSchema, jsonSchema }: Described): void {
   describeDefault({ zodSchema, jsonSchema })
   const described: Json = jsonSchema
   delete described['x-max-bytes']
-  // The pattern is long, and an error explains it.
+  // The pattern is long, and the error message explains the rule.
   if (described.pattern === withoutNul) delete described.pattern
   for (const rule of ['allOf', 'oneOf', 'not', 'if', 'then', 'propertyNames']) delete described[rule]
   if (described.maximum === Number.MAX_SAFE_INTEGER) delete described.maximum
@@ -130,5 +132,5 @@ function plainer({ zodSchema, jsonSchema }: Described): void {
   }
 }
 
-/** Whether it is a query parameter of `true` or `false`, for which an agent sends a boolean. */
+/** Reports whether a parameter accepts only the strings `true` and `false`. Agents send a boolean instead. */
 const isSwitch = ({ enum: values }: Json): boolean => Array.isArray(values) && values.join() === 'true,false'

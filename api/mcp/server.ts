@@ -1,4 +1,4 @@
-/** Answers one message with the official SDK. The server object lives as long as the answer. */
+/** Handles MCP messages with the official SDK. A server object is created for each request. */
 import { randomUUID } from 'node:crypto'
 import { addAbortListener } from 'node:events'
 import {
@@ -25,28 +25,29 @@ import { type CommandKey, rejoinTool, runTool } from './tools.ts'
 
 export interface McpMessage {
   account: Caller
-  /** A JSON-RPC message, or several. */
+  /** One JSON-RPC message or an array of messages. */
   message: unknown
   headers: Record<string, string | undefined>
   requestId: string
   log: Logger
   outbox: Outbox
-  /** Aborts when the client disconnects, or when the process has to stop. */
+  /** Aborts when the client disconnects, or when the stopping process cannot wait any longer. */
   signal: AbortSignal
-  /** Set when the client has reconnected for the result of an earlier call. */
+  /** Set if the client has reconnected to get the result of an earlier call. */
   resumed?: { ticket: Ticket; next: number }
 }
 
 const stopMs = 20_000
 
 const instructions = `Sandlot gives you short-lived Linux sandboxes, called sessions. Call session_create once, \
-pass its id as session_id to exec and the file tools, and session_destroy when you are done. Paths are relative \
-to /workspace. A session ends automatically at expires_at and its files are deleted. An error is JSON with a \
-code, an explanation (detail) and the next step (next); if it contains retry_after, wait that many seconds.`
+pass its id as session_id to exec and the file tools, and call session_destroy when you are done. Paths are relative \
+to /workspace. A session ends automatically at expires_at, and its files are deleted. An error is JSON with a code, \
+an explanation (detail) and the next step (next). If it contains retry_after, wait that many seconds.`
 
 /**
- * Clients of version 2026-07-28 send it in each message; those of earlier versions negotiate it in `initialize`.
- * @returns JSON; an event stream for a tool call
+ * Handles one MCP request. Clients of protocol version 2026-07-28 send the version in each message. Clients of earlier
+ * versions negotiate it in `initialize`.
+ * @returns a JSON response, or an event stream for a tool call
  */
 export async function answerMessage(
   app: App,
@@ -64,7 +65,7 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
   const ticket = resumed?.ticket ?? ticketFor(message, headers)
   const client = { accountId: incoming.account.id, session: headers['mcp-session-id'] }
   const server = makeServer(app, routes, incoming, { client, ticket })
-  // A cancellation is a separate request, which may reach another process than the call.
+  // A cancellation is a separate request, which may reach a different process than the call.
   server.setNotificationHandler('notifications/cancelled', async ({ params }) => {
     if (params.requestId !== undefined) await cancel(app.context, client, params.requestId)
   })
@@ -73,13 +74,16 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
     ...(ticket && { eventStore: numberEvents(ticket, resumed?.next), retryInterval: resumption.retryMs }),
   })
   await server.connect(transport)
-  // When the process stops, a client that can resume reconnects to another process. Others get an error.
+  // When this process stops, a client that can resume reconnects to another process. Other clients get an error.
   const end = () => (ticket?.command || hasDisconnected(signal)) && void server.close()
   addAbortListener(signal, end)
   return transport.handleRequest(request, { parsedBody: message })
 }
 
-/** In this version, a client that disconnects cancels its call, and streams cannot be resumed. */
+/**
+ * Handles a request of protocol version 2026-07-28. A client that disconnects cancels its call, and streams cannot be
+ * resumed.
+ */
 function answerStateless(app: App, routes: ServedRoute[], incoming: McpMessage, request: Request) {
   const { message, headers } = incoming
   const mode = accepts(headers.accept, events) ? 'auto' : 'json'
@@ -96,7 +100,10 @@ const wantsEvents = ({ message, headers }: McpMessage): boolean =>
 const json = 'application/json'
 const events = 'text/event-stream'
 
-/** The SDK requires both types. It gets both if the client accepts one of them. */
+/**
+ * Returns the `Accept` header for the SDK, which requires both media types. Includes both if the client accepts at
+ * least one of them.
+ */
 const acceptFor = (accept: string | undefined): string =>
   accepts(accept, json) || accepts(accept, events) ? `${json}, ${events}` : '*/*;q=0'
 
@@ -116,7 +123,7 @@ function requestFor({ headers, signal }: McpMessage): Request {
   })
 }
 
-/** Returns undefined if the client cannot resume streams. */
+/** Returns the data needed to resume a tool call. Returns undefined if the client cannot resume streams. */
 function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | undefined {
   const { method, id, params } = message as {
     method?: unknown
@@ -141,7 +148,7 @@ function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | u
   }
 }
 
-/** @param earlier set for a client that can cancel a call by a message */
+/** @param earlier set for clients of earlier protocol versions, which cancel a call with a separate message */
 function makeServer(
   app: App,
   routes: ServedRoute[],
@@ -158,7 +165,7 @@ function makeServer(
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const ended = new AbortController()
     if (earlier) {
-      // A cancelled request gets no response; its stream ends.
+      // A cancelled request gets no response, and its stream is closed.
       void whenCancelled(app.context, earlier.client, mcpReq.id, ended.signal).then((cancelled) => {
         if (!cancelled) return
         void server.close()
@@ -186,6 +193,6 @@ function makeServer(
 async function stop(app: App, { account, requestId, log }: McpMessage, command: CommandKey): Promise<void> {
   const asked = { ...command, accountId: account.id, requestId, signal: AbortSignal.timeout(stopMs) }
   await stopUnderKey(app, asked).catch((error) =>
-    log.info({ err: error }, 'could not kill a cancelled command, which ends after its grace'),
+    log.info({ err: error }, 'could not kill a cancelled command, so it keeps running for its grace'),
   )
 }

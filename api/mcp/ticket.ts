@@ -1,5 +1,5 @@
 /**
- * The event ids of a tool call. Each contains the data of the call, so that any API process can resume a broken stream
+ * Event ids of tool calls. Each event id contains the data of its call, so any API process can resume a broken stream
  * without stored state.
  */
 import type { EventStore } from '@modelcontextprotocol/server'
@@ -9,7 +9,7 @@ import { parseJson } from '../../shared/contract/json.ts'
 import { mcpEventId, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { invalid } from '../errors/invalid.ts'
 
-/** The protocol version whose clients can resume a stream before its first event. */
+/** The protocol version whose clients can resume a stream that broke before its first event. */
 export const resumable = '2025-11-25'
 
 const Name = z.union([z.string(), z.number()])
@@ -19,13 +19,15 @@ const Ticket = z.object({
   requestId: Name,
   progressToken: Name.optional(),
   tool: z.enum(Object.keys(tools) as [ToolName, ...ToolName[]]),
-  /** For a command, its sandbox and its Idempotency-Key. */
+  /** Sandbox and Idempotency-Key of the command, if the tool is `exec`. */
   command: z.object({ sandboxId: Id, key: z.string().max(64) }).optional(),
-  /** When the call began: Unix time in milliseconds. */
+  /** Start time of the call, in milliseconds since the Unix epoch. */
   at: z.int().min(0),
 })
 
-/** Grants no access; the API key of the request is checked. */
+/**
+ * The data needed to resume a tool call. A ticket grants no access: every request is authenticated by its own API key.
+ */
 export type Ticket = z.infer<typeof Ticket>
 
 export function numberEvents(ticket: Ticket, from = 0): EventStore {
@@ -38,8 +40,9 @@ export function numberEvents(ticket: Ticket, from = 0): EventStore {
 }
 
 /**
- * @returns the call and the number of the next event
- * @throws {Problem} `invalid_request`
+ * Parses an event id.
+ * @returns the data of the call, and the number of the next event
+ * @throws {Problem} `invalid_request` if the event id is malformed
  */
 export function readEventId(eventId: string): { ticket: Ticket; next: number } {
   const [, name = '', number] = mcpEventId.exec(eventId) ?? []

@@ -1,4 +1,4 @@
-/** A tool call runs the route behind the tool, with the same handler and the same limits. */
+/** Runs tool calls. A tool call runs the handler of the corresponding route with the same limits. */
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { resumption, type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -12,7 +12,7 @@ import { cutToSize } from './output.ts'
 import { describedTools, sessionInput } from './schemas.ts'
 import type { Ticket } from './ticket.ts'
 
-/** Identifies the command of a tool call for a client whose connection broke. */
+/** Identifies the command of a tool call, so that a client can get its result after a broken connection. */
 export interface CommandKey {
   sandboxId: string
   key: string
@@ -28,9 +28,10 @@ type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
  * Runs a tool call.
- * @param command set for a client that can resume; the command then outlives the connection by its grace
- * @returns the route's reply, truncated for a model; an error of the route is a result too
- * @throws {ProtocolError} for an unknown tool
+ * @param command set if the client can resume the call. The command then keeps running for its grace period after a
+ *   disconnect.
+ * @returns the route's reply, truncated for a model. A route's error is also returned as a result.
+ * @throws {ProtocolError} if the tool is unknown
  */
 export async function runTool(
   app: App,
@@ -55,7 +56,7 @@ export async function runTool(
   })
 }
 
-/** The result of an earlier call whose client reconnected. */
+/** Returns the result of an earlier tool call to a client that has reconnected. */
 export const rejoinTool = (app: App, { tool, command }: Ticket, caller: ToolCaller): Promise<ToolResult> =>
   toResult(app, tool, caller, () => {
     if (!command) throw resultLost(tool)
@@ -85,11 +86,11 @@ async function toResult(
   }
 }
 
-/** Only the output of commands is stored for a client that reconnects. */
+/** Returns the error for a client that reconnects after a call of a tool other than `exec`. Such results are lost. */
 function resultLost(name: ToolName): Problem {
   const next = tools[name].readOnly
     ? 'Make the same call again.'
-    : 'Check whether the call took effect; if not, call again.'
+    : 'Check whether the call took effect. If it did not, call again.'
   return new Problem(
     'unavailable',
     `The connection broke before the result of ${name} was sent, and the result is not stored.`,
@@ -102,7 +103,7 @@ function resultLost(name: ToolName): Problem {
 const unknownTool = (name: string) =>
   new ProtocolError(
     ProtocolErrorCode.InvalidParams,
-    `Unknown tool ${name}. tools/list returns the available tools.`,
+    `Unknown tool ${name}. Call tools/list to get the available tools.`,
   )
 
 function partsOf(name: ToolName, { endpoint, always, defaults }: Tool, given: Record<string, unknown>) {
@@ -124,7 +125,7 @@ const asInQuery = (value: unknown) => (typeof value === 'boolean' ? String(value
 const mapValues = (record: Record<string, unknown>, map: (value: unknown) => unknown) =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
 
-/** Has no structured content, so that it cannot be mistaken for a result. */
+/** Converts an error into a tool result. Omits structured content, so that the error is not mistaken for a reply. */
 function refusal(tool: Tool, problem: Problem, requestId: string): ToolResult {
   const { code, status, message, retryAfterSeconds, members } = problem
   const described = {

@@ -15,7 +15,7 @@ export const getAllowlist = route(contract.getAllowlist, async ({ account }, { c
 
 export const setAllowlist = route(contract.setAllowlist, async ({ account, body }, { context: { db } }) => {
   await write(db, account.id, body.commands)
-  // Returns this list even if another request has replaced it.
+  // Returns the list of this request even if another request has replaced it since.
   return describe(db, account.id, body.commands)
 })
 
@@ -34,7 +34,7 @@ export const checkAllowlist = route(
   },
 )
 
-/** Resolves when no API process caches the previous list any more. */
+/** Stores an allowlist, then waits until no API process caches the previous one. Null removes the allowlist. */
 async function write(db: Database, accountId: string, commands: string[] | null): Promise<void> {
   if (!(await writeAllowlist(db.share(accountId), accountId, commands))) throw gone()
   await sleep(rememberMs)

@@ -62,7 +62,7 @@ export const revokeApiKey = route(
   async ({ account, params: { key_id } }, { context: { db, redis } }) => {
     const isRevoked = await revokeKey(db.share(account.id), { id: key_id, accountId: account.id })
     if (!isRevoked) throw unknownKey()
-    // Ends long requests with this key, which would otherwise end a few seconds later.
+    // Closes long-lived connections of this key promptly. Without the notification, they would close seconds later.
     void notify(redis, 'key', key_id).catch(() => {})
     return undefined
   },
@@ -71,9 +71,9 @@ export const revokeApiKey = route(
 const unknownKey = () => new Problem('not_found', 'The account has no API key with this id.')
 
 /**
- * Deletes revoked and expired keys if needed, so that an account never has more rows than its limit. Locks the account,
- * so that concurrent requests cannot exceed the limit together.
- * @throws {Problem} `api_key_limit_reached`
+ * Makes sure that the account can store another API key. At the limit, deletes revoked and expired keys first. The
+ * account is locked, so that concurrent requests cannot exceed the limit.
+ * @throws {Problem} `api_key_limit_reached` if all stored keys are valid
  */
 async function makeRoom(db: Queries, accountId: string): Promise<void> {
   if (!(await lockAccount(db, accountId))) throw gone()
@@ -82,7 +82,7 @@ async function makeRoom(db: Queries, accountId: string): Promise<void> {
   if ((await countApiKeys(db, accountId)) < limits.apiKeys) return
   throw new Problem(
     'api_key_limit_reached',
-    `An account may have ${limits.apiKeys} API keys. Revoke an unused one; the list contains the last use of each.`,
+    `The account has reached its limit of ${limits.apiKeys} API keys. Revoke a key that is no longer used. The list of keys shows when each key was last used.`,
     { members: { limit: limits.apiKeys } },
   )
 }

@@ -28,7 +28,8 @@ export const signUp = route(auth.signUp, async ({ body: { email, password }, req
   const address = app.clientAddress(request)
   const hash = await app.passwords.hash(password, { group: networkOf(address), isKnown: false, signal })
   const account = await insertAccount(app.context.db, { id: newAccountId(), email, hash, address })
-  if (!account) throw new Problem('email_taken', 'This email address already has an account. Log in instead.')
+  if (!account)
+    throw new Problem('email_taken', 'An account with this email address already exists. Log in instead.')
   return sessionOf(account, app.tokens)
 })
 
@@ -44,7 +45,7 @@ export const logIn = route(auth.logIn, async ({ body: { email, password }, reque
   const dummyHash = await app.dummyHashOf(email)
   const matches = await app.passwords.matches(password, account?.password_hash ?? dummyHash, waiter)
   if (!account || !matches) {
-    throw new Problem('invalid_credentials', 'The email address or the password is wrong.')
+    throw new Problem('invalid_credentials', 'The email address or password is incorrect.')
   }
   if (account.suspended_at) throw suspended()
   if (account.login_addresses[0] !== address) await rememberAddress(db.share(account.id), account, address)
@@ -83,8 +84,8 @@ export const endSessions = route(sessions.endSessions, async ({ account: { id, g
 })
 
 /**
- * Returns the account of a session after checking its password.
- * @throws {Problem} `invalid_credentials`
+ * Returns the account of a login session if the password is correct.
+ * @throws {Problem} `invalid_credentials` if the password is incorrect or the account was deleted
  */
 async function findOwner(
   app: App,
@@ -95,10 +96,13 @@ async function findOwner(
   const account = await findAccount(app.context.db, id)
   if (!account) throw gone()
   if (await app.passwords.matches(password, account.password_hash, waiter)) return account
-  throw new Problem('invalid_credentials', 'The current password is wrong.')
+  throw new Problem('invalid_credentials', 'The current password is incorrect.')
 }
 
-/** Replaces a hash whose cost is outdated. If the queue is full, a later login replaces it. */
+/**
+ * Replaces a password hash that was computed with an outdated cost. If the hashing queue is full, the hash is replaced
+ * at a later login.
+ */
 async function hashAgain(app: App, account: AuthenticatedAccount, password: string, waiter: Waiter) {
   const hash = await app.passwords.hash(password, waiter).catch(() => undefined)
   if (hash) await replacePasswordHash(app.context.db.share(account.id), account, hash)

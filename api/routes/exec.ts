@@ -24,7 +24,7 @@ export const execCommand = route(
   async ({ account, params, body, headers, requestId, signal }, app) => {
     const sandbox = { accountId: account.id, sandboxId: params.id }
     const { leftMs } = await awaitRunning(app, { ...sandbox, signal })
-    // The request may have waited for its sandbox, and the key or the allowlist may have changed.
+    // While the request waited for its sandbox, the key may have been revoked or the allowlist changed.
     const caller = await account.again()
     await assertAllowed(app, caller, body)
     const key = headers['idempotency-key']
@@ -58,7 +58,7 @@ export const getExec = route(contract.getExec, async (call, app) => {
     ? undefined
     : app.workers.call('getExec', { ...args, wait: false }, options)
   const found =
-    asked && (await unlessForgotten(asked).catch(reportUnresponsive('Nothing was changed. Try again.')))
+    asked && (await unlessForgotten(asked).catch(reportUnresponsive('Nothing has changed. Try again.')))
   if (found) return preferRow(found, row)
   return withoutOutput(await findExitStatus(app, row, sandbox))
 })
@@ -76,7 +76,7 @@ export const writeExecStdin = route(contract.writeExecStdin, async (call, app) =
   const upload = { ...options, timeoutMs: leftMs + marginMs, upload: call.request }
   const written = app.workers
     .stream('writeStdin', { ...args, offset, eof: eof === 'true' }, upload)
-    .catch(reportUnresponsive('Send an empty body to get the current offset of its stdin.'))
+    .catch(reportUnresponsive("Send an empty body to get the command's current stdin offset."))
   return new StreamReply((await unlessForgotten(written)) ?? refuse('exec_finished', over))
 })
 
@@ -100,7 +100,7 @@ export const stopExec = route(contract.stopExec, async (call, app) => {
     .call('stopExec', { ...args, signal: call.query.signal }, options)
     .catch(
       reportUnresponsive(
-        'It is unknown whether the signal was delivered. Get the command to check whether it is running.',
+        'The signal may not have been delivered. Get the command to check whether it is still running.',
       ),
     )
   return preferRow((await unlessForgotten(stopped)) ?? refuse('exec_finished', over), row)
@@ -117,11 +117,11 @@ export const attachExec = route(contract.attachExec, async (call, app) => {
   return answered
 })
 
-const over = 'The command has ended, or the worker that ran it was lost.'
+const over = 'The command has ended, or its worker was lost.'
 
 function refuse(code: 'exec_finished' | 'exec_not_found', detail: string): never {
   throw new Problem(code, detail)
 }
 
 const reportUnresponsive = (advice: string) =>
-  reportLost(`The worker of this command does not respond. ${advice}`)
+  reportLost(`The worker that runs this command is not responding. ${advice}`)

@@ -11,9 +11,9 @@ import { reportLost } from '../worker-client/client.ts'
 
 const timeoutMs = 60_000
 
-const notRead = 'The worker was lost while reading. Try again.'
+const notRead = 'The worker was lost while it was reading. Try again.'
 const notWritten =
-  'The worker was lost while writing the file, which is either complete or unchanged. Read it to check.'
+  'The worker was lost while it was writing the file. The file is either unchanged or completely written. Read the file to check.'
 
 export const viewFile = route(contract.viewFile, (asked, app) => {
   const { start_line: startLine, end_line: endLine, ...file } = asked.query
@@ -102,7 +102,7 @@ async function stream<N extends StreamCallName>(
 ): Promise<StreamReply> {
   const { sandbox, signal, leftMs } = await enter(app, asked)
   const all = { ...args, ...sandbox } as Streams[N]['args']
-  // The reply to an upload follows its last byte, which may take until the sandbox expires.
+  // The reply to an upload arrives after its last byte, and an upload may last until the sandbox expires.
   const options = upload ? { signal, upload, timeoutMs: leftMs + timeoutMs } : { signal, timeoutMs }
   return new StreamReply(await app.workers.stream(name, all, options).catch(reportLost(lost)))
 }

@@ -1,4 +1,4 @@
-/** `/v1/mcp`. It is stateless, so any API process may serve each request. */
+/** The routes of `/v1/mcp`. They are stateless, so any API process can serve each request. */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { mcp as contract } from '../../shared/contract/mcp.ts'
@@ -15,10 +15,10 @@ export const callMcp = (routes: ServedRoute[]) =>
     for (const message of [body].flat()) assertShortNames(message)
     const messages = Array.isArray(body) ? body.map(withoutNulls) : withoutNulls(body)
     const [, ...more] = [body].flat()
-    // The first message is counted with the request itself.
+    // The request itself has already taken a token for the first message.
     for (const _ of more) await app.buckets.take(contract.callMcp.bucket, call.account.id)
     const isFirst = [body].flat().some(({ method }) => method === 'initialize')
-    // Only identifies the client, within which request ids are unique.
+    // The session id only identifies the client, because request ids are unique only per client.
     return answer(app, routes, { ...call, message: messages, headers }, (ok) =>
       isFirst && ok ? { 'Mcp-Session-Id': randomUUID() } : {},
     )
@@ -30,7 +30,7 @@ export const resumeMcp = (routes: ServedRoute[]) =>
     if (eventId === undefined || request.method !== 'GET') {
       throw new Problem(
         'method_not_allowed',
-        'GET only resumes the stream of a tool call. Send Last-Event-ID.',
+        'GET can only resume the stream of a tool call. Send the header Last-Event-ID.',
         {
           members: { allow: ['POST', 'OPTIONS'] },
         },
@@ -39,7 +39,7 @@ export const resumeMcp = (routes: ServedRoute[]) =>
     const resumed = readEventId(eventId)
     const { requestId: id, progressToken, tool: name } = resumed.ticket
     const meta = progressToken === undefined ? {} : { _meta: { progressToken } }
-    // The message of the earlier call, without its arguments.
+    // Reconstructs the message of the earlier call, without its arguments.
     const message = { jsonrpc: '2.0', id, method: 'tools/call', params: { name, ...meta } }
     assertShortNames(message)
     const accept = 'application/json, text/event-stream'
@@ -53,7 +53,7 @@ async function answer(
   incoming: Omit<McpMessage, 'outbox'>,
   more: (ok: boolean) => Record<string, string> = () => ({}),
 ): Promise<JsonReply<never>> {
-  // Loaded at the first request, so that the start of the process does not wait for the SDK.
+  // The SDK is loaded on the first request, so that it does not delay process startup.
   const { answerMessage } = await import('../mcp/server.ts')
   const outbox = new Outbox()
   const held = app.context.memoryBudget.openStream(incoming.account.id, 'streams')
@@ -72,10 +72,13 @@ async function answer(
   }
 }
 
-/** An empty string keeps 202 for a notification: Koa answers a missing body with 204. */
+/**
+ * Returns the response body for Koa. Without a body, returns an empty string, because Koa would otherwise replace the
+ * status 202 of a notification with 204.
+ */
 function bodyOf({ body, headers }: Response, outbox: Outbox) {
   if (!body) return ''
   const isStream = headers.get('content-type')?.startsWith('text/event-stream')
-  // Headers are sent with the first bytes, and the first event may take long.
+  // The comment `:` makes Node send the headers immediately, because the first event may take a long time.
   return Readable.from(outbox.send(body, isStream ? ':\n\n' : ''))
 }

@@ -10,11 +10,11 @@ export const connectPort = route(contract.connectPort, async (call, app) => {
   const { account, params, requestId, signal } = call
   const own = { accountId: account.id, sandboxId: params.id }
   await awaitRunning(app, { ...own, signal })
-  // The request may have waited for its sandbox, and the key may have been revoked.
+  // The key may have been revoked while the request waited for its sandbox.
   await account.again()
   const tunnel = await app.workers
     .connectPort({ ...own, requestId, port: params.port }, call.request.headers, signal)
-    .catch(reportLost('The worker does not respond. Try again.'))
+    .catch(reportLost('The worker is not responding. Try again.'))
   join(upgrade, tunnel)
   return answered
 })

@@ -57,7 +57,7 @@ export const resetSandbox = route(
     await awaitRunning(app, { ...own, signal })
     const options = { signal, timeoutMs: resetMs }
     const reset = app.workers.call('resetSandbox', { ...own, requestId }, options)
-    await reset.catch(reportLost('The worker was lost during the reset. Repeat the request.'))
+    await reset.catch(reportLost('The worker was lost during the reset. Try again.'))
     return present(await loadSandbox(app.context.db, account.id, id))
   },
 )
@@ -87,15 +87,21 @@ function countClaim({ context: { metrics, settings } }: App, image: string, pod:
   metrics.poolClaims.inc({ image, outcome: pod === 'claimed' ? 'claimed' : 'missed' })
 }
 
-/** RFC 7240: preferences are separated by commas, and may carry parameters. */
+/**
+ * Reports whether a `Prefer` header contains `respond-async`. Preferences are separated by commas and may have
+ * parameters (RFC 7240).
+ */
 const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
-/** 201 if the sandbox is ready, 202 while it starts, an error if it has been destroyed. */
+/**
+ * Returns the reply to a create request: 201 if the sandbox is ready, 202 if it is still starting.
+ * @throws {Problem} `sandbox_start_failed`, or `sandbox_destroyed` if the sandbox was destroyed for another reason
+ */
 function answerCreated(row: ShownSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'
-    throw new Problem('sandbox_start_failed', `The sandbox did not start: ${detail}`, {
+    throw new Problem('sandbox_start_failed', `The sandbox failed to start: ${detail}`, {
       members: { sandbox_id: row.id, destroy_detail: row.destroy_detail ?? null },
     })
   }

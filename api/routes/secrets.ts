@@ -58,12 +58,12 @@ export const deleteSecret = route(
   contract.deleteSecret,
   async ({ account, params: { name }, query: { sandbox_id = null } }, { context: { db } }) => {
     const removed = await db.share(account.id).transaction(async (db) => {
-      // Without the lock, a concurrent replacement could have deleted the old row and not yet committed the new one.
+      // The lock serializes this with a concurrent replacement, which deletes the old row before inserting a new one.
       if (!(await lockAccount(db, account.id))) throw gone()
       return await removeSecret(db, { accountId: account.id, name, sandboxId: sandbox_id })
     })
     if (removed) return undefined
-    throw new Problem('not_found', 'No secret has this name.')
+    throw new Problem('not_found', 'There is no secret with this name.')
   },
 )
 
@@ -73,7 +73,11 @@ const present = (row: ShownSecret): Secret => ({
   created_at: row.created_at.toISOString(),
 })
 
-/** Locks an active sandbox, so that its destruction also removes the secret. */
+/**
+ * Locks the row of an active sandbox, so that destroying the sandbox also deletes a secret that this transaction
+ * inserts.
+ * @throws {Problem} `not_found` or `sandbox_destroyed`
+ */
 async function assertActive(db: Queries, accountId: string, id: string): Promise<void> {
   if (!(await lockActive(db, { id, accountId }))) refuseDestroyed(await loadSandbox(db, accountId, id))
 }
@@ -82,7 +86,7 @@ async function assertRoom(db: Queries, accountId: string, bytes: number): Promis
   const used = await measureSecrets(db, accountId)
   const message =
     used.bytes + bytes > limits.secretsBytes
-      ? `is too long: the secrets of an account may have ${limits.secretsBytes} bytes together, of which ${used.bytes} are used`
+      ? `is too long: an account's secrets may have at most ${limits.secretsBytes} bytes in total, of which ${used.bytes} are in use`
       : used.count >= limits.secrets
         ? `exceeds the limit of ${limits.secrets} secrets per account`
         : undefined

@@ -1,7 +1,7 @@
 /**
- * Admission: checks the quotas of an account and inserts the sandbox's row in one transaction. It locks the account's
- * row, so that concurrent requests cannot exceed a quota together. The statements are separate, because each must see
- * the state after the lock.
+ * Admits sandboxes. One transaction locks the account's row, checks its quotas and inserts the sandbox's row. The lock
+ * prevents concurrent requests from exceeding a quota. Each check is a separate statement, so that it sees all changes
+ * committed before the lock was acquired.
  */
 import type * as z from 'zod'
 import type { sandboxes } from '../../shared/contract/sandboxes.ts'
@@ -24,22 +24,22 @@ export type CreateRequest = z.output<typeof sandboxes.createSandbox.body>
 
 export interface Admission {
   sandboxId: string
-  /** Whether the Idempotency-Key was known and this is its sandbox. */
+  /** Whether an earlier request with the same Idempotency-Key created this sandbox. */
   replayed: boolean
-  /** `claimed`: it runs in a warm pod. `cold`: its pod is to be created. Undefined for a replay. */
+  /** `claimed`: the sandbox uses a warm pod. `cold`: its pod has yet to be created. Undefined if `replayed`. */
   pod?: 'claimed' | 'cold'
-  /** Milliseconds until it expires. */
+  /** Time, in milliseconds, until the sandbox expires. */
   lifeMs: number
-  /** Ids of expired sandboxes that this admission ended. Their pods are to be deleted. */
+  /** Ids of expired sandboxes that this admission marked as destroyed. Their pods have yet to be deleted. */
   expired: string[]
 }
 
 type Order = ReturnType<typeof readOrder>
 
 /**
- * Fills in the defaults. `seconds` is the sandbox's TTL.
- * @param maxTtl the maximum TTL in seconds for this account
- * @throws {Problem} `invalid_request` for an image or a TTL that this installation does not offer
+ * Applies the defaults for the image and the TTL of a new sandbox. The returned `seconds` is the TTL.
+ * @param maxTtl the account's maximum TTL, in seconds
+ * @throws {Problem} `invalid_request` if this installation does not allow the image or the TTL
  */
 export function readOrder({ sandbox }: Settings, body: CreateRequest, maxTtl: number = sandbox.maxSeconds) {
   const image = body.image ?? sandbox.image
@@ -54,7 +54,7 @@ export function readOrder({ sandbox }: Settings, body: CreateRequest, maxTtl: nu
 }
 
 /**
- * Admits one sandbox. A refusal changes nothing.
+ * Admits one sandbox. If the request is refused, the transaction is rolled back and nothing changes.
  * @throws {Problem} `account_suspended`, `idempotency_conflict`,
  *   `concurrent_sandbox_limit_reached` or `monthly_usage_limit_reached`
  */
@@ -127,8 +127,8 @@ async function lockQuotas(db: Queries, accountId: string, { quotas }: Settings) 
 }
 
 /**
- * Returns the sandbox of an earlier request with this key and body, regardless of the current limits.
- * @throws {Problem} `idempotency_conflict`
+ * Returns the sandbox that an earlier request with the same Idempotency-Key and body created. Quotas do not apply.
+ * @throws {Problem} `idempotency_conflict` if the earlier request had a different body
  */
 export async function findReplay(
   { db, settings }: { db: Queries; settings: Settings },
@@ -144,7 +144,7 @@ export async function findReplay(
   }
   throw new Problem(
     'idempotency_conflict',
-    'This Idempotency-Key was used with another body. Use a new key for a new sandbox.',
+    'This Idempotency-Key was already used with a different body. Use a new key to create another sandbox.',
   )
 }
 
@@ -154,7 +154,7 @@ function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: nu
     'concurrent_sandbox_limit_reached',
     `${rows.length} of ${limit} sandboxes are active. Destroy one, or wait until one expires.`,
     {
-      // With a limit of 0, waiting does not help. A day is an arbitrary value.
+      // With a limit of 0, waiting does not help, so the value of one day is arbitrary.
       retryAfterSeconds: rows[0]?.seconds_left ?? 86_400,
       members: {
         limit,
@@ -171,8 +171,9 @@ function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: nu
 }
 
 /**
- * Refuses if the hours of the month are used up. Running sandboxes may exceed them.
+ * Checks the account's monthly quota of sandbox-hours. Only new sandboxes are refused; running ones continue.
  * @returns the time of the check
+ * @throws {Problem} `monthly_usage_limit_reached`
  */
 async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {
   const { milliseconds, month, month_end: monthEnd, now } = await readUsage(db, accountId)
@@ -180,7 +181,7 @@ async function checkMonth(db: Queries, accountId: string, limit: number): Promis
   if (used < limit) return now
   throw new Problem(
     'monthly_usage_limit_reached',
-    `${used.toFixed(2)} of ${limit} sandbox-hours of ${month} are used. The next month begins ${monthEnd.toISOString()}.`,
+    `This account has used ${used.toFixed(2)} of its ${limit} sandbox-hours for ${month}. The next month begins at ${monthEnd.toISOString()}.`,
     { retryAfterSeconds: (monthEnd.getTime() - now.getTime()) / 1000, members: { limit, used } },
   )
 }

@@ -1,6 +1,6 @@
 /**
- * Adds jobs for workers after a row has changed. If the queue is unavailable, this is logged and the request succeeds,
- * because the reconciler finds the row later.
+ * Enqueues jobs for workers after a row has changed. If the queue is unavailable, the failure is only logged and the
+ * request succeeds, because the reconciler later finds the row and does the job's work.
  */
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -12,10 +12,10 @@ interface Of {
   log: Logger
 }
 
-/** Milliseconds until a claimed pod is assigned, so that the first command does not wait for it. */
+/** Delay, in milliseconds, of the job that assigns a claimed pod, so that the first command does not wait for it. */
 const assignAfterMs = 500
 
-/** For an admitted sandbox: creates or assigns its pod, and expires it. */
+/** Enqueues the jobs of an admitted sandbox: one creates or assigns its pod, and a delayed one expires the sandbox. */
 export async function enqueueCreate(context: Context, admission: Admission, of: Of): Promise<void> {
   const { sandboxId, replayed, pod, lifeMs, expired } = admission
   if (replayed) return
@@ -28,7 +28,7 @@ export async function enqueueCreate(context: Context, admission: Admission, of: 
   ])
 }
 
-/** Deletes the pods of destroyed sandboxes. */
+/** Enqueues jobs that delete the pods of destroyed sandboxes. */
 export async function enqueueDestroy(context: Context, ids: string[], of: Of): Promise<void> {
   await allOf(
     of,

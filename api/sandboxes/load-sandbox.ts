@@ -1,4 +1,4 @@
-/** Finds, awaits and presents sandboxes for their owner. Every query names the account. */
+/** Loads sandboxes and waits until they are ready. Every query is restricted to the caller's account. */
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Queries } from '../../shared/data/database.ts'
@@ -10,12 +10,12 @@ import {
 import { assertRunning, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 
-/** @throws {Problem} `not_found`, also for a sandbox of another account */
+/** @throws {Problem} `not_found` if the sandbox does not exist or belongs to another account */
 export async function loadSandbox(db: Queries, accountId: string, id: string): Promise<SandboxOfAccount> {
   return (await findSandboxOfAccount(db, { id, accountId })) ?? refuseMissing()
 }
 
-/** Milliseconds until the row is read again in case a notification was lost. */
+/** Maximum time, in milliseconds, before the row is read again in case a notification was lost. */
 const rereadMs = 1_000
 
 export interface WaitOptions {
@@ -25,7 +25,7 @@ export interface WaitOptions {
   signal: AbortSignal
 }
 
-/** Resolves when the sandbox is ready or destroyed, or after `maxMs`. */
+/** Waits until the sandbox is ready or destroyed, but at most `maxMs`. Returns the sandbox in any case. */
 export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<SandboxOfAccount> {
   const end = performance.now() + wait.maxMs
   let change: Promise<void> | undefined
@@ -42,13 +42,14 @@ export async function awaitSettled({ context }: App, wait: WaitOptions): Promise
 }
 
 /**
- * @returns a sandbox that commands can run in, and the milliseconds until it expires
- * @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` after 10 s
+ * Waits until commands can run in the sandbox.
+ * @returns the sandbox, and the time in milliseconds until it expires
+ * @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` if it is not ready within 10 s
  */
 export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'maxMs'>) {
   const sandbox = await awaitSettled(app, { ...wait, maxMs: limits.startingWaitMs })
   const leftMs = sandbox.expires_at.getTime() - sandbox.now.getTime()
-  // It has expired, but no worker has destroyed it yet.
+  // The sandbox has expired, but no worker has destroyed it yet.
   if (!sandbox.destroyed_at && leftMs <= 0) refuseDestroyed({ ...sandbox, destroy_reason: 'expired' })
   assertRunning(sandbox)
   return { sandbox, leftMs }

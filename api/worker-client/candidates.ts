@@ -1,4 +1,4 @@
-/** Selects the workers to which a call is offered. */
+/** Selects the workers that may serve a call, in the order in which to try them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { noWorker } from '../../shared/data/execs.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
@@ -15,18 +15,21 @@ import type { WorkerHealth } from './health.ts'
 
 const registryMs = 500
 const rereadMs = 250
-/** How long a missing worker is remembered, which is long enough for its commands to be marked as lost. */
+/**
+ * How long a worker is remembered as missing, in milliseconds. During this time its commands are marked as lost, so no
+ * caller waits for the worker again.
+ */
 const rememberMs = 10 * 60_000
 
 export class Candidates {
-  /** The registered workers, at most half a second old. */
+  /** Returns the registered workers from a cache that is at most half a second old. */
   private readonly list: () => Promise<ListedWorker[]>
   private readonly listNow: () => Promise<ListedWorker[]>
   private readonly lastEntry: (workerId: string) => Promise<ListedWorker | undefined>
   private readonly health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>
-  /** A worker that is not registered for this many milliseconds is gone. */
+  /** Time, in milliseconds, after which an unregistered worker is considered gone. */
   private readonly goneMs: number
-  /** Workers that are not registered, and the wait for each, which all callers share. */
+  /** Unregistered workers by id, each with the wait for its registration. All callers share one wait. */
   private readonly missing = new Map<string, Promise<ListedWorker[]>>()
 
   constructor(context: Context, health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>) {
@@ -37,15 +40,17 @@ export class Candidates {
     this.goneMs = context.settings.livenessTimeouts.missing
   }
 
-  /** Returns the cached list if it is acceptable, otherwise a new one. */
+  /** Returns the cached list of workers if it is acceptable. Otherwise reads the list again. */
   async listed(isAcceptable: (workers: ListedWorker[]) => boolean): Promise<ListedWorker[]> {
     const remembered = await this.list()
     return isAcceptable(remembered) ? remembered : await this.listNow()
   }
 
   /**
-   * Yields the workers to try, in order. Reads a new list after the cached one, which may be outdated.
-   * @param workerId the worker that must take the call; by default any, the sandbox's slot owner first
+   * Yields the workers to try, in order. After the workers in the cached list, which may be outdated, reads the list
+   * again and yields the new ones.
+   * @param workerId the only worker that can serve the call. Undefined allows every worker, the sandbox's slot owner
+   *   first.
    */
   async *of(sandboxId: string, workerId: string | undefined): AsyncGenerator<ListedWorker> {
     const asked = new Set<string>()
@@ -65,8 +70,8 @@ export class Candidates {
   }
 
   /**
-   * Checks a worker that is not registered, because it may have lost only Redis, and waits for its registration: after
-   * Redis was emptied, no worker is registered for a second.
+   * Waits for an unregistered worker. The worker may be alive and have lost only its connection to Redis. After Redis
+   * has been emptied, no worker is registered for about a second.
    */
   private async listAwaited(workerId: string | undefined): Promise<ListedWorker[]> {
     if (workerId === undefined || workerId === noWorker || this.health.isSilent(workerId)) return []
@@ -86,7 +91,7 @@ export class Candidates {
       const list = await this.listNow().catch(() => [])
       if (list.some(({ id }) => id === workerId)) return list
     }
-    // A wait with an event-loop stall does not count.
+    // If the event loop stalled during the wait, waits again.
     return wasStalled(from) ? await this.waitFor(workerId) : []
   }
 }

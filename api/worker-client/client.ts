@@ -1,6 +1,6 @@
 /**
- * Calls from the API to workers. A call that was not handed over goes to the next worker. A call that was handed over
- * is never sent twice (shared/rpc/calls.ts).
+ * Calls workers from the API. If a worker does not accept a call, the call goes to the next worker. A call that a
+ * worker has accepted is never sent again (see shared/rpc/calls.ts).
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
@@ -43,14 +43,14 @@ export { CallLost, reportLost }
 export interface CallOptions {
   /** Aborts when the client disconnects. */
   signal: AbortSignal
-  /** Milliseconds from the hand-over to the answer. A later answer counts as lost. */
+  /** Maximum time, in milliseconds, from sending the call to its response. Afterwards the call counts as lost. */
   timeoutMs: number
-  /** The worker that must take it; by default any, the sandbox's slot owner first. */
+  /** The only worker that can serve the call. By default every worker can, and the sandbox's slot owner is first. */
   workerId?: string | undefined
 }
 
 export interface StreamOptions extends CallOptions {
-  /** The client's body. */
+  /** The client's request body, which is streamed to the worker. */
   upload?: Readable
 }
 
@@ -60,13 +60,13 @@ export interface StreamAnswer {
   body: IncomingMessage
 }
 
-/** The worker that must take the call is gone. */
+/** Thrown if the only worker that can serve a call is gone. */
 export class WorkerGone extends Error {
   override name = 'WorkerGone'
   override message = 'the worker is gone'
 }
 
-/** The worker that has, or had, the command of an Idempotency-Key. */
+/** Thrown if the command with the given Idempotency-Key was started on another worker. */
 export class ExecOnAnotherWorker extends Error {
   override name = 'ExecOnAnotherWorker'
   readonly execId: string
@@ -81,7 +81,7 @@ export class ExecOnAnotherWorker extends Error {
 
 type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'handOverMs' | 'watch'>
 
-/** Milliseconds in which the body of an answer must arrive after its head. */
+/** Maximum time, in milliseconds, between the head of a response and the end of its body. */
 const bodyMs = 10_000
 
 export class Workers {
@@ -99,7 +99,10 @@ export class Workers {
     this.candidates = new Candidates(context, this.health)
   }
 
-  /** @throws {Problem} `unavailable` when no worker can create sandboxes */
+  /**
+   * Throws unless at least one worker can create sandboxes.
+   * @throws {Problem} `unavailable`
+   */
   async assertAvailable(): Promise<void> {
     const canCreate = (worker: ListedWorker) => takesCalls(worker) && worker.driverProblem === null
     const workers = (await this.candidates.listed((listed) => listed.some(canCreate))).filter(takesCalls)
@@ -108,12 +111,10 @@ export class Workers {
     if (workers.some(canCreate)) return
     if (workers.some(({ isSetUp }) => isSetUp === false)) {
       throw unavailable(
-        'The sandbox backend is not configured as required, so no sandbox is created. The log of the workers contains the reason and the fix.',
+        'The sandbox backend is misconfigured, so no sandbox can be created. The workers log the reason and the fix.',
       )
     }
-    throw unavailable(
-      'No worker can reach the sandbox backend at the moment. The log of the workers contains the reason.',
-    )
+    throw unavailable('No worker can reach the sandbox backend. The workers log the reason.')
   }
 
   async isAlive(workerId: string): Promise<boolean> {
@@ -122,10 +123,11 @@ export class Workers {
   }
 
   /**
-   * @throws {Problem} the worker's refusal, or `unavailable` when no worker took the call
-   * @throws {WorkerGone} when the worker that must take it is gone
-   * @throws {CallLost} when it was handed over and no answer arrived, so its effect is unknown
-   * @throws {ExecOnAnotherWorker} when another worker has the command of this Idempotency-Key
+   * Calls a worker and returns its JSON result.
+   * @throws {Problem} an error returned by the worker, or `unavailable` if no worker accepted the call
+   * @throws {WorkerGone} if the only worker that can serve the call is gone
+   * @throws {CallLost} if a worker accepted the call but did not respond. The effect of the call is unknown.
+   * @throws {ExecOnAnotherWorker} if the command with this Idempotency-Key runs on another worker
    */
   async call<N extends CallName>(
     name: N,
@@ -139,7 +141,10 @@ export class Workers {
     throw errorOf(reply as CallProblem)
   }
 
-  /** As {@link call}, for bytes that are streamed. `timeoutMs` is until the head of the answer. */
+  /**
+   * Calls a worker and returns its streamed response. `timeoutMs` ends when the head of the response arrives.
+   * @throws the errors of {@link call}
+   */
   async stream<N extends StreamCallName>(
     name: N,
     args: Streams[N]['args'],
@@ -160,7 +165,10 @@ export class Workers {
     }
   }
 
-  /** A WebSocket to a command. @throws as {@link call} */
+  /**
+   * Opens a WebSocket to a command.
+   * @throws the errors of {@link call}
+   */
   async attach(
     args: OneExec,
     headers: IncomingHttpHeaders,
@@ -171,7 +179,10 @@ export class Workers {
     throw new WorkerGone()
   }
 
-  /** A WebSocket to a port, which any worker can open. @throws as {@link call} */
+  /**
+   * Opens a WebSocket to a port of a sandbox. Any worker can open it.
+   * @throws the errors of {@link call}
+   */
   async connectPort(args: OnePort, headers: IncomingHttpHeaders, signal: AbortSignal): Promise<Tunnel> {
     let lost: unknown
     for await (const worker of this.candidates.of(args.sandboxId, undefined)) {
@@ -221,7 +232,7 @@ export class Workers {
     throw id === undefined || isAlive ? noneAvailable() : new WorkerGone()
   }
 
-  /** Returns undefined when the call was not handed over. */
+  /** Offers a call to one worker. Returns undefined if the worker does not accept the call. */
   private async offer(worker: ListedWorker, path: string, asked: WorkerRequest) {
     const { answer, handOver: handOverMs, longer } = this.health.livenessTimeouts
     const target: Omit<HandOver, 'agent'> = {
@@ -234,11 +245,11 @@ export class Workers {
       watch: (onTimeout, bytesMoved) => this.health.follow(worker, onTimeout, bytesMoved),
     }
     const first: HandedOver = await handOver({ ...target, agent: this.agent })
-    // A kept connection may have been closed while idle, which does not mean that the worker is dead.
+    // A keep-alive connection may have been closed while it was idle. The worker may still be alive.
     const sent = 'stale' in first ? await handOver({ ...target, agent: this.freshAgent }) : first
     if ('response' in sent) return sent.response
     const why = 'notTaken' in sent ? sent.notTaken : undefined
-    this.log.warn({ worker: worker.id, reason: why?.message }, 'a worker did not take a call')
+    this.log.warn({ worker: worker.id, reason: why?.message }, 'a worker did not accept a call')
     return undefined
   }
 }
@@ -253,8 +264,7 @@ function encodeWithBody(body: Readable, args: InSandbox): Pick<HandOver, 'header
   return { headers: { [argsHeader]: json.toString('base64url'), [accountHeader]: args.accountId }, body }
 }
 
-const noneAvailable = () =>
-  unavailable('No worker accepts calls at the moment. The request had no effect; try again.')
+const noneAvailable = () => unavailable('No worker is accepting calls. The request had no effect. Try again.')
 
 async function readReply(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
   const received = whenSilentFor(bodyMs, () => response.destroy(new Error('the response is incomplete')))

@@ -1,6 +1,6 @@
 /**
- * Hands one call over to one worker in two steps: the body is sent only after `100 Continue`. A failure before that is
- * harmless. After it, the effect is unknown until the worker answers.
+ * Sends a call to a worker in two steps. The body is sent only after the worker has accepted the call with
+ * `100 Continue`. If the call fails before this response, it had no effect. If it fails later, its effect is unknown.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -12,39 +12,48 @@ import { bytesOver } from './health.ts'
 
 export interface HandOver {
   url: URL
-  /** The worker that can take the call. */
+  /** The worker that receives the call. */
   callee: Callee
   headers: Record<string, string>
-  /** Bytes, or a client's own body, streamed. */
+  /** The body of the call: bytes, or the streamed body of a client's request. */
   body: Buffer | Readable
   agent: Agent
   /** Aborts the call and its response when the client disconnects. */
   signal: AbortSignal
-  /** Milliseconds in which the worker must accept the call. */
+  /** Maximum time, in milliseconds, until the worker accepts the call. Afterwards the next worker is tried. */
   handOverMs: number
-  /** Milliseconds from the hand-over to the head of the answer. A later answer counts as lost. */
+  /** Maximum time, in milliseconds, from acceptance to the head of the response. Later, the call counts as lost. */
   timeoutMs: number
-  /** Watches the worker from the hand-over to the end of the answer. @returns a function that stops the watch */
+  /**
+   * Starts watching the worker's liveness once the worker has accepted the call.
+   * @returns a function that stops watching. It is called when the response ends.
+   */
   watch(onTimeout: () => void, bytesMoved: () => number): () => void
 }
 
-/** The response, of which only the head was read, or the reason why the worker did not accept the call. */
+/**
+ * The response, of which only the head has been read, or the reason why the worker did not accept the call. `stale`
+ * means that a reused connection had been closed, so the call can be repeated on a new connection.
+ */
 export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
 
-/** The call was handed over and no answer arrived, so its effect is unknown. */
+/** Thrown if a worker accepted a call but did not respond. The effect of the call is unknown. */
 export class CallLost extends Error {
   override name = 'CallLost'
 }
 
-/** Rethrows an error of a call. {@link CallLost} becomes `unavailable` with this detail. */
+/** Returns a rejection handler that rethrows errors, but replaces {@link CallLost} with `unavailable` and a detail. */
 export const reportLost = (detail: string) => (error: unknown) => {
   throw error instanceof CallLost ? unavailable(detail, error) : error
 }
 
-/** A worker refuses the account because it holds too much memory. */
+/** The status with which a worker refuses a call because the account exceeds its memory budget. */
 const refusedStatus = 429
 
-/** @throws {CallLost} */
+/**
+ * Sends a call to a worker and waits for the head of the response.
+ * @throws {CallLost} if the worker accepted the call but did not respond
+ */
 export async function handOver(target: HandOver): Promise<HandedOver> {
   const { url, agent, headers, body, signal, timeoutMs } = target
   signal.throwIfAborted()
@@ -62,12 +71,12 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     headers: { ...headers, ...length, expect: '100-continue' },
     signal,
   })
-  /** Drops the rest of a client's body. */
+  /** Discards the unread rest of a client's body. */
   const dropRest = () => {
     if (!isStreamed(body)) return
     stopSending()
     body.resume()
-    // A connection with an incomplete body cannot carry another request.
+    // A connection on which a body is incomplete cannot be reused for another request.
     if (!request.writableEnded) request.destroy()
   }
   const giveUpAfter = (ms: number) =>
@@ -87,7 +96,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   })
   request.on('response', (response: IncomingMessage) => {
     stopWaiting()
-    // A response without `100 Continue`: the worker is stopping, or does not accept our key.
+    // Without `100 Continue`, the worker is stopping or does not accept our RPC key.
     if (!handedOver && response.statusCode !== refusedStatus) {
       return request.destroy(new Error(`refused with ${response.statusCode}`))
     }
@@ -100,7 +109,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   request.on('close', () => {
     stopWaiting()
     unwatch()
-    // A call that was not handed over goes to the next worker, which needs the unread body.
+    // If the worker did not accept the call, the next worker needs the unread body.
     if (handedOver) dropRest()
     reject(new Error('the connection was closed'))
   })
@@ -112,14 +121,14 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
 }
 
 /**
- * Pipes a body into a request. Chunks that have arrived together become one write: each write is a TLS record, and a
- * client may send chunks of one byte.
- * @returns a function that stops it and leaves the rest of the body unread
+ * Pipes a body into a request and joins buffered chunks into one write. Each write becomes a separate TLS record, so
+ * writing small chunks one by one would be expensive.
+ * @returns a function that stops piping and leaves the rest of the body unread
  */
 function sendJoined(body: Readable, request: ClientRequest): () => void {
   const send = () => {
     while (!request.writableNeedDrain) {
-      // Without a size, it returns everything that is buffered.
+      // Without a size, `read` returns all buffered data.
       const bytes = body.read()
       if (bytes === null) return
       request.write(bytes)

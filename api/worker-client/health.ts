@@ -1,6 +1,6 @@
 /**
- * Liveness of the workers that serve our calls. A frozen process or an unreachable machine leaves its connections
- * open, so only an unanswered check shows it. While calls are open, each worker is checked once a second.
+ * Checks the liveness of workers. The connections of a frozen process or an unreachable machine stay open, so only an
+ * unanswered liveness check reveals the failure. A worker is checked once a second while it serves calls.
  */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,7 +12,10 @@ import { openCallAgent } from '../../shared/rpc/channel.ts'
 import type { ListedWorker } from '../../shared/rpc/worker-registry.ts'
 
 const checkEveryMs = 1_000
-/** Checks of an unresponsive worker after its last call. During these, no call is sent to it. */
+/**
+ * Maximum number of checks of an unresponsive worker after its last call has ended. No calls are sent to the worker
+ * while these checks run.
+ */
 const maxIdleChecks = 60
 
 export class WorkerHealth {
@@ -28,8 +31,8 @@ export class WorkerHealth {
 
   /**
    * Watches a worker during a call.
-   * @param onTimeout called at most once, when the worker no longer answers
-   * @param bytesMoved over the call's connection so far
+   * @param onTimeout called at most once, when the worker stops responding
+   * @param bytesMoved returns the number of bytes transferred over the call's connection so far
    * @returns a function that stops watching
    */
   follow(worker: ListedWorker, onTimeout: () => void, bytesMoved: () => number): () => void {
@@ -38,12 +41,12 @@ export class WorkerHealth {
     return watch.add(onTimeout, bytesMoved)
   }
 
-  /** Called by a watch that ends. */
+  /** Removes the watch of a worker. A watch calls this when it stops. */
   forget(workerId: string): void {
     this.watched.delete(workerId)
   }
 
-  /** Whether the worker did not answer the last check. Nothing should be sent to it. */
+  /** Reports whether the worker left the last check unanswered. No calls should be sent to such a worker. */
   isSilent(workerId: string): boolean {
     return this.watched.get(workerId)?.isSilent ?? false
   }
@@ -58,11 +61,14 @@ export class WorkerHealth {
   }
 }
 
-/** Bytes that went over a connection, both ways. For a frozen worker, only the kernel's buffer fills. */
+/**
+ * Returns the number of bytes transferred over a connection in both directions. If the peer is frozen, the number stops
+ * growing once the kernel's buffers are full.
+ */
 export const bytesOver = (socket: Socket | null | undefined): number =>
   !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
 
-/** Checks one worker until there is no call and it has answered. */
+/** Checks one worker repeatedly. Stops when no call is open and the worker has responded or the checks are used up. */
 class Watch {
   isSilent = false
   private readonly calls = new Map<() => void, () => number>()
@@ -100,10 +106,10 @@ class Watch {
     const askedAt = performance.now()
     const { answer: answerMs, last } = this.health.livenessTimeouts
     const before = sleep(answerMs - last, undefined, { ref: false }).then(() => this.bytesOfCalls())
-    // A refused or broken connection fails the calls without this.
+    // Refused and broken connections make the calls fail directly, so only silence matters here.
     const answer = await checkLiveness(this.worker, this.health.agent, answerMs)
     const isSilent = answer === 'silent' && !this.hasMovedSince(await before)
-    // A wait with an event-loop stall does not count.
+    // A check during which the event loop stalled proves nothing.
     if (isSilent && wasStalled(askedAt)) return this.scheduleCheck()
     this.isSilent = isSilent
     if (isSilent) this.notifyCalls()

@@ -1,4 +1,4 @@
-/** A WebSocket between a client and a worker. The API copies its bytes without parsing frames. */
+/** Connects a client's WebSocket to a worker. The API copies the bytes without parsing frames. */
 import { addAbortListener } from 'node:events'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -11,7 +11,7 @@ export interface TunnelOptions {
   callee: Callee
   agent: Agent
   own: Record<string, string>
-  /** The client's headers, of which only those of the handshake are forwarded. */
+  /** The client's request headers. Only the WebSocket handshake headers are forwarded. */
   headers: IncomingHttpHeaders
   signal: AbortSignal
 }
@@ -20,16 +20,19 @@ export interface TunnelOptions {
 export interface Tunnel {
   response: IncomingMessage
   socket: Duplex
-  /** Bytes that arrived with the head of the answer. */
+  /** Bytes of the stream that arrived together with the response headers. */
   head: Buffer
 }
 
-/** Milliseconds that a worker may take to answer. */
+/** Maximum time, in milliseconds, until a worker answers the handshake. */
 const openMs = 10_000
-/** Milliseconds for sending the remaining bytes to one side after the other has closed. */
+/** Maximum time, in milliseconds, to send pending bytes to one side after the other side has closed. */
 const lingerMs = 5_000
 
-/** @throws {CallLost} when there is no answer */
+/**
+ * Opens a WebSocket to a worker.
+ * @throws {CallLost} if the worker does not respond
+ */
 export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { refusal: IncomingMessage }> {
   const { url, callee, agent, own, headers, signal } = opening
   const handshake = Object.entries(headers).filter(([name]) => name.startsWith('sec-websocket-'))
@@ -59,7 +62,7 @@ export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { ref
   }
 }
 
-/** Sends the worker's response to the client, then copies bytes in both directions. */
+/** Sends the worker's handshake response to the client, then copies bytes in both directions. */
 export function join(
   client: { socket: Duplex; head: Buffer; headers: Record<string, string> },
   worker: Tunnel,
@@ -88,7 +91,7 @@ function headOf({ rawHeaders }: IncomingMessage, more: Record<string, string>): 
   return `${lines.join('\r\n')}\r\n\r\n`
 }
 
-/** Closes the socket after its pending bytes were sent. */
+/** Closes the socket after its pending bytes have been sent, but waits at most `lingerMs`. */
 function closeSoon(socket: Duplex) {
   if (socket.destroyed) return
   const timer = setTimeout(() => socket.destroy(), lingerMs)

@@ -7,16 +7,18 @@ const Account = z
     id: z.string(),
     email: z.string(),
     created_at: Time,
-    api_key: z.object({ id: z.string(), scope: Scope }).meta({ description: 'The API key of this request' }),
+    api_key: z
+      .object({ id: z.string(), scope: Scope })
+      .meta({ description: 'The API key that authenticated this request' }),
     usage: z.object({
-      month: z.string().meta({ description: 'UTC, such as 2026-11' }),
+      month: z.string().meta({ description: 'The month in UTC, such as 2026-11' }),
       milliseconds: z.int(),
       sandbox_hours: z.number(),
-      limit: z.number().meta({ description: 'Sandbox-hours' }),
+      limit: z.number().meta({ description: 'Maximum number of sandbox-hours per month' }),
     }),
     concurrent: z.object({ active: z.int(), limit: z.int() }),
     limits: z.object({
-      sandbox_seconds: z.int().meta({ description: 'Maximum TTL of a sandbox' }),
+      sandbox_seconds: z.int().meta({ description: 'Maximum TTL of a sandbox, in seconds' }),
       sandbox_ops_per_minute: z.int(),
       sandbox_lifecycle_per_minute: z.int(),
     }),
@@ -26,12 +28,12 @@ export type Account = z.infer<typeof Account>
 
 const SandboxUsage = z
   .object({
-    id: z.string().meta({ description: 'Id of the sandbox' }),
+    id: z.string().meta({ description: 'The id of the sandbox' }),
     name: z.string().nullable(),
     created_at: Time,
     ready_at: Time.nullable(),
     destroyed_at: Time.nullable(),
-    milliseconds: z.int().meta({ description: 'Billed within the month' }),
+    milliseconds: z.int().meta({ description: 'Time billed in the month, in milliseconds' }),
     seconds: z.number(),
   })
   .meta({ id: 'SandboxUsage' })
@@ -40,7 +42,7 @@ export type SandboxUsage = z.infer<typeof SandboxUsage>
 export const Month = z
   .string()
   .regex(/^20\d\d-(0[1-9]|1[0-2])$/, 'must be a month such as 2026-11')
-  .meta({ description: 'A month in UTC, by default the current one' })
+  .meta({ description: 'A month in UTC. The default is the current month' })
 
 export const account = family({
   getAccount: {
@@ -56,7 +58,7 @@ export const account = family({
   },
   getUsage: {
     summary:
-      'List the usage of a month per sandbox, newest first; every page contains the total of all pages',
+      'List the usage of each sandbox in a month, newest sandbox first. Every page contains the total of the month',
     method: 'GET',
     path: '/v1/account/usage',
     example: { query: { month: '2026-11' }, client: 'sandlot whoami --usage --month 2026-11' },
@@ -67,7 +69,7 @@ export const account = family({
     reply: listOf(SandboxUsage).extend({
       month: z.string(),
       as_of: Time.meta({
-        description: 'Running sandboxes are billed up to this time, which is the same on all pages',
+        description: 'The time up to which running sandboxes are billed. It is the same on all pages',
       }),
       total: z.object({ milliseconds: z.int(), sandbox_hours: z.number() }),
     }),

@@ -4,28 +4,36 @@ import { ExecRequest } from './exec.ts'
 import { limits } from './limits.ts'
 import { characters } from './texts.ts'
 
-/** A command and its first arguments, normalized to single spaces. `*` matches any one argument. */
+/**
+ * An allowlist entry: a command and its first arguments, with whitespace normalized to single spaces. `*` matches any
+ * single argument.
+ */
 const Entry = characters(z.string(), 0, limits.allowlist.characters)
   .regex(/\S/, 'must name a command')
-  .regex(/^(?:\t|[^\p{C}\p{Zl}\p{Zp}])*$/u, 'must be one line, without control characters')
-  .regex(/^(?!\s*\*)/, 'must begin with the name of a command; to allow every command, clear the allowlist')
+  .regex(/^(?:\t|[^\p{C}\p{Zl}\p{Zp}])*$/u, 'must be a single line without control characters')
+  .regex(/^(?!\s*\*)/, 'must begin with a command name; to allow every command, clear the allowlist')
   .regex(
     /^(?!.*[^ \t]\*)(?!.*\*[^ \t])/,
-    'has a * inside a word; a * must be a whole word and matches one argument',
+    'contains a * inside a word; a * must be a separate word and matches one argument',
   )
   .transform((text) => text.trim().replace(/[ \t]+/g, ' '))
   .meta({
-    description: 'A command and the arguments that it must begin with, such as `git status` or `npm run *`',
+    description: 'A command and its required first arguments, such as `git status` or `npm run *`',
   })
 
 const Allowlist = z
   .object({
-    commands: z.array(z.string()).nullable().meta({ description: 'null if every command is allowed' }),
+    commands: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'The allowed commands; null if every command is allowed' }),
     warnings: z
       .array(z.object({ entry: z.string(), message: z.string() }))
-      .meta({ description: 'Entries that can be used to run other commands' }),
+      .meta({ description: 'Entries that allow a command which can itself run other commands' }),
     refusals: z.array(z.object({ day: z.iso.date(), count: z.int() })).meta({
-      description: `Commands refused on each of the last ${limits.refusalDays} days (UTC) that had any`,
+      description:
+        `Number of refused commands per day (UTC) in the last ${limits.refusalDays} days. Days without ` +
+        'refusals are omitted',
     }),
   })
   .meta({ id: 'Allowlist' })
@@ -37,8 +45,8 @@ const AllowlistDecision = z
     entry: z
       .string()
       .nullable()
-      .meta({ description: 'The entry that allows the command; null without an allowlist' }),
-    reason: z.string().nullable().meta({ description: 'Why the command would be refused' }),
+      .meta({ description: 'The entry that allows the command; null if there is no allowlist' }),
+    reason: z.string().nullable().meta({ description: 'The reason why the command would be refused' }),
   })
   .meta({ id: 'AllowlistDecision' })
 export type AllowlistDecision = z.infer<typeof AllowlistDecision>
@@ -56,7 +64,8 @@ export const allowlist = family({
     errors: [],
   },
   setAllowlist: {
-    summary: 'Replace the command allowlist; the new one is in effect everywhere before the response is sent',
+    summary:
+      'Replace the command allowlist. The new allowlist is in effect everywhere before the response is sent',
     method: 'PUT',
     path: '/v1/allowlist',
     repeat: 'yes',
@@ -73,13 +82,13 @@ export const allowlist = family({
         .array(Entry)
         .max(limits.allowlist.entries)
         .transform((entries) => [...new Set(entries)])
-        .meta({ description: 'An empty list allows no command at all' }),
+        .meta({ description: 'The allowed commands. An empty list allows no commands' }),
     }),
     reply: Allowlist,
     errors: [],
   },
   clearAllowlist: {
-    summary: 'Remove the command allowlist, which allows every command',
+    summary: 'Remove the command allowlist. Afterwards every command is allowed',
     method: 'DELETE',
     path: '/v1/allowlist',
     repeat: 'yes',
@@ -91,7 +100,7 @@ export const allowlist = family({
     errors: [],
   },
   checkAllowlist: {
-    summary: 'Check whether a command would be allowed, without running it',
+    summary: 'Check whether the allowlist permits a command, without running the command',
     method: 'POST',
     path: '/v1/allowlist/check',
     repeat: 'yes',

@@ -5,10 +5,10 @@ import { Name } from './texts.ts'
 
 export const apiKeyPrefix = 'sandlot_live_'
 
-/** The scopes of endpoint.ts, as a schema for requests and replies. */
+/** The schema of an API key's scope. The scopes are defined in endpoint.ts. */
 export const Scope = z.enum(['full', 'run']).meta({
   description:
-    '`full` allows everything; `run` allows commands, files and sandboxes, but no changes to the allowlist or secrets',
+    '`full` allows every request. `run` allows commands, files and sandboxes, but no changes to the allowlist or secrets',
 })
 
 const ApiKey = z
@@ -19,13 +19,13 @@ const ApiKey = z
     last_four: z.string(),
     created_at: Time,
     expires_at: Time.nullable(),
-    last_used_at: Time.nullable().meta({ description: 'Accurate to the minute' }),
+    last_used_at: Time.nullable().meta({ description: 'When the key was last used, accurate to the minute' }),
   })
   .meta({ id: 'ApiKey' })
 export type ApiKey = z.infer<typeof ApiKey>
 
 const NewApiKey = ApiKey.omit({ last_used_at: true })
-  .extend({ key: z.string().meta({ description: 'The API key itself, which is returned only once' }) })
+  .extend({ key: z.string().meta({ description: 'The secret key. It is returned only once' }) })
   .meta({ id: 'NewApiKey' })
 export type NewApiKey = z.infer<typeof NewApiKey>
 
@@ -87,7 +87,7 @@ export const apiKeys = family({
           .min(0)
           .max(limits.overlapSeconds.max)
           .default(limits.overlapSeconds.default)
-          .meta({ description: 'How long the old key remains valid; 0 revokes it immediately' }),
+          .meta({ description: 'How long the old key remains valid, in seconds. 0 revokes it immediately' }),
       })
       .prefault({}),
     reply: NewApiKey,

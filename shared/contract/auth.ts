@@ -3,24 +3,29 @@ import { family, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { characters } from './texts.ts'
 
-/** Addresses that differ only in case or surrounding white space belong to the same account. */
+/**
+ * Normalizes an email address. Addresses that differ only in case or surrounding whitespace belong to the same account.
+ */
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
-/** Bytes. Enough for an address and the longest password in any script, even if JSON escapes every character. */
+/**
+ * Maximum size of a sign-up or login body, in bytes. It fits the longest address and password in any script, even if
+ * JSON escapes every character.
+ */
 const bodyBytes = 16 * 1024
 
 const address = z.regexes.email.source.slice(1, -1)
 const Email = z
   .string()
-  // The pattern below takes quadratic time.
+  // The length must be checked first, because the pattern below takes quadratic time.
   .max(limits.emailCharacters, { abort: true })
   .regex(new RegExp(`^\\s*${address}\\s*$`), 'is not an email address')
   .transform(normaliseEmail)
-  .meta({ description: 'An email address; case and surrounding white space are ignored' })
+  .meta({ description: 'An email address. Case and surrounding whitespace are ignored' })
 
 const { min, max } = limits.passwordCharacters
 const Password = characters(z.string(), min, max)
-/** A current password, which may be shorter because it was set under an earlier rule. */
+/** An existing password. It may be shorter than a new password, because it may have been set under an earlier rule. */
 const PresentPassword = characters(z.string(), 0, max)
 
 const AccountSummary = z.object({ id: z.string(), email: z.string(), created_at: Time })
@@ -29,10 +34,11 @@ const Session = z
   .object({
     account: AccountSummary,
     token: z.string().meta({
-      description: 'A JWT for the routes that manage the account: its API keys, password and sessions',
+      description:
+        'A JWT for the routes that manage the account, its API keys, its password and its sessions',
     }),
     token_type: z.literal('Bearer'),
-    expires_in: z.int().meta({ description: 'Seconds' }),
+    expires_in: z.int().meta({ description: 'Lifetime of the token, in seconds' }),
   })
   .meta({ id: 'Session' })
 export type Session = z.infer<typeof Session>
@@ -56,7 +62,7 @@ export const auth = family({
     errors: ['email_taken'],
   },
   logIn: {
-    summary: 'Exchange email and password for a session token',
+    summary: 'Log in with an email address and password to get a session token',
     method: 'POST',
     path: '/v1/auth/login',
     repeat: 'yes',
@@ -78,7 +84,8 @@ export const auth = family({
 
 export const sessions = family({
   changePassword: {
-    summary: 'Change the password and end all sessions except the one in the response. API keys remain valid',
+    summary:
+      'Change the password and end all existing sessions. The response contains a new session. API keys remain valid',
     method: 'PUT',
     path: '/v1/account/password',
     repeat: 'no',
@@ -97,7 +104,7 @@ export const sessions = family({
   },
   deleteAccount: {
     summary:
-      'Permanently delete the account and all its data; its sandboxes end, and its keys are invalid within a second',
+      'Permanently delete the account and all its data. Its sandboxes end, and its API keys become invalid within a second',
     method: 'DELETE',
     path: '/v1/account',
     repeat: 'no',
@@ -116,7 +123,7 @@ export const sessions = family({
     errors: ['invalid_credentials'],
   },
   endSessions: {
-    summary: 'End all sessions of the account, including this one. API keys remain valid',
+    summary: 'End all sessions of the account, including the current one. API keys remain valid',
     method: 'DELETE',
     path: '/v1/account/sessions',
     repeat: 'no',

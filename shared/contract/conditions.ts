@@ -1,4 +1,4 @@
-/** Conditional requests for files (RFC 9110). The entity tag of a file is its sha256 in quotes. */
+/** Conditional requests for files (RFC 9110). A file's entity tag is its SHA-256 hash in double quotes. */
 import * as z from 'zod'
 
 const quoted = '"[\\x21\\x23-\\x7e\\x80-\\xff]*"'
@@ -7,34 +7,42 @@ const listed = new RegExp(`^(\\*|(W/)?${quoted}(\\s*,\\s*(W/)?${quoted})*)$`)
 export const EntityTags = z
   .string()
   .max(2_000)
-  .regex(listed, 'must be `*`, or sha256s in quotes, separated by commas')
+  .regex(listed, 'must be `*` or a comma-separated list of quoted SHA-256 hashes')
   .optional()
 
 const range = '\\s*(?:\\d+-\\d*|-\\d+)\\s*'
 const bytesUnit = '[Bb][Yy][Tt][Ee][Ss]='
 
-/** RFC 9110 requires that a Range in an unknown unit is ignored. A Range in bytes must be well-formed. */
+/**
+ * The schema of a `Range` header. A range in bytes must be well-formed. A range in an unknown unit is accepted, because
+ * RFC 9110 requires that it is ignored.
+ */
 export const Range = z
   .string()
   .regex(
     new RegExp(`^(?:(?!${bytesUnit}).*|${bytesUnit}${range}(?:,${range})*)$`),
-    'must be a range of bytes, such as bytes=0-99',
+    'must be a byte range such as bytes=0-99',
   )
   .optional()
 
-/** Writes accept only `*` in If-None-Match. To replace a known file, a client names its sha256 in If-Match. */
+/**
+ * The schema of `If-None-Match` for writes, which accept only `*`. To replace a known file, a client sends the file's
+ * SHA-256 hash in `If-Match`.
+ */
 export const OnlyNew = z
   .enum(['*'], {
-    error: 'must be `*`, which allows only a new file; to replace a known file, send its sha256 in If-Match',
+    error:
+      'must be `*`, which permits only creating a new file; to replace a known file, send its SHA-256 hash in If-Match',
   })
   .optional()
 
-/** The sha256s that a condition names; `*` matches any file. */
+/** The SHA-256 hashes listed in a condition. `*` matches any file. */
 export type Tags = '*' | string[]
 
 /**
- * @param header valid by {@link EntityTags}
- * @param isWeak includes weak tags, which match in If-None-Match but never in If-Match
+ * Parses an `If-Match` or `If-None-Match` header.
+ * @param header the header, already validated with {@link EntityTags}
+ * @param isWeak whether to include weak tags, which can match in `If-None-Match` but never in `If-Match`
  */
 export function readTags(header: string | undefined, isWeak: boolean): Tags | undefined {
   if (header === undefined) return undefined

@@ -1,6 +1,7 @@
 /**
- * The declaration of an endpoint: its route and the schemas of its request and reply. A schema limits the length of a
- * text before any check that takes more than linear time; a test sends the worst case to each field of each route.
+ * Declares endpoints: the route of each endpoint and the schemas of its request and reply. A schema limits the length
+ * of a string before any check that takes more than linear time. A test sends the worst case to each field of each
+ * route.
  */
 import * as z from 'zod'
 import type { ErrorCode } from './errors.ts'
@@ -8,9 +9,9 @@ import { whole } from './texts.ts'
 
 export type Credential = 'none' | 'token' | 'key'
 /**
- * The token bucket of a request: per account, or per client address for a request without one. Each API process counts
- * `reads` and `changes` separately, so that they do not need Redis. A login also counts against its email address
- * (`login_account`).
+ * The rate limit bucket of a request. Each account has its own buckets; unauthenticated requests use buckets per client
+ * address. Each API process counts `reads` and `changes` separately, so these buckets do not need Redis. A login also
+ * takes a token from the bucket of its email address (`login_account`).
  */
 export type Bucket =
   | 'sandbox_ops'
@@ -23,32 +24,36 @@ export type Bucket =
   | 'reads'
   | 'changes'
 
-/** `run` keys can use commands, files and sandboxes; `full` keys can also change the allowlist and secrets. */
+/** The scope of an API key. `run` allows commands, files and sandboxes. `full` also allows all other requests. */
 export type Scope = 'full' | 'run'
 
 /**
- * Whether a client may repeat a request that got no response: `yes`; `gone`: yes, and a 404 then means that the first
- * attempt succeeded; `keyed`: with an `Idempotency-Key`; `plain`: without a condition (`If-Match`, `overwrite=false`),
- * because the first attempt may have changed its result; `no`.
+ * Whether a client may repeat a request that got no response.
+ * - `yes`: always.
+ * - `gone`: always. A 404 to the repeated request means that the first attempt succeeded.
+ * - `keyed`: only if the request has an `Idempotency-Key`.
+ * - `plain`: only without a condition (`If-Match`, `overwrite=false`), because the first attempt may have changed its
+ *   outcome.
+ * - `no`: never.
  */
 export type Repeat = 'yes' | 'gone' | 'keyed' | 'plain' | 'no'
 
-/** A sample request. Ids in its path become shell variables. */
+/** A sample request. In generated samples, shell variables replace the ids in the path. */
 export interface Example {
   params?: Readonly<Record<string, string>>
   query?: Readonly<Record<string, string>>
   headers?: Readonly<Record<string, string>>
   body?: unknown
-  /** The file whose bytes are the body. */
+  /** Name of a file whose content is the request body. */
   file?: string
-  /** The equivalent command of the client, if there is one. */
+  /** The equivalent `sandlot` command, if there is one. */
   client?: string
 }
 
 interface Declared {
   summary: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** `:name` marks a parameter. */
+  /** Path of the route. `:name` is a path parameter. */
   path: `/${string}`
   repeat?: Repeat
   example: Example
@@ -56,38 +61,38 @@ interface Declared {
   /** The minimum scope of the API key. */
   scope?: Scope
   bucket: Bucket
-  /** The status of a successful reply, 200 by default. */
+  /** Status of a successful reply. The default is 200. */
   status?: 101 | 201 | 204
   params?: z.ZodObject
   query?: z.ZodObject
   body?: z.ZodType
-  /** Maximum bytes of the JSON body, uncompressed; `limits.usualBodyBytes` by default. */
+  /** Maximum size of the uncompressed JSON body, in bytes. The default is `limits.usualBodyBytes`. */
   bodyBytes?: number
-  /** The alternative to a larger body, as the last sentence of the error `body_too_large`. */
+  /** A sentence that names the alternative to a larger body. It is appended to the error `body_too_large`. */
   forLargerBody?: string
-  /** Request headers that the route reads, in lower case. */
+  /** Schema of the request headers that the route reads. Names are in lower case. */
   headers?: z.ZodObject
   reply?: z.ZodType
-  /** The body is streamed bytes of any length, instead of JSON. */
+  /** Set if the request body is a stream of bytes of any length instead of JSON. */
   rawBody?: true
-  /** The media type of a reply that is not JSON: streamed bytes or events. */
+  /** Media type of a reply that is not JSON, or `websocket`. */
   rawReply?: 'application/octet-stream' | 'text/event-stream' | 'text/html' | 'websocket'
-  /** The media type of the reply to a request whose `Accept` prefers it to JSON. */
+  /** Alternative media type of the reply, used if the request's `Accept` header prefers it to JSON. */
   alsoReply?: 'text/event-stream'
-  /** A second status of success, such as 202 for a create that continues in the background. */
+  /** A second success status, such as 202 if processing continues in the background. */
   alsoStatus?: 202
-  /** The reply with `alsoStatus` has no body. */
+  /** Set if the reply with the status `alsoStatus` has no body. */
   alsoEmpty?: true
-  /** Error statuses whose body is JSON of another protocol instead of a problem document, with their meaning. */
+  /** Descriptions of error statuses whose body is JSON of another protocol instead of a problem document. */
   refusals?: Readonly<Record<number, string>>
-  /** The error codes specific to this route. api/http/responses.ts adds those that it shares with others. */
+  /** Error codes specific to this route. api/http/responses.ts adds the error codes that all routes share. */
   errors: readonly ErrorCode[]
 }
 
-/** A route with API keys must declare a scope, so that none is open to `run` keys by oversight. */
+/** Requires a scope for each route that accepts API keys, so that no route is open to `run` keys by oversight. */
 type WithScope = { credential: 'key'; scope: Scope } | { credential: Exclude<Credential, 'key'> }
 
-/** A GET may always be repeated. Other routes must declare it, so that none is repeated by oversight. */
+/** Requires `repeat` for every method except GET, so that no route is repeated by oversight. */
 type WithRepeat = { method: 'GET' } | { method: Exclude<Declared['method'], 'GET'>; repeat: Repeat }
 
 export type Endpoint = Omit<Declared, 'status' | 'repeat'> & {
@@ -96,27 +101,27 @@ export type Endpoint = Omit<Declared, 'status' | 'repeat'> & {
   repeat: Repeat
 }
 
-/** Adds names and defaults to the endpoints of one file. The API description keeps their order. */
+/** Adds names and defaults to the endpoints of one file. The API description lists them in the given order. */
 export const family = <const All extends Record<string, Declared & WithScope & WithRepeat>>(all: All) =>
   Object.fromEntries<unknown>(
     Object.entries(all).map(([name, declared]) => [name, { status: 200, repeat: 'yes', ...declared, name }]),
   ) as { [Name in keyof All]: All[Name] & Pick<Endpoint, 'status' | 'repeat'> & { name: Name } }
 
 export type Input<T> = T extends z.ZodType ? z.output<T> : undefined
-/** Input before parsing, in which fields with a default are optional. */
+/** The input as a client sends it, before parsing. Fields with a default are optional. */
 export type ClientInput<T> = T extends z.ZodType ? z.input<T> : undefined
 
-/** RFC 3339 UTC with milliseconds, as JavaScript's `toISOString` writes it. */
-export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'RFC 3339, UTC' })
+/** A timestamp in replies: RFC 3339 in UTC with milliseconds, as returned by JavaScript's `toISOString`. */
+export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'An RFC 3339 timestamp in UTC' })
 
-/** A time sent by a client. RFC 3339 and PostgreSQL can both represent these years in any time zone. */
+/** A timestamp in requests. In any time zone, RFC 3339 and PostgreSQL can represent the allowed years. */
 export const Moment = z.iso
   .datetime({ offset: true })
-  .regex(/:\d\d:/, 'must have seconds')
+  .regex(/:\d\d:/, 'must contain seconds')
   .regex(/^([2-8]|9(?!999))/, 'must be in the years 2000 to 9998')
-  .meta({ description: 'RFC 3339, in the years 2000 to 9998' })
+  .meta({ description: 'An RFC 3339 timestamp in the years 2000 to 9998' })
 
-/** A prefix for the kind of object, and a ULID. */
+/** The syntax of an id: a prefix that names the kind of object, an underscore and a ULID. */
 const idPattern = /^[a-z]+_[0-9a-z]{26}$/
 export const Id = z.string().regex(idPattern)
 
@@ -129,7 +134,7 @@ export const idempotencyKey = (description: string) =>
     .optional()
     .meta({ description })
 
-/** A boolean query parameter. */
+/** An optional boolean query parameter. */
 export const Switch = z.enum(['true', 'false']).optional()
 
 export const cursorOf = (pattern: RegExp) =>

@@ -2,13 +2,13 @@
 import type { ExecOutcome } from './exec.ts'
 import { readEvents } from './server-sent-events.ts'
 
-/** Bytes of each stream before a position in the output. */
+/** A position in a command's output: the number of bytes of each stream before the position. */
 export interface OutputOffset {
   stdout: number
   stderr: number
 }
 
-/** Text if the bytes are UTF-8, otherwise base64. */
+/** A chunk of output. `text` is used if the bytes are valid UTF-8, `base64` otherwise. */
 export type OutputData = { text: string } | { base64: string }
 
 export type ExecEvent = { id: string } & (
@@ -27,12 +27,12 @@ export async function* readExecEvents(source: AsyncIterable<Uint8Array>): AsyncG
   }
 }
 
-/** The first byte of a binary WebSocket frame identifies the stream of the remaining bytes. */
+/** Stream numbers in binary WebSocket frames. The first byte of a frame names the stream of the remaining bytes. */
 export const frameStreams = { stdout: 1, stderr: 2 } as const
 
 export const eventIdOf = ({ stdout, stderr }: OutputOffset): string => `${stdout}-${stderr}`
 
-/** Returns the offset at which an event ends, or the start of both streams for an unknown id. */
+/** Returns the output position that an event id encodes. For a missing or malformed id, returns the start. */
 export function offsetOf(eventId: string | undefined): OutputOffset {
   const [, stdout = 0, stderr = 0] = /^(\d+)-(\d+)$/.exec(eventId ?? '') ?? []
   return { stdout: Number(stdout), stderr: Number(stderr) }

@@ -17,26 +17,29 @@ export const ExecRequest = z
       )
       .refine(
         (command) => bytesOf([command].flat()) <= limits.argumentsBytes,
-        `must have at most ${limits.argumentsBytes} bytes together`,
+        `must have at most ${limits.argumentsBytes} bytes in total`,
       )
       .meta({
-        description: 'A list is run directly as an argv; a string is run with /bin/sh -c',
+        description: 'A list of arguments is executed directly. A string is executed with /bin/sh -c',
         ...withMaxBytes(limits.argumentsBytes),
       }),
     cwd: bytes(Text, 1, pathBytes)
       .optional()
       .meta({
         description:
-          'Absolute, or relative to /workspace. The default is /workspace, or / if that cannot be entered; ' +
-          '`reason` of the result reports this',
+          'Working directory, absolute or relative to /workspace. The default is /workspace, or / if /workspace ' +
+          'cannot be entered, as reported in `reason`',
       }),
     env: Environment.optional(),
     stdin: Content.optional().meta({ description: 'UTF-8 text' }),
     timeout_ms: z.int().min(1).optional().meta({
       description:
-        'At most the remaining lifetime of the sandbox, which is also the default for streams, background and interactive commands. For other commands, the default is 60000',
+        'Maximum run time, in milliseconds. It cannot exceed the remaining lifetime of the sandbox. That is also the default for streamed, background and interactive commands. For other commands, the default is 60000',
     }),
-    background: z.boolean().optional().meta({ description: 'Respond immediately with 202 and the id' }),
+    background: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Return 202 and the command id without waiting for the command' }),
     grace_ms: z
       .int()
       .min(0)
@@ -44,14 +47,15 @@ export const ExecRequest = z
       .optional()
       .meta({
         description:
-          'How long a foreground command keeps running after its client has disconnected; default 2000. ' +
-          'A background command (without tty) for which it is set is killed when no event stream or attachment ' +
-          'has been open for this long, also counted from its start; otherwise it needs no client',
+          'How long, in milliseconds, a foreground command keeps running after its client has disconnected. The ' +
+          'default is 2000. If set for a background command without tty, the command is killed when no event stream ' +
+          'or attachment has been open for this long, counted from its start or the last disconnect. By default, ' +
+          'background commands need no client',
       }),
     tty: z
       .boolean()
       .optional()
-      .meta({ description: 'Run in a terminal to which clients attach; implies background' }),
+      .meta({ description: 'Run the command in a terminal to which clients can attach. Implies background' }),
     reveal: z
       .boolean()
       .optional()
@@ -62,7 +66,7 @@ export const ExecRequest = z
   .refine(
     ({ command, env }) =>
       bytesOf([command].flat()) + bytesOf(Object.entries(env ?? {}).flat()) <= limits.argumentsBytes,
-    `the command and its environment must have at most ${limits.argumentsBytes} bytes together`,
+    `the command and its environment must have at most ${limits.argumentsBytes} bytes in total`,
   )
 export type ExecRequest = z.infer<typeof ExecRequest>
 
@@ -71,24 +75,27 @@ export const ExecResult = z
     id: z.string(),
     status: z.enum(execStatuses).meta({
       description:
-        'exited and signaled were observed. lost: the exit status was not observed, because a connection failed or ' +
-        'something in the sandbox ended the shell that waits for the command',
+        'exited and signaled mean that the exit status was observed. lost means that it was not observed, because a ' +
+        'connection failed or something in the sandbox ended the shell that waits for the command',
     }),
-    exit_code: z.int().nullable().meta({ description: 'null unless the command exited on its own' }),
+    exit_code: z
+      .int()
+      .nullable()
+      .meta({ description: 'The exit code; null unless the command exited normally' }),
     signal: z.string().nullable(),
     stdout: z.string(),
     stderr: z.string(),
     stdout_bytes: z
       .int()
-      .meta({ description: 'All bytes that were printed, including those omitted from stdout' }),
+      .meta({ description: 'Number of bytes that the command printed, including bytes omitted from stdout' }),
     stderr_bytes: z.int(),
     truncated: z.boolean().meta({
       description:
-        'stdout or stderr is incomplete: its middle was omitted, or the last part was not received',
+        'Whether stdout or stderr is incomplete because its middle was omitted or its end was not received',
     }),
     lossy: z.boolean().meta({
       description:
-        'Some bytes are not UTF-8 and appear as \ufffd in stdout or stderr; …/output returns the raw bytes',
+        'Whether stdout or stderr contains \ufffd in place of bytes that are not UTF-8. …/output returns the raw bytes',
     }),
     started_at: Time,
     duration_ms: z.number(),
@@ -97,19 +104,19 @@ export const ExecResult = z
       .nullable()
       .meta({
         description:
-          'Why the command was killed: the destroy_reason of its sandbox, or a text. Why its exit status was not ' +
-          'observed (lost). If it ended on its own: ' +
-          'that it ran in / because /workspace could not be entered, or that the end of its stderr was not received',
+          "For a killed command, the sandbox's destroy_reason or another explanation. For a lost command, the reason " +
+          'why its exit status was not observed. For any other command, a note that it ran in / because /workspace ' +
+          'could not be entered, or that the end of its stderr was not received',
       }),
   })
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>
-/** The result without its output, as events and rows carry it. */
+/** The result of a command without its output. Events and database rows contain this. */
 export type ExecOutcome = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy'>
 
-/** Credential, scope and bucket of the routes that work inside a sandbox. */
+/** Credential, scope and rate limit bucket of all routes that operate inside a sandbox. */
 export const inside = { credential: 'key', scope: 'run', bucket: 'sandbox_ops' } as const
-/** The error codes of these routes. */
+/** Error codes of all routes that operate inside a sandbox. */
 export const insideErrors = [
   'not_found',
   'sandbox_starting',
@@ -121,10 +128,12 @@ export const insideErrors = [
 const ByExec = z.object({ id: Id, exec_id: Id })
 const execErrors = [...insideErrors, 'exec_not_found'] as const
 
-/** A command in a list: its result without the output, and its command line. */
+/** An item in the list of commands: the command line and the result without output. */
 export const ExecSummary = ExecResult.omit({ stdout: true, stderr: true, lossy: true })
   .extend({
-    command: z.string().meta({ description: 'In one line, truncated to a few hundred characters' }),
+    command: z
+      .string()
+      .meta({ description: 'The command as one line, truncated to a few hundred characters' }),
     background: z.boolean(),
     tty: z.boolean(),
   })
@@ -159,12 +168,15 @@ export const exec = family({
     params: ById,
     headers: z.object({
       'idempotency-key': idempotencyKey(
-        'A repeated request attaches to the command that was started with this key',
+        'A repeated request with the same key attaches to the command that the first request started',
       ),
-      accept: z.string().optional().meta({ description: '`text/event-stream` streams events as they occur' }),
+      accept: z
+        .string()
+        .optional()
+        .meta({ description: '`text/event-stream` streams the events of the command' }),
     }),
     bodyBytes: limits.bodyBytes,
-    forLargerBody: 'Send more stdin with POST exec/:exec_id/stdin, and a script with PUT files/raw.',
+    forLargerBody: 'Send longer stdin with POST exec/:exec_id/stdin, and longer scripts with PUT files/raw.',
     body: ExecRequest,
     reply: ExecResult,
     alsoReply: 'text/event-stream',
@@ -183,7 +195,7 @@ export const exec = family({
     errors: ['not_found'],
   },
   getExec: {
-    summary: 'Get the result of a command, or its result so far',
+    summary: 'Get the result of a command. For a running command, get the result so far',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id',
     example: { client: 'sandlot logs "$EXEC_ID" --json' },
@@ -193,7 +205,7 @@ export const exec = family({
     errors: ['not_found', 'exec_not_found'],
   },
   streamExec: {
-    summary: 'Stream the events of a command: start, stdout, stderr, gap, exit',
+    summary: 'Stream the events of a command: start, stdout, stderr, gap and exit',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/stream',
     example: { client: 'sandlot logs --follow "$EXEC_ID"' },
@@ -204,13 +216,13 @@ export const exec = family({
         .string()
         .regex(/^\d{1,16}-\d{1,16}$/, 'must be the id of an event')
         .optional()
-        .meta({ description: 'Resume after this event' }),
+        .meta({ description: 'The id of the last received event. The stream resumes after this event' }),
     }),
     rawReply: 'text/event-stream',
     errors: execErrors,
   },
   writeExecStdin: {
-    summary: 'Write bytes to the stdin of a background command, beginning at `offset`',
+    summary: "Write bytes to a background command's stdin, starting at `offset`",
     method: 'POST',
     path: '/v1/sandboxes/:id/exec/:exec_id/stdin',
     repeat: 'no',
@@ -218,18 +230,20 @@ export const exec = family({
     ...inside,
     params: ByExec,
     query: z.strictObject({
-      offset: whole(0).optional().meta({ description: 'By default the end of the bytes written so far' }),
-      eof: Switch.meta({ description: '`true` closes stdin after these bytes' }),
+      offset: whole(0).optional().meta({
+        description: 'Position of the first byte. The default is the end of the data written so far',
+      }),
+      eof: Switch.meta({ description: '`true` closes stdin after the bytes of this request' }),
     }),
     rawBody: true,
     reply: z.object({
-      offset: z.int().meta({ description: 'Offset for the next bytes' }),
+      offset: z.int().meta({ description: 'Position at which the next write must start' }),
       eof: z.boolean(),
     }),
     errors: [...execErrors, 'exec_finished', 'stdin_offset_conflict'],
   },
   readExecOutput: {
-    summary: 'Get the retained raw bytes of one output stream, or a Range of them',
+    summary: "Get the retained raw bytes of a command's stdout or stderr, or a Range of these bytes",
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/output',
     example: { query: { stream: 'stderr' }, client: 'sandlot logs "$EXEC_ID"' },
@@ -241,7 +255,7 @@ export const exec = family({
     errors: [...execErrors, 'range_not_satisfiable'],
   },
   stopExec: {
-    summary: "Signal a command's process group; TERM, the default, is followed by KILL after 2 s",
+    summary: "Send a signal to a command's process group. TERM, the default, is followed by KILL after 2 s",
     method: 'DELETE',
     path: '/v1/sandboxes/:id/exec/:exec_id',
     repeat: 'no',
@@ -254,7 +268,7 @@ export const exec = family({
   },
   attachExec: {
     summary:
-      'Attach to a command over a WebSocket: binary frames carry output, and stdin in messages of at most 64 KiB; text frames are JSON',
+      'Attach to a command over a WebSocket. Binary frames contain output or stdin, and a stdin message may have at most 64 KiB. Text frames are JSON',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/attach',
     example: { client: 'sandlot attach "$EXEC_ID"' },

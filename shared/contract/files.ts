@@ -6,13 +6,16 @@ import { grepSyntax } from './grep-pattern.ts'
 import { limits } from './limits.ts'
 import { bytes, Content, characters, pathBytes, Text, whole, withMaxBytes } from './texts.ts'
 
-const Path = bytes(Text, 1, pathBytes).meta({ description: 'Relative to /workspace, or absolute' })
-/** Refuses four letters of base64 if any of their three bytes is a NUL. */
+const Path = bytes(Text, 1, pathBytes).meta({ description: 'Absolute or relative to /workspace' })
+/** Matches unless the next four base64 characters encode a NUL byte. */
 const noNul = '(?!A[A-P]|.[AQgw][A-D]|..[AEIMQUYcgkosw048]A)'
 const letter = '[A-Za-z0-9+/]'
 const three = `${noNul}${letter}{4}`
 const longest = Math.floor(pathBytes / 3)
-/** A path that is not UTF-8, which JSON cannot represent. Replies contain it in addition to `path`. */
+/**
+ * The base64 encoding of a path that is not UTF-8, which JSON cannot represent. Replies contain it in addition to
+ * `path`.
+ */
 const PathBase64 = z
   .string()
   .min(4)
@@ -21,16 +24,19 @@ const PathBase64 = z
     new RegExp(
       `^(?:(?:${three}){0,${longest}}(?:${noNul}${letter}{2}==)?|(?:${three}){0,${longest - 1}}${noNul}${letter}{3}=)$`,
     ),
-    `must be base64 of 1 to ${pathBytes} bytes, none of them NUL`,
+    `must be base64 of 1 to ${pathBytes} bytes without NUL`,
   )
   .meta({
-    description: 'Replaces path if the path is not UTF-8',
+    description: 'The path in base64. Use it instead of `path` if the path is not UTF-8',
     contentEncoding: 'base64',
     ...withMaxBytes(pathBytes),
   })
 const named = { path: Path.optional(), path_base64: PathBase64.optional() }
 const isNamed = { oneOf: [{ required: ['path'] }, { required: ['path_base64'] }] }
-/** For bodies: client generators take a `oneOf` at the top level as a choice between types of bodies. */
+/**
+ * The rule for request bodies that exactly one of `path` and `path_base64` is required. `allOf` wraps the rule, because
+ * client generators treat a top-level `oneOf` as alternative body types.
+ */
 const hasName = { allOf: [isNamed] }
 const isNamedOnce = { not: { required: ['path', 'path_base64'] } }
 const oneName = ({ path, path_base64 }: Record<string, unknown>) =>
@@ -43,11 +49,11 @@ const oneNameAtMost = (given: { path?: string | undefined; path_base64?: string 
 const notBoth = { path: ['path'], message: 'and path_base64 are mutually exclusive' }
 const located = { path: z.string(), path_base64: z.string().optional() }
 const NamesBase64 = z.record(z.string(), z.string()).optional()
-/** The worker repeats these checks for each alternative of braces. */
+/** The schema of a glob pattern. After expanding braces, the worker repeats these checks for each alternative. */
 const Glob = characters(Text, 0, limits.globCharacters)
   .regex(/^(?!\/)/, 'must be relative to `path`')
-  .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not contain `..`; `path` is the folder that is searched')
-  .regex(/(^|\/)(?!\.?(\/|$))/, 'must name a file or folder')
+  .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not contain `..`; set `path` to the directory to search')
+  .regex(/(^|\/)(?!\.?(\/|$))/, 'must name a file or directory')
   .meta({ minLength: 1 })
 const Mode = z.string().regex(/^0?[0-7]{3}$/, 'must be three octal digits, such as 644')
 const readErrors = [...insideErrors, 'file_not_found', 'is_directory', 'permission_denied'] as const
@@ -60,23 +66,26 @@ const writeErrors = [
   'disk_full',
 ] as const
 const shown = {
-  start_line: whole(1).optional().meta({ description: 'The first line is 1' }),
+  start_line: whole(1).optional().meta({ description: 'First line to return, starting at 1' }),
   end_line: whole(1)
     .optional()
-    .meta({ description: 'Inclusive; a number below start_line selects no lines' }),
+    .meta({ description: 'Last line to return. A number below start_line selects no lines' }),
 }
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 
 export const FileView = z
   .object({
     ...located,
-    size: z.int().meta({ description: 'Bytes of the whole file' }),
+    size: z.int().meta({ description: 'Size of the complete file, in bytes' }),
     content: z.string(),
     encoding: z
       .enum(['utf-8', 'base64'])
-      .meta({ description: 'base64 if the content is not UTF-8 or contains a NUL' }),
-    total_lines: z.int().nullable().meta({ description: 'null for a file that is not text' }),
-    sha256: Sha256.meta({ description: 'Of the whole file' }),
+      .meta({ description: 'base64 if the content is not UTF-8 or contains a NUL; otherwise utf-8' }),
+    total_lines: z
+      .int()
+      .nullable()
+      .meta({ description: 'Number of lines in the file; null if the file is not text' }),
+    sha256: Sha256.meta({ description: 'SHA-256 hash of the complete file' }),
     truncated: z.boolean(),
   })
   .meta({ id: 'FileView' })
@@ -87,27 +96,30 @@ export type CreatedFile = z.infer<typeof CreatedFile>
 
 export const FileEntry = z
   .object({
-    name: z.string().meta({ description: 'Bytes that are not UTF-8 appear as \ufffd' }),
-    name_base64: z.string().optional().meta({ description: 'The exact name, if it is not UTF-8' }),
+    name: z.string().meta({ description: 'The name. Bytes that are not UTF-8 are replaced with \ufffd' }),
+    name_base64: z.string().optional().meta({ description: 'The exact name in base64, if it is not UTF-8' }),
     type: z.enum(['file', 'directory', 'symlink', 'fifo', 'socket', 'block', 'character']),
     size: z.int(),
-    mode: z.string().meta({ description: 'Octal, such as 644' }),
+    mode: z.string().meta({ description: 'The permission bits in octal, such as 644' }),
     modified_at: Time,
     target: z
       .string()
       .optional()
-      .meta({ description: 'Of a symlink. Bytes that are not UTF-8 appear as \ufffd' }),
-    target_base64: z.string().optional().meta({ description: 'The exact target, if it is not UTF-8' }),
+      .meta({ description: 'The target of a symlink. Bytes that are not UTF-8 are replaced with \ufffd' }),
+    target_base64: z
+      .string()
+      .optional()
+      .meta({ description: 'The exact target in base64, if it is not UTF-8' }),
   })
   .meta({ id: 'FileEntry' })
 
 export type FileEntry = z.infer<typeof FileEntry>
 
-/** Avoids a repeated group in the pattern, which would overflow the stack for megabytes of text. */
+/** Reports whether a string is valid base64. A pattern with a repeated group would overflow the stack for megabytes. */
 const isBase64 = (text: string) =>
   text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))
 
-/** The same check in JSON Schema. */
+/** The JSON Schema rule that `content` must be valid base64 if `encoding` is `base64`. */
 const contentInBase64 = {
   if: { properties: { encoding: { const: 'base64' } }, required: ['encoding'] },
   // biome-ignore lint/suspicious/noThenProperty: JSON Schema's word
@@ -116,7 +128,7 @@ const contentInBase64 = {
 
 export const files = family({
   viewFile: {
-    summary: 'Read a file, or a range of its lines',
+    summary: 'Read a file or a range of lines',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/view',
     example: {
@@ -127,13 +139,13 @@ export const files = family({
     params: ById,
     query: aboutFile({
       ...shown,
-      reveal: Switch.meta({ description: '`true` shows the values of secrets instead of `[secret NAME]`' }),
+      reveal: Switch.meta({ description: '`true` returns the values of secrets instead of `[secret NAME]`' }),
     }).meta(isNamed),
     reply: FileView,
     errors: readErrors,
   },
   createFile: {
-    summary: 'Write a file atomically and create missing parent folders',
+    summary: 'Write a file atomically, creating missing parent directories',
     method: 'POST',
     path: '/v1/sandboxes/:id/files/create',
     repeat: 'no',
@@ -161,7 +173,7 @@ export const files = family({
     errors: writeErrors,
   },
   editFile: {
-    summary: 'Replace exact text in a file atomically; its mode and line endings are preserved',
+    summary: 'Replace exact text in a file atomically. The mode and line endings of the file are preserved',
     method: 'POST',
     path: '/v1/sandboxes/:id/files/edit',
     repeat: 'no',
@@ -172,23 +184,24 @@ export const files = family({
     ...inside,
     params: ById,
     bodyBytes: limits.bodyBytes,
-    forLargerBody: 'Replace more text with GET and PUT files/raw.',
+    forLargerBody: 'Replace longer text with GET and PUT files/raw.',
     body: aboutFile({
       old: Content.min(1).meta({
         description:
-          'Must occur in the file exactly once, unless replace_all is true. A newline matches any line ending',
+          'The text to replace. It must occur exactly once in the file, unless replace_all is true. A newline matches any line ending',
       }),
       new: Content,
       replace_all: z.boolean().default(false),
       if_match: Sha256.optional().meta({
-        description: 'Expected sha256 of the file; if it differs, the response is 412',
+        description: 'Expected SHA-256 hash of the file. If it differs, the response is 412',
       }),
     }).meta(hasName),
     reply: CreatedFile.extend({ replacements: z.int() }).meta({ id: 'EditedFile' }),
     errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'precondition_failed'],
   },
   listFiles: {
-    summary: 'List the entries of a directory, sorted by name; any other path returns its own entry',
+    summary:
+      'List the entries of a directory, sorted by name. For any other path, return the entry of that path',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/ls',
     example: { query: { path: 'src' }, client: 'sandlot files ls src' },
@@ -200,7 +213,7 @@ export const files = family({
   },
   globFiles: {
     summary:
-      'List the paths that match a pattern: *, ?, [a-z], {a,b}, and ** for any depth; sorted. Only a dot matches a leading dot',
+      'List the paths that match a glob pattern, sorted. The pattern supports *, ?, [a-z], {a,b}, and ** for any depth. Only a dot matches a leading dot',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/glob',
     example: { query: { pattern: '**/*.py' }, client: "sandlot files glob '**/*.py'" },
@@ -211,16 +224,16 @@ export const files = family({
       .refine(oneNameAtMost, notBoth)
       .meta(isNamedOnce),
     reply: z.object({
-      paths: z.array(z.string()).meta({ description: 'Relative to path' }),
+      paths: z.array(z.string()).meta({ description: 'The matching paths, relative to `path`' }),
       paths_base64: NamesBase64.meta({
-        description: 'The exact paths that are not UTF-8, by index in paths',
+        description: 'The exact paths, in base64, of paths that are not UTF-8. Keys are indexes in `paths`',
       }),
       truncated: z.boolean(),
     }),
     errors: readErrors,
   },
   grepFiles: {
-    summary: 'Find matching lines in the files below a path; sorted by path and line',
+    summary: 'Find matching lines in the files below a path, sorted by path and line number',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/grep',
     example: { query: { pattern: 'TODO|FIXME', path: 'src' }, client: "sandlot files grep 'TODO|FIXME' src" },
@@ -229,12 +242,12 @@ export const files = family({
     query: z
       .strictObject({
         pattern: characters(Text, 1, 4096).meta({
-          description: `Plain text with fixed; otherwise ${grepSyntax}`,
+          description: `If fixed is true, plain text. Otherwise ${grepSyntax}`,
         }),
         ...named,
         include: Glob.optional().meta({
           description:
-            'A glob for the names of files, or if it contains a /, for their paths relative to path',
+            'A glob that file names must match. A glob that contains a / must match the file path relative to `path`',
         }),
         ignore_case: Switch,
         fixed: Switch.meta({ description: 'Treat the pattern as plain text' }),
@@ -244,25 +257,29 @@ export const files = family({
     reply: z.object({
       matches: z.array(
         z.object({
-          path: z
-            .string()
-            .meta({ description: 'Begins with the requested path, so that other calls accept it' }),
+          path: z.string().meta({
+            description: 'Path of the file. It begins with the requested path, so other routes accept it',
+          }),
           path_base64: z.string().optional(),
           line: z.int(),
-          text: z.string().meta({ description: 'Truncated to 2000 bytes' }),
-          text_base64: z.string().optional().meta({ description: 'The exact text, if it is not UTF-8' }),
+          text: z.string().meta({ description: 'The line, truncated to 2000 bytes' }),
+          text_base64: z
+            .string()
+            .optional()
+            .meta({ description: 'The exact line in base64, if it is not UTF-8' }),
         }),
       ),
-      skipped_binary: z.array(z.string()).meta({ description: 'Matching files that are not text' }),
+      skipped_binary: z.array(z.string()).meta({ description: 'Paths of matching files that are not text' }),
       skipped_binary_base64: NamesBase64.meta({
-        description: 'The exact paths that are not UTF-8, by index in skipped_binary',
+        description:
+          'The exact paths, in base64, of paths that are not UTF-8. Keys are indexes in `skipped_binary`',
       }),
       truncated: z.boolean(),
     }),
     errors: readErrors,
   },
   readRawFile: {
-    summary: 'Stream the bytes of a file, a Range of them, or a range of its lines',
+    summary: 'Download a file as bytes: the complete file, a byte range, or a range of lines',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/raw',
     example: { query: { path: 'data.tar' }, client: 'sandlot files get data.tar' },
@@ -270,24 +287,26 @@ export const files = family({
     params: ById,
     query: aboutFile({
       ...shown,
-      reveal: Switch.meta({ description: 'Default true; `false` shows secrets as `[secret NAME]`' }),
+      reveal: Switch.meta({
+        description: '`false` replaces the values of secrets with `[secret NAME]`. The default is `true`',
+      }),
     }).meta(isNamed),
     headers: z.object({
       range: Range,
       'if-range': z
         .string()
         .optional()
-        .meta({ description: 'An ETag; the Range applies only if the file still has it' }),
+        .meta({ description: 'An ETag. The Range applies only if the file still has this ETag' }),
       'if-match': EntityTags,
       'if-none-match': EntityTags.meta({
-        description: 'ETags; if the file has one of them, the response is 304',
+        description: 'A list of ETags. If the file has one of these ETags, the response is 304',
       }),
     }),
     rawReply: 'application/octet-stream',
     errors: [...readErrors, 'range_not_satisfiable', 'precondition_failed'],
   },
   writeRawFile: {
-    summary: 'Write the streamed bytes of the body to a file, atomically',
+    summary: 'Upload the request body to a file atomically',
     method: 'PUT',
     path: '/v1/sandboxes/:id/files/raw',
     repeat: 'plain',
@@ -297,10 +316,10 @@ export const files = family({
     params: ById,
     query: aboutFile({
       mode: Mode.optional(),
-      overwrite: Switch.meta({ description: 'Default true' }),
+      overwrite: Switch.meta({ description: '`false` fails if the file exists. The default is `true`' }),
     }).meta(isNamed),
     headers: z.object({
-      'if-match': EntityTags.meta({ description: 'Expected sha256 of the file, in quotes' }),
+      'if-match': EntityTags.meta({ description: 'Expected SHA-256 hash of the file, in double quotes' }),
       'if-none-match': OnlyNew.meta({ description: '`*` writes the file only if it does not exist' }),
     }),
     rawBody: true,

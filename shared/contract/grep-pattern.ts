@@ -1,15 +1,19 @@
 /**
- * Patterns for files/grep. Images contain different implementations of grep, which agree only on POSIX extended regular
- * expressions. Common escapes of other dialects are translated; patterns that POSIX cannot express are refused.
+ * Translates patterns for files/grep. Images contain different implementations of grep, which agree only on POSIX
+ * extended regular expressions. Common escapes of other dialects are translated. Patterns that POSIX cannot express are
+ * refused.
  */
 
-/** For the descriptions of the API and the tools for agents. */
+/** Describes the pattern syntax, for the API description and the descriptions of MCP tools. */
 export const grepSyntax =
-  'a POSIX extended regular expression; \\d \\w \\s \\h \\b \\t, their negations and (?:…) work too, lookaround, backreferences and inline flags do not'
+  'a POSIX extended regular expression, plus \\d \\w \\s \\h \\b \\t, their negations and (?:…), but without lookaround, backreferences and inline flags'
 
 type GrepPattern = { posix: string } | { refused: string }
 
-/** Returns the expression for `grep -E`, or the reason for a refusal, as the end of a sentence about the pattern. */
+/**
+ * Translates a pattern to an expression for `grep -E`. If that is impossible, returns the reason as the predicate of an
+ * error message, such as `has "(?=", which is lookaround`.
+ */
 export function translateGrepPattern(pattern: string): GrepPattern {
   try {
     return { posix: translate(pattern) }
@@ -21,7 +25,7 @@ export function translateGrepPattern(pattern: string): GrepPattern {
 
 class Refused extends Error {}
 
-/** Each class within a bracket expression. */
+/** POSIX bracket contents for the class escapes `\d`, `\w`, `\s` and `\h`. */
 const classes: Record<string, string> = { d: '0-9', w: '[:alnum:]_', s: '[:space:]', h: '[:blank:]' }
 const isClass = (letter: string) => letter.toLowerCase() in classes
 const isNegatedClass = (letter: string) => letter !== letter.toLowerCase()
@@ -30,14 +34,14 @@ const controls: Record<string, string> = { t: '\t', r: '\r', f: '\f', v: '\v', a
 
 const controlsInBrackets: Record<string, string> = { ...controls, n: '\n', b: '\b' }
 
-/** Anchors outside brackets. Lines are matched separately, so the ends of the text are those of a line. */
+/** Translations of anchors. Each line is matched separately, so `\A` and `\Z` match the start and end of a line. */
 const anchors: Record<string, string> = { b: '\\b', B: '\\B', '<': '\\<', '>': '\\>', A: '^', Z: '$', z: '$' }
 
 const special = /[.[\\()*+?{|^$]/
 const interval = /^\{(\d+(,\d*)?|,\d+)\}/
 
 function translate(pattern: string): string {
-  /** Enough text to recognize any piece of syntax and to quote it in an error. */
+  /** Returns enough of the pattern to recognize any syntax element and to quote it in an error message. */
   const ahead = (at: number) => pattern.slice(at, at + 40)
   let posix = ''
   let isRepeatable = false
@@ -78,14 +82,17 @@ function translate(pattern: string): string {
   return posix
 }
 
-/** Length of the opening of a group. Backreferences are refused, so every group can become a plain one. */
+/**
+ * Returns the length of a group's opening, such as `(?:`. Every group becomes a plain group, which is safe because
+ * backreferences are refused.
+ */
 function groupLength(ahead: string): number {
   const opening = /^\(\?(?::|P?<\w+>|'\w+')/.exec(ahead)?.[0]
   if (opening) return opening.length
   const refusals: [RegExp, string][] = [
-    [/^\(\?<?[=!]/, 'is lookaround; search for more, then filter the lines'],
-    [/^\(\?[a-zA-Z^-]+[:)]/, 'sets flags; ignore_case ignores case for the whole pattern'],
-    [/^\(\?.?/u, 'has no POSIX form; write a plain group, "(…)"'],
+    [/^\(\?<?[=!]/, 'is lookaround; search for a broader pattern, then filter the lines'],
+    [/^\(\?[a-zA-Z^-]+[:)]/, 'sets flags; to ignore case, set ignore_case'],
+    [/^\(\?.?/u, 'has no POSIX equivalent; write a plain group, "(…)"'],
   ]
   for (const [syntax, why] of refusals) {
     const found = syntax.exec(ahead)?.[0]
@@ -101,7 +108,7 @@ function escaped(character: string | undefined, ahead: string): string {
   const translated = anchors[character] ?? controls[character]
   if (translated !== undefined) return translated
   if (/[A-Za-z0-9]/.test(character)) throw new Refused(unknownEscape(ahead))
-  // Implementations of grep differ in the meaning of a backslash before any other character.
+  // Before any other character, the meaning of a backslash differs between implementations of grep.
   return special.test(character) ? `\\${character}` : character === '}' ? '[}]' : character
 }
 
@@ -109,16 +116,16 @@ function unknownEscape(ahead: string): string {
   const refusals: [RegExp, string][] = [
     [/^\\[pP](\{[^}]*\}?|.)?/, 'write a class, such as "[[:alpha:]]" or "[[:upper:]]"'],
     [/^\\[xuUcoN](\{[^}]*\}?|[0-9A-Fa-f]*)/, 'write the character itself'],
-    [/^\\n/, 'lines are matched separately and without their newline; use "^" and "$"'],
+    [/^\\n/, 'lines are matched separately and without newlines; use "^" and "$"'],
     [
       /^\\([1-9]|[gk](\{\w*\}?|<\w*>?|\d*))/,
-      'backreferences are not supported; repeat that part of the pattern',
+      'backreferences are not supported; repeat the referenced part of the pattern',
     ],
-    [/^\\[QE]/, 'send fixed to search for text, or escape each character'],
+    [/^\\[QE]/, 'set fixed to search for plain text, or escape each character'],
   ]
   for (const [syntax, advice] of refusals) {
     const found = syntax.exec(ahead)?.[0]
-    if (found) return `has "${found}", which has no POSIX form: ${advice}`
+    if (found) return `has "${found}", which has no POSIX equivalent: ${advice}`
   }
   return `has "${ahead.slice(0, 2)}", which is not supported; write "${ahead[1]}" for the character`
 }
@@ -126,13 +133,13 @@ function unknownEscape(ahead: string): string {
 interface CharacterSet {
   isNegated: boolean
   ranges: [number, number][]
-  /** In the syntax of a bracket expression, without its brackets. */
+  /** Contents of bracket expressions, such as `[:alnum:]_`, without the outer brackets. */
   classes: string[]
-  /** `\D`, `\W`, … */
+  /** Contents of the classes that negated escapes such as `\D` and `\W` exclude. */
   negatedClasses: string[]
 }
 
-/** Reads a bracket expression, in which a backslash escapes as it does outside. */
+/** Translates a bracket expression. A backslash inside the brackets is an escape character, unlike in POSIX. */
 function readSet(pattern: string, start: number): { posix: string; end: number } {
   const isNegated = pattern[start + 1] === '^'
   const set: CharacterSet = { isNegated, ranges: [], classes: [], negatedClasses: [] }
@@ -146,7 +153,7 @@ function readSet(pattern: string, start: number): { posix: string; end: number }
       const last = pattern[at] === '-' && pattern[at + 1] !== ']' ? readMember(pattern, at + 1) : undefined
       const isRange = last !== undefined && 'code' in last
       const to = isRange ? last.code : member.code
-      if (to < member.code) throw new Refused('has a range in brackets whose end is before its start')
+      if (to < member.code) throw new Refused('has a range in brackets that ends before it starts')
       set.ranges.push([member.code, to])
       if (isRange) at = last.end
     }
@@ -161,7 +168,7 @@ function readMember(pattern: string, at: number): Member {
   const code = pattern.codePointAt(isEscape ? at + 1 : at)
   if (code === undefined)
     throw new Refused(
-      'has a "[" without its "]"; write "\\[" for the character, "\\\\" for a backslash in brackets',
+      'has a "[" without a "]"; write "\\[" for the character, or "\\\\" for a backslash in brackets',
     )
   const character = String.fromCodePoint(code)
   const end = at + character.length + (isEscape ? 1 : 0)
@@ -193,13 +200,13 @@ function writeSet({ isNegated, ranges, classes, negatedClasses }: CharacterSet):
   }
   if (others.length === 0 && inside === '') return `[${only}]`
   throw new Refused(
-    'has a negated class among others in "[^…]", which has no POSIX form; list the characters',
+    'combines a negated class with other members in "[^…]", which has no POSIX equivalent; list the characters',
   )
 }
 
 /**
- * Places special characters where they are literal: `]` first, `[`, `^` and `-` last. Omits newlines, which no line
- * contains and which grep would take as a separator of patterns.
+ * Writes the members of a bracket expression. Special characters are placed where they are literal: `]` first, and `[`,
+ * `^` and `-` last. Newlines are omitted, because no line contains one and grep would treat them as pattern separators.
  */
 function writeMembers(ranges: [number, number][], classes: string[]): string {
   const specials = new Set<string>()

@@ -1,4 +1,4 @@
-/** All endpoints by name. */
+/** All endpoints, by name and by topic. */
 import { account } from './account.ts'
 import { allowlist } from './allowlist.ts'
 import { apiKeys } from './api-keys.ts'
@@ -20,20 +20,20 @@ export const families: Record<string, { about: string; endpoints: Record<string,
     endpoints: apiKeys,
   },
   Sandboxes: { about: 'Isolated Linux environments with a limited lifetime.', endpoints: sandboxes },
-  Commands: { about: 'Commands in a sandbox, their output and their exit status.', endpoints: exec },
-  Files: { about: 'Files in a sandbox.', endpoints: files },
-  Ports: { about: 'Connections to TCP ports in a sandbox.', endpoints: ports },
-  Allowlist: { about: 'The commands that an account may run.', endpoints: allowlist },
+  Commands: { about: 'Run commands in a sandbox and get their output and exit status.', endpoints: exec },
+  Files: { about: 'Read, write and search files in a sandbox.', endpoints: files },
+  Ports: { about: 'Connect to TCP ports in a sandbox.', endpoints: ports },
+  Allowlist: { about: 'Restrict the commands that an account may run.', endpoints: allowlist },
   Secrets: { about: 'Environment variables whose values are never returned.', endpoints: secrets },
   Account: {
-    about: 'Usage, limits, password and deletion of an account.',
+    about: 'Get usage and limits, change the password, end sessions and delete the account.',
     endpoints: { ...account, ...sessions },
   },
-  Agents: { about: 'The same operations as MCP tools.', endpoints: mcp },
+  Agents: { about: 'The same operations, available to agents as MCP tools.', endpoints: mcp },
   Description: { about: 'This API description.', endpoints: openApi },
 }
 
-/** In the order of the API description. */
+/** All endpoints by name, in the order in which the API description lists them. */
 export const endpoints = {
   ...auth,
   ...apiKeys,

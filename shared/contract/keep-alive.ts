@@ -1,17 +1,21 @@
-/** Detects dead WebSocket connections. The pings also keep proxies from closing idle connections. */
+/** Detects dead WebSocket connections with pings. The pings also prevent proxies from closing idle connections. */
 import type { WebSocket } from 'ws'
 
-/** Bytes that fit into the buffers of the connection (one pipe takes 64 KiB) and therefore do not delay a pong. */
+/**
+ * Number of bytes that may be written between pongs without delaying the next pong. They fit into the connection's
+ * buffers, because one pipe holds 64 KiB.
+ */
 const harmlessBytes = 32 * 1024
-/** Milliseconds without a message that count as a pause. */
+/** Time without an incoming message, in milliseconds, after which a ping may be sent. */
 const pauseMs = 250
 
 /**
- * Sends pings, and calls `onTimeout` if one is unanswered when the next is due: one to two times `everyMs` after the
- * connection died. A missing pong is ignored while the socket is paused or much data was sent, which also delays pongs.
+ * Sends a ping every `everyMs` milliseconds and calls `onTimeout` if the previous ping is still unanswered. A dead
+ * connection is detected after one to two intervals. A missing pong is ignored while the socket is paused or after much
+ * data has been written, because both delay pongs.
  *
- * A ping waits for a pause in the incoming messages. If the remote process has ended, Kubernetes cannot forward the
- * ping and drops the output that is still in transit (`select` in its upgradeaware.go).
+ * A ping is sent only during a pause in the incoming messages. If the remote process has exited, Kubernetes cannot
+ * forward the ping and drops output that is still in transit (`select` in its upgradeaware.go).
  */
 export function keepAlive(socket: WebSocket, everyMs: number, onTimeout: () => void) {
   let isAwaiting = false
@@ -43,7 +47,7 @@ export function keepAlive(socket: WebSocket, everyMs: number, onTimeout: () => v
     isAwaiting = false
   })
   return {
-    /** Must be called with the size of each write. */
+    /** Records a write. Must be called with the size of each write, in bytes. */
     wrote: (bytes: number) => {
       written += bytes
       if (written > harmlessBytes) mayDelayPong = true

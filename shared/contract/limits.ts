@@ -1,71 +1,81 @@
-/** The limits of the contract. Names give the unit: bytes, characters, milliseconds; otherwise it is a count. */
+/** The limits of the public API. The end of each name is the unit; names without a unit are counts. */
 export const limits = {
-  /** JSON body of a route that carries files, stdin or arguments. */
+  /** Maximum JSON body, in bytes, of routes that accept files, stdin or arguments. A larger body gets 413. */
   bodyBytes: 1024 * 1024,
-  /** JSON body of every other route, unless it declares `bodyBytes`. */
+  /** Maximum JSON body, in bytes, of routes that do not declare `bodyBytes`. A larger body gets 413. */
   usualBodyBytes: 64 * 1024,
-  /** Each output stream of a command in a JSON reply: half of it head, half tail. */
+  /** Maximum size of stdout and of stderr in a JSON reply, in bytes. The middle of longer output is omitted. */
   outputBytes: 1024 * 1024,
-  /** Output retained for later readers: of one command, and of all commands of a sandbox. */
+  /** Maximum output of one command that is retained for later readers, in bytes. Older output is dropped. */
   keptBytes: 8 * 1024 * 1024,
+  /** Maximum output of all commands in a sandbox that is retained, in bytes. Older output is dropped. */
   keptBytesOfSandbox: 16 * 1024 * 1024,
-  /** A command blocks while a connected reader has this many unread bytes. */
+  /** Maximum number of output bytes that a connected reader has not read. At this limit, the command blocks. */
   unreadBytes: 4 * 1024 * 1024,
-  /** How long a foreground command keeps running after its client has disconnected. */
+  /** How long a foreground command keeps running after its client has disconnected, in milliseconds. */
   graceMs: { default: 2_000, max: 24 * 60 * 60 * 1000 },
-  /** Content of one files/view reply. */
+  /** Maximum content in one files/view reply, in bytes. Longer content is truncated. */
   viewBytes: 1024 * 1024,
-  /** Size of a file for files/edit, before and after the edit. */
+  /** Maximum size of a file for files/edit, in bytes, both before and after the edit. A larger file is refused. */
   editBytes: 16 * 1024 * 1024,
   /**
-   * The argv and environment of one request together, and one string in them. With the environment of the sandbox and
-   * the secrets, they fit into the 2 MiB that Linux accepts.
+   * Maximum total size of a request's argv and environment, in bytes. Together with the sandbox's environment and its
+   * secrets, they fit into the 2 MiB that Linux accepts.
    */
   argumentsBytes: 1024 * 1024 - 64 * 1024,
+  /** Maximum size of one argument or environment variable, in bytes. Linux does not accept longer strings. */
   argumentBytes: 128 * 1024 - 1,
-  /** `timeout_ms` of an exec when the request names none. */
+  /** Default timeout of a command, in milliseconds, if the request contains no `timeout_ms`. */
   execTimeoutMs: 60_000,
-  /** Items in one reply of files/ls, glob and grep, and the bytes of its JSON. */
+  /** Maximum number of items in one reply of files/ls, glob and grep, and the maximum size of its JSON in bytes. */
   listed: { entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
-  /** A glob, and all alternatives of its braces together. The slowest path then takes less than 0.1 s. */
+  /**
+   * Maximum length of a glob pattern, and of all alternatives of its braces together, in characters. With this limit,
+   * matching the slowest path takes less than 0.1 s.
+   */
   globCharacters: 1024,
-  /** Length to which files/grep truncates a line. */
+  /** Length, in bytes, to which files/grep truncates a line. */
   grepLineBytes: 2_000,
-  /** Concurrent streamed replies of one account on one worker, and as many concurrent uploads. */
+  /** Maximum number of concurrent streamed replies, and of concurrent uploads, per account and worker. */
   streams: 64,
-  /** Concurrent connections to the ports of one sandbox on one worker. */
+  /** Maximum number of concurrent connections to the ports of one sandbox per worker. */
   connections: 100,
-  /** A WebSocket message to a port or a command; a text frame, of which longer ones are ignored. */
+  /** Maximum size of a WebSocket message to a port or a command, in bytes. */
   messageBytes: 64 * 1024,
+  /** Maximum size of a WebSocket text frame, in bytes. Longer text frames are ignored. */
   textFrameBytes: 200,
-  /** Shorter values of secrets are not redacted in output, because they would match by chance. */
+  /** Minimum size, in bytes, of a secret value that is redacted in output. Shorter values would match by chance. */
   blankedBytes: 8,
-  /** The value of a secret; all values and names of an account together; secrets of an account. */
+  /** Maximum size of a secret's value, in bytes. */
   secretBytes: 32 * 1024,
+  /** Maximum total size of the names and values of an account's secrets, in bytes. */
   secretsBytes: 64 * 1024,
+  /** Maximum number of secrets per account. */
   secrets: 64,
-  /** Stored API keys of an account. New keys replace revoked and expired ones. */
+  /** Maximum number of stored API keys per account. New keys replace revoked and expired keys. */
   apiKeys: 100,
-  /** How long a replaced key remains valid. */
+  /** How long a replaced API key remains valid, in seconds. */
   overlapSeconds: { default: 60 * 60, max: 7 * 24 * 60 * 60 },
-  /** Entries of a command allowlist; characters of an entry, including spaces. */
+  /** Maximum number of entries in a command allowlist, and of characters in an entry, including spaces. */
   allowlist: { entries: 200, characters: 200 },
-  /** Names and values of a sandbox's metadata together. */
+  /** Maximum total size of the names and values in a sandbox's metadata, in bytes. */
   metadataBytes: 4 * 1024,
-  /** Days after creation for which commands are listed and the metadata of a sandbox is kept. */
+  /** Number of days after its creation for which a sandbox's commands are listed and its metadata is kept. */
   pastDays: 31,
-  /** Days for which counts of refused commands are kept. */
+  /** Number of days for which counts of refused commands are kept. */
   refusalDays: 31,
-  /** JSON-RPC messages in one request to /v1/mcp. The reply to `tools/list` has 10 KB. */
+  /** Maximum number of JSON-RPC messages in one request to /v1/mcp. One reply to `tools/list` is 10 KB long. */
   mcpMessages: 10,
+  /** Length of a new password, in characters. */
   passwordCharacters: { min: 10, max: 1024 },
-  /** Characters of an email address before normalization. */
+  /** Maximum length of an email address before normalization, in characters. */
   emailCharacters: 254,
-  /** How long a create waits for its sandbox before it answers 202. */
+  /** How long a create request waits for its sandbox, in milliseconds, before the response 202. */
   createWaitMs: 30_000,
-  /** How long exec and files wait for a sandbox that is still starting. */
+  /** How long exec and file requests wait for a sandbox that is still starting, in milliseconds. */
   startingWaitMs: 10_000,
+  /** Lifetime of a session token, in seconds. */
   tokenSeconds: 15 * 60,
-  /** How long an Idempotency-Key is stored. */
+  /** How long an Idempotency-Key is stored, in hours. */
   idempotencyHours: 24,
 } as const

@@ -1,6 +1,6 @@
 /**
- * The Model Context Protocol for agents: its endpoint and its tools. A tool is a route under another name; its schemas
- * are derived from the route's, so the two cannot differ.
+ * The endpoint and the tools of the Model Context Protocol (MCP). Each tool corresponds to a route. The schemas of a
+ * tool are derived from the schemas of its route, so they cannot diverge.
  */
 import * as z from 'zod'
 import { account } from './account.ts'
@@ -11,21 +11,21 @@ import { grepSyntax } from './grep-pattern.ts'
 import { limits } from './limits.ts'
 import { sandboxes } from './sandboxes.ts'
 
-/** Limits of one tool result, because a model pays for every character. */
+/** Size limits for one tool result. Every character of a result costs the model tokens. */
 export const toolLimits = {
-  /** Characters of each stream of a command: half of it head, half tail. */
+  /** Maximum number of characters of stdout and of stderr. The middle of longer output is omitted. */
   outputCharacters: 30_000,
-  /** Characters of a file's content; the rest is read with start_line. */
+  /** Maximum number of characters of a file's content. Agents read the rest with start_line. */
   contentCharacters: 60_000,
-  /** Characters of a list as JSON. */
+  /** Maximum number of characters of a list in JSON. Further items are omitted. */
   listCharacters: 60_000,
 } as const
 
-/** How a tool call is resumed after its stream broke. Milliseconds. */
+/** Times for resuming a tool call whose stream broke. */
 export const resumption = {
-  /** How long its command keeps running without the client. */
+  /** How long the command keeps running without its client, in milliseconds. */
   graceMs: 10_000,
-  /** When the client should reconnect. */
+  /** Delay, in milliseconds, after which the client should reconnect. */
   retryMs: 1_000,
 } as const
 
@@ -33,38 +33,38 @@ const Message = z.looseObject({ jsonrpc: z.literal('2.0') })
 
 export interface Tool {
   title: string
-  /** For the model, which decides whether to call it. */
+  /** Description that the model reads to decide whether to call the tool. */
   description: string
   endpoint: Endpoint
   readOnly: boolean
-  /** Whether it may delete or overwrite data. */
+  /** Whether the tool may delete or overwrite data. */
   destructive: boolean
-  /** Whether repeating the call has no further effect. */
+  /** Whether repeating a call with the same arguments has no further effect. */
   idempotent: boolean
-  /** Whether it reaches things outside the service, such as the internet. */
+  /** Whether the tool interacts with systems outside the service, such as the internet. */
   openWorld: boolean
-  /** Inputs of the route that make no sense for an agent. */
+  /** Inputs of the route that the tool omits, because agents do not need them. */
   without?: readonly string[]
-  /** Inputs that the tool always requires, because their alternative is left out. */
+  /** Inputs that the tool always requires, although they are optional in the route. */
   required?: readonly string[]
-  /** Descriptions of inputs, where those of the route mention features that the tool lacks. */
+  /** Descriptions that replace those of the route, where the route's mention features that the tool lacks. */
   inputs?: Record<string, string>
-  /** Replaces the route's defaults for inputs that the agent omits. */
+  /** Default values for inputs that the agent omits. They override the defaults of the route. */
   defaults?: Record<string, unknown>
-  /** Added to every call. */
+  /** Input values that are added to every call. */
   always?: Record<string, unknown>
 }
 
 const reads = { readOnly: true, destructive: false, idempotent: true, openWorld: false } as const
 const changes = { readOnly: false, destructive: true, idempotent: false, openWorld: false } as const
-/** An agent cannot use names that are not UTF-8, and must not see redacted values. */
+/** Omits inputs for paths that are not UTF-8, which agents cannot use, and for showing redacted secrets. */
 const named = { without: ['path_base64', 'reveal'] } as const
 
 export const tools = {
   session_create: {
     title: 'Create a session',
     description:
-      'Create a sandbox (a session): an isolated Linux machine that exists until expires_at at the latest. Create one, then pass its id as session_id to the other tools. Destroy it when done, because it counts against a quota.',
+      'Create a session: an isolated Linux sandbox that exists until expires_at at the latest. Pass its id as session_id to the other tools. Destroy the session when you are done, because it counts against a quota.',
     endpoint: sandboxes.createSandbox,
     ...changes,
     destructive: false,
@@ -72,21 +72,21 @@ export const tools = {
   session_list: {
     title: 'List sessions',
     description:
-      'List sessions, newest first: by default only active ones, with another state also ended ones.',
+      'List sessions, newest first. Only active sessions are listed, unless state is set to destroyed or all.',
     endpoint: sandboxes.listSandboxes,
     ...reads,
     defaults: { state: 'active' },
   },
   session_get: {
     title: 'Get a session',
-    description: 'Show one session: whether it is active, when it expires, and why it ended.',
+    description: 'Show whether a session is active, when it expires, and why it ended.',
     endpoint: sandboxes.getSandbox,
     ...reads,
   },
   session_reset: {
     title: 'Reset a session',
     description:
-      'End all processes of a session, including those of exec, and keep its files. Use it after sandbox_exhausted: no processes or memory are left.',
+      'End all processes in a session, including running commands, and keep its files. Use this tool if sandbox_exhausted reports that no processes or memory are left.',
     endpoint: sandboxes.resetSandbox,
     ...changes,
     idempotent: true,
@@ -94,7 +94,7 @@ export const tools = {
   session_destroy: {
     title: 'Destroy a session',
     description:
-      'Destroy a session with all its files and processes. This cannot be undone. Repeating it is harmless.',
+      'Destroy a session with all its files and processes. This cannot be undone. Repeating the call is harmless.',
     endpoint: sandboxes.destroySandbox,
     ...changes,
     idempotent: true,
@@ -102,19 +102,21 @@ export const tools = {
   exec: {
     title: 'Run a command',
     description:
-      'Run a command in a session and wait for its result. command is a list of arguments, which is run directly, or a string for /bin/sh -c. A command that fails is a result, not an error: check status and exit_code. It is killed after timeout_ms (60000 by default). Long output is truncated in the middle.',
+      'Run a command in a session and wait for its result. command is a list of arguments to execute directly, or a string for /bin/sh -c. A command that fails returns a result, not an error, so check status and exit_code. The command is killed after timeout_ms (60000 by default). Long output is truncated in the middle.',
     endpoint: exec.execCommand,
     ...changes,
     openWorld: true,
     without: ['background', 'tty', 'rows', 'columns', 'grace_ms', 'reveal'],
-    inputs: { timeout_ms: 'At most the remaining lifetime of the session' },
-    // A client that has disconnected never returns for its command, unless it can resume the stream.
+    inputs: {
+      timeout_ms: 'Maximum run time in milliseconds, at most the remaining lifetime of the session',
+    },
+    // A disconnected client cannot get the result of its command, unless the client can resume the stream.
     always: { grace_ms: 0 },
   },
   file_view: {
     title: 'Read a file',
     description:
-      'Read a file of a session, or only its lines start_line to end_line. If truncated is true, continue with start_line.',
+      'Read a file in a session, or only its lines start_line to end_line. If truncated is true, continue with start_line.',
     endpoint: files.viewFile,
     ...reads,
     without: [...named.without, 'reveal'],
@@ -123,7 +125,7 @@ export const tools = {
   file_create: {
     title: 'Write a file',
     description:
-      'Write a whole file and create missing parent folders. Fails if the file exists, unless overwrite is true.',
+      'Write a file and create missing parent directories. The call fails if the file exists, unless overwrite is true.',
     endpoint: files.createFile,
     ...changes,
     idempotent: true,
@@ -133,38 +135,38 @@ export const tools = {
   file_edit: {
     title: 'Edit a file',
     description:
-      'Replace exact text in a file. old must occur in it exactly once, including white space, unless replace_all is true.',
+      'Replace exact text in a file. old must match exactly, including whitespace, and occur only once, unless replace_all is true.',
     endpoint: files.editFile,
     ...changes,
     ...named,
-    inputs: { if_match: 'The sha256 from file_view; the edit fails if the file has changed' },
+    inputs: { if_match: 'The sha256 from file_view. The edit fails if the file has changed since' },
     required: ['path', 'old', 'new'],
   },
   file_list: {
     title: 'List a directory',
-    description: 'List the entries of a directory, by default /workspace.',
+    description: 'List the entries of a directory. The default is /workspace.',
     endpoint: files.listFiles,
     ...reads,
     ...named,
   },
   file_glob: {
     title: 'Find files by name',
-    description: 'Find paths by a pattern such as **/*.ts with *, ?, [a-z], {a,b}, and ** for any depth.',
+    description:
+      'Find paths that match a glob pattern such as **/*.ts. The pattern supports *, ?, [a-z], {a,b}, and ** for any depth.',
     endpoint: files.globFiles,
     ...reads,
     ...named,
   },
   file_grep: {
     title: 'Search in files',
-    description: `Find lines that match pattern in all files below path; include restricts the files by a glob. pattern is ${grepSyntax}.`,
+    description: `Find lines that match pattern in all files below path. include is a glob that restricts the files. pattern is ${grepSyntax}.`,
     endpoint: files.grepFiles,
     ...reads,
     ...named,
   },
   whoami: {
     title: 'Account and limits',
-    description:
-      'Show the account, its sandbox-hours of this month, and how many concurrent sessions it may have.',
+    description: 'Show the account, its sandbox-hours used this month, and its limit of concurrent sessions.',
     endpoint: account.getAccount,
     ...reads,
   },
@@ -179,16 +181,17 @@ const ofSession = {
     .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters')
     .optional()
     .meta({
-      description: 'From the reply to initialize; a cancellation applies only to requests with the same id',
+      description:
+        'The session id from the reply to initialize. A cancellation applies only to requests with the same session id',
     }),
 }
 
-/** The id of a call (see api/mcp/ticket.ts) and the number of its event. */
+/** The syntax of an event id: the encoded data of the call (see api/mcp/ticket.ts) and the number of the event. */
 export const mcpEventId = /^([\w-]{1,4000})\.(\d{1,9})$/
 
 export const mcp = family({
   callMcp: {
-    summary: 'Send a JSON-RPC message of the Model Context Protocol over streamable HTTP',
+    summary: 'Send a JSON-RPC message of the Model Context Protocol (Streamable HTTP)',
     method: 'POST',
     path: '/v1/mcp',
     repeat: 'no',
@@ -203,35 +206,34 @@ export const mcp = family({
     headers: z.object({
       accept: z.string().optional().meta({
         description:
-          'Must accept application/json or text/event-stream; if it accepts events, a tool call returns them',
+          'Must accept application/json or text/event-stream. If it accepts text/event-stream, a tool call returns events',
       }),
-      'mcp-method': z
-        .string()
-        .max(200)
-        .optional()
-        .meta({ description: 'The method, since protocol version 2026-07-28' }),
+      'mcp-method': z.string().max(200).optional().meta({
+        description: 'The JSON-RPC method, sent by clients of protocol version 2026-07-28 or later',
+      }),
       'mcp-name': z
         .string()
         .max(1_000)
         .optional()
-        .meta({ description: 'The tool, since protocol version 2026-07-28' }),
+        .meta({ description: 'The tool name, sent by clients of protocol version 2026-07-28 or later' }),
       ...ofSession,
     }),
     bodyBytes: limits.bodyBytes,
-    forLargerBody: 'Write a larger file in parts, with exec.',
+    forLargerBody: 'Write a larger file in several steps with exec.',
     body: z.union(
       [Message, z.array(Message).min(1).max(limits.mcpMessages)],
-      `must be a JSON-RPC 2.0 message, or a list of at most ${limits.mcpMessages}`,
+      `must be a JSON-RPC 2.0 message, or a list of at most ${limits.mcpMessages} such messages`,
     ),
     reply: z.union([Message, z.array(Message)]).meta({
-      description: 'JSON-RPC messages: one, or a list for a list; for tools/call also as an event stream',
+      description:
+        'A JSON-RPC message, or a list of messages if the request was a list. Replies to tools/call may also be an event stream',
     }),
     alsoReply: 'text/event-stream',
     alsoStatus: 202,
     alsoEmpty: true,
     refusals: {
-      400: 'Unknown message or protocol version',
-      406: 'Accept excludes both application/json and text/event-stream',
+      400: 'The message or protocol version is unknown',
+      406: 'The Accept header excludes both application/json and text/event-stream',
     },
     errors: [],
   },
@@ -248,7 +250,7 @@ export const mcp = family({
         .string()
         .regex(mcpEventId, 'must be the id of an event of /v1/mcp')
         .optional()
-        .meta({ description: 'Id of the last event that was received; without it, the response is 405' }),
+        .meta({ description: 'The id of the last received event. Without this header, the response is 405' }),
       ...ofSession,
     }),
     rawReply: 'text/event-stream',

@@ -3,7 +3,7 @@ import { family } from './endpoint.ts'
 
 export const openApi = family({
   getOpenApi: {
-    summary: 'Get this description',
+    summary: 'Get the OpenAPI description of this API',
     method: 'GET',
     path: '/v1/openapi.json',
     example: { client: 'sandlot openapi' },
@@ -13,7 +13,7 @@ export const openApi = family({
     errors: [],
   },
   getDocs: {
-    summary: 'Get this description as an HTML page',
+    summary: 'Get the API description as an HTML page',
     method: 'GET',
     path: '/v1/docs',
     example: {},

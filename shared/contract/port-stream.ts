@@ -1,42 +1,42 @@
-/** Bridges a port's WebSocket and a byte stream. Used by both the client and the worker. */
+/** Copies bytes between the WebSocket of a port and a byte stream. The client and the worker both use this module. */
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { PendingBytes } from '../lib/pending-bytes.ts'
 import { keepAlive } from './keep-alive.ts'
 import { limits } from './limits.ts'
 
-/** The close codes of the service. */
+/** WebSocket close codes that the service sends for connections to ports. */
 export const portCloseCodes = {
-  /** The server in the sandbox has closed the connection. */
+  /** The server in the sandbox closed the connection. */
   ended: 1000,
-  /** The connection broke, or the sandbox ended. */
+  /** The connection broke, or the sandbox was destroyed. */
   broken: 1011,
-  /** No process listens on the port. */
+  /** No process is listening on the port. */
   refused: 4001,
 } as const
 
 const pingMs = 15_000
-/** Unsent bytes beyond which reading from the stream pauses. */
+/** Number of unsent bytes in the WebSocket above which reading from the stream is paused. */
 const maxUnsent = 256 * 1024
-/** Bytes waiting for the stream beyond which the socket is paused. */
+/** Number of bytes waiting to be written to the stream above which the WebSocket is paused. */
 const maxPending = 64 * 1024
 
-/** The text frame that ends one direction. */
+/** The text frame that closes one direction of the connection. */
 const eof = JSON.stringify({ type: 'eof' })
 
 interface Carrying {
-  /** Called when the stream has ended or failed. */
+  /** Called when the stream has ended, or with an error if it has failed. */
   onEnd(failure?: Error): void
   onClose(code: number, reason: string): void
 }
 
-/** Copies bytes in both directions until one side closes, with backpressure. */
+/** Copies bytes in both directions, with backpressure, until one side closes. */
 export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }: Carrying): void {
   const liveness = keepAlive(socket, pingMs, () => socket.terminate())
   const pending = new PendingBytes()
   let isWriting = false
   let isEnding = false
-  // One write at a time, so that small messages that arrive during a write are joined for the next one.
+  // Only one write runs at a time, so that small messages that arrive during a write are joined into the next write.
   const writeNext = () => {
     const bytes = stream.destroyed ? undefined : pending.shift()
     isWriting = bytes !== undefined
@@ -54,7 +54,7 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   socket.on('error', () => socket.terminate())
   socket.on('close', (code, reason) => {
     liveness.stop()
-    // The remaining bytes of the stream have no reader.
+    // Discards the remaining bytes of the stream, because they can no longer be sent.
     stream.removeAllListeners('data').resume()
     for (let bytes = pending.shift(); bytes && !stream.destroyed; bytes = pending.shift()) stream.write(bytes)
     onClose(code, reason.toString())
@@ -66,7 +66,7 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
     })
     if (socket.bufferedAmount > maxUnsent) stream.pause()
   })
-  // Remaining messages are read and dropped, because the close frame arrives after them.
+  // The socket must be read to the end, because the close frame arrives after the remaining messages.
   stream.on('close', () => socket.resume())
   stream.on('end', () => onEnd())
   stream.on('error', onEnd)

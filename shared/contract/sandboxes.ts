@@ -18,7 +18,7 @@ export const Sandbox = z
     image: z.string(),
     metadata: z.record(z.string(), z.string()),
     created_at: Time,
-    ready_at: Time.nullable().meta({ description: 'When the sandbox could run its first command' }),
+    ready_at: Time.nullable().meta({ description: 'When the sandbox became ready to run commands' }),
     expires_at: Time,
     destroyed_at: Time.nullable(),
     destroy_reason: z.enum(destroyReasons).nullable(),
@@ -26,7 +26,7 @@ export const Sandbox = z
     billed_seconds: z.number(),
     timings: z.record(z.string(), z.union([z.number(), z.string()])).meta({
       description:
-        '`pod` is `claimed` for a warm pod, `cold` for a new pod, and `replaced` for a new pod after the warm one had died; the other fields are milliseconds from admission to each stage',
+        '`pod` is `claimed` for a warm pod, `cold` for a new pod, and `replaced` for a new pod that replaced a dead warm pod. All other fields are the milliseconds from admission to each stage of the start',
     }),
   })
   .meta({ id: 'Sandbox' })
@@ -48,31 +48,37 @@ export const sandboxes = family({
     status: 201,
     headers: z.object({
       'idempotency-key': idempotencyKey(
-        'A repeated request with the same key and body returns the same sandbox',
+        'A repeated request with the same key and body returns the sandbox that the first request created',
       ),
       prefer: z
         .string()
         .optional()
-        .meta({ description: '`respond-async` returns 202 as soon as the sandbox is admitted' }),
+        .meta({ description: '`respond-async` returns 202 without waiting until the sandbox is ready' }),
     }),
-    // Enough for an environment with JSON escapes.
+    // Large enough for an environment with JSON escapes.
     bodyBytes: limits.bodyBytes,
     body: z
       .strictObject({
-        image: z.string().min(1).max(512).optional().meta({ description: 'By default the configured image' }),
+        image: z
+          .string()
+          .min(1)
+          .max(512)
+          .optional()
+          .meta({ description: 'The container image. The default is set by the operator' }),
         name: Name.optional(),
         metadata: z
           .record(fieldName(characters(Text, 1, 64)), characters(Text, 0, 512))
           .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
           .refine(
             (metadata) => Buffer.byteLength(Object.entries(metadata).flat().join('')) <= limits.metadataBytes,
-            `names and values must have at most ${limits.metadataBytes} bytes together`,
+            `names and values must have at most ${limits.metadataBytes} bytes in total`,
           )
           .meta({ maxProperties: 32, 'x-max-bytes': limits.metadataBytes })
           .optional(),
         env: Environment.optional(),
         ttl_seconds: z.int().min(1).optional().meta({
-          description: 'Default and maximum: `limits.sandbox_seconds` of GET /v1/account',
+          description:
+            'Lifetime of the sandbox, in seconds. Default and maximum are `limits.sandbox_seconds` of GET /v1/account',
         }),
       })
       .prefault({}),
@@ -82,7 +88,7 @@ export const sandboxes = family({
       'account_suspended',
       'command_not_allowed',
       'idempotency_conflict',
-      // For a repeated Idempotency-Key whose sandbox has been destroyed.
+      // Returned for a repeated Idempotency-Key if its sandbox has been destroyed.
       'sandbox_destroyed',
       'concurrent_sandbox_limit_reached',
       'monthly_usage_limit_reached',
@@ -114,7 +120,7 @@ export const sandboxes = family({
     errors: ['not_found'],
   },
   resetSandbox: {
-    summary: 'End all processes of a sandbox and keep its files',
+    summary: 'End all processes in a sandbox. Files are kept',
     method: 'POST',
     path: '/v1/sandboxes/:id/reset',
     example: { client: 'sandlot session reset "$SANDBOX_ID" --yes' },
@@ -127,7 +133,7 @@ export const sandboxes = family({
     errors: ['not_found', 'sandbox_starting', 'sandbox_destroyed', 'sandbox_exhausted', 'account_suspended'],
   },
   destroySandbox: {
-    summary: 'Destroy a sandbox; no effect if it is already destroyed',
+    summary: 'Destroy a sandbox. The request has no effect if the sandbox is already destroyed',
     method: 'DELETE',
     path: '/v1/sandboxes/:id',
     repeat: 'yes',

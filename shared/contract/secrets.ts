@@ -6,21 +6,24 @@ import { bytes, Text } from './texts.ts'
 export const SecretName = z
   .string()
   .max(255)
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a letter or _, then letters, digits or _')
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must start with a letter or _ and contain only letters, digits and _')
 
 const Secret = z
   .object({
     id: z.string(),
     name: z.string(),
-    sandbox_id: z.string().nullable().meta({ description: 'null for a secret of all sandboxes' }),
-    created_at: Time.meta({ description: 'When this value was set' }),
+    sandbox_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'The sandbox that the secret belongs to; null if it applies to all sandboxes' }),
+    created_at: Time.meta({ description: 'When the current value was set' }),
   })
   .meta({ id: 'Secret', description: 'A secret without its value, which is never returned' })
 export type Secret = z.infer<typeof Secret>
 
 export const secrets = family({
   createSecret: {
-    summary: 'Set a secret, which is an environment variable of every command that starts afterwards',
+    summary: 'Set a secret. Commands that start afterwards receive it as an environment variable',
     method: 'POST',
     path: '/v1/secrets',
     repeat: 'yes',
@@ -29,13 +32,16 @@ export const secrets = family({
     scope: 'full',
     bucket: 'changes',
     status: 201,
-    // Enough for a value of which JSON escapes every byte as six.
+    // Large enough for a value in which JSON escapes every byte as six bytes.
     bodyBytes: 256 * 1024,
     body: z.strictObject({
       name: SecretName,
-      value: bytes(Text, 1, limits.secretBytes).meta({ description: 'Replaces the previous value' }),
+      value: bytes(Text, 1, limits.secretBytes).meta({
+        description: 'The new value, which replaces the previous value',
+      }),
       sandbox_id: Id.optional().meta({
-        description: "Sets the secret for one sandbox, where it overrides the account's secret of this name",
+        description:
+          "The only sandbox that receives the secret. In this sandbox, it overrides the account's secret of the same name",
       }),
     }),
     reply: Secret,
@@ -50,13 +56,13 @@ export const secrets = family({
     scope: 'run',
     bucket: 'reads',
     query: Page.extend({
-      sandbox_id: Id.optional().meta({ description: 'Only the secrets of this sandbox' }),
+      sandbox_id: Id.optional().meta({ description: 'Return only the secrets of this sandbox' }),
     }),
     reply: listOf(Secret),
     errors: ['not_found'],
   },
   deleteSecret: {
-    summary: 'Delete a secret of the account or of one sandbox; running commands keep it',
+    summary: 'Delete a secret of the account or of one sandbox. Running commands keep the value',
     method: 'DELETE',
     path: '/v1/secrets/:name',
     repeat: 'gone',

@@ -1,21 +1,24 @@
-/** Server-sent events with one line of data each, as the service writes and the client reads them. */
+/** Writes and reads server-sent events. Each event has exactly one line of data. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 
-/** Escapes NEL, LS and PS, which JSON leaves unescaped and some readers treat as line terminators. */
+/**
+ * Escapes the characters NEL, LS and PS in JSON. JSON leaves them unescaped, but some readers treat them as line
+ * terminators.
+ */
 export const inOneLine = (json: string): string =>
   json.replaceAll('\u0085', '\\u0085').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 
-/** @param id the offset from which a client resumes after a disconnect */
+/** @param id position in the output from which a client can resume after a disconnect */
 export const formatEvent = (id: string, name: string, data: object): string =>
   `id: ${id}\nevent: ${name}\ndata: ${inOneLine(JSON.stringify(data))}\n\n`
 
-/** Ends every event and occurs nowhere else, because JSON escapes newlines. */
+/** The end of every event. It occurs nowhere else in the stream, because JSON escapes newlines. */
 export const eventTerminator = '\n\n'
 
-/** @param events complete events, as {@link formatEvent} writes them */
+/** @param events complete events that were written with {@link formatEvent} */
 export const hasEvent = (events: Buffer, name: string): boolean => events.includes(`\nevent: ${name}\n`)
 
-/** Returns the id of the last of these complete events; undefined if there are only comments. */
+/** Returns the id of the last event in a series of complete events. Returns undefined if it contains only comments. */
 export function lastIdIn(events: Buffer): string | undefined {
   const at = events.lastIndexOf('\nid: ')
   const from = at < 0 ? (events.indexOf('id: ') === 0 ? 4 : -1) : at + 5
@@ -23,7 +26,7 @@ export function lastIdIn(events: Buffer): string | undefined {
   return events.subarray(from, events.indexOf('\n', from)).toString('latin1')
 }
 
-/** Reads to the end of the stream. Skips comments, which only keep a connection alive, and an incomplete last event. */
+/** Yields the events of a stream until it ends. Skips comments, which are keep-alives, and an incomplete last event. */
 export async function* readEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<EventSourceMessage> {
   const decoder = new TextDecoder()
   const events: EventSourceMessage[] = []

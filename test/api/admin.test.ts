@@ -107,7 +107,7 @@ test('replaces a lost password, prints the new one once, ends all logins and kee
   expect((await alice.call('getAccount')).status).toBe(200)
   expect((await logIn(password)).body.account.id).toBe(alice.id)
   expect((await admin('reset-password', alice.email)).stdout).toMatch(
-    / is [\w-]{20}\nIt is not shown again\. /,
+    / is [\w-]{20}\nThis password is not shown again\. /,
   )
 })
 
@@ -118,7 +118,7 @@ test.concurrent('a suspended account cannot use its sandboxes, keys or logins un
   const bobs = await create(bob)
   expect(await admin('suspend', alice.email)).toMatchObject({
     code: 0,
-    stdout: `${alice.email} is suspended; sandboxes ended: 2.\n`,
+    stdout: `${alice.email} is suspended. Sandboxes ended: 2.\n`,
   })
   await withinASecond(async () => (await codeOf(alice.call('getAccount'))) === 'account_suspended')
   const { email, password } = alice
@@ -267,5 +267,5 @@ test.each([
   ['hours', 'many'],
   ['sandbox-ops', ''],
 ])('rejects the invalid account limit --%s %s', (name, value) => {
-  expect(() => readLimits({ [name]: value })).toThrow(`--${name} ${value} is not a`)
+  expect(() => readLimits({ [name]: value })).toThrow(`Invalid value "${value}" for --${name}.`)
 })

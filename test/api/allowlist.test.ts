@@ -56,10 +56,10 @@ test.each([
   ['   ', 'must name a command'],
   ['*', 'clear the allowlist'],
   ['* --version', 'clear the allowlist'],
-  ['npm run test:*', 'must be a whole word'],
-  ['l*', 'must be a whole word'],
-  ['ls\nid', 'one line'],
-  ['ls\u200b', 'one line'],
+  ['npm run test:*', 'must be a separate word'],
+  ['l*', 'must be a separate word'],
+  ['ls\nid', 'a single line'],
+  ['ls\u200b', 'a single line'],
   ['x'.repeat(201), '200'],
 ])('rejects the invalid allowlist entry %j and returns the reason', async (entry, words) => {
   const alice = await world.account()

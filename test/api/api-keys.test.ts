@@ -191,7 +191,7 @@ test('concurrent requests never exceed the key limit, which excludes expired and
   expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(limits.apiKeys - live)
   const refusal = await expectRefusal(alice.call('createApiKey', { body: {} }))
   expect(refusal).toMatchObject({ status: 409, code: 'api_key_limit_reached' })
-  expect(refusal.problem.detail).toContain('Revoke an unused one')
+  expect(refusal.problem.detail).toContain('Revoke a key')
   const [row] = await world.db.query('select count(*)::int as n from api_key where account_id = ?', [
     alice.id,
   ])

@@ -67,7 +67,9 @@ describe.each(guarded)('%s', (name) => {
       status: 403,
       code: 'wrong_credential_type',
       problem: {
-        detail: expect.stringContaining(credential === 'key' ? 'needs an API key' : 'needs a session token'),
+        detail: expect.stringContaining(
+          credential === 'key' ? 'requires an API key' : 'requires a session token',
+        ),
       },
     })
   })

@@ -64,7 +64,7 @@ test('shows an operator which process lacks which key, without showing the keys'
   await world.eventually(async () => (await told()).data.length === 2, 5_000)
   const first = await told()
   expect(first.missing).toEqual([])
-  expect(first.text).toContain('No process lacks a key')
+  expect(first.text).toContain('No process is missing a key')
   const [api, worker] = first.data
   expect(api).toMatchObject({ kind: 'api', place: placeOf(world.apis[0]!) })
   expect(worker).toMatchObject({ kind: 'worker', place: placeOf(world.workers[0]!) })
@@ -85,7 +85,7 @@ test('shows an operator which process lacks which key, without showing the keys'
       processes: [placeOf(world.apis[0]!), placeOf(world.workers[0]!)],
     },
   ])
-  expect(text).toMatch(/^JWT_SECRET [0-9a-f]{6} is missing in \S+$/m)
+  expect(text).toMatch(/^JWT_SECRET [0-9a-f]{6} is missing from \S+$/m)
   for (const name of keyNames) expect(text).toContain(name)
 
   const kept = await Promise.all(

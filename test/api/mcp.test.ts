@@ -101,9 +101,13 @@ describe('tools/list', () => {
   const settings = { driver: 'kubernetes', sandbox } as Settings
 
   test.each([
-    ['the internet', settings, 'It can reach the internet, but no private networks.'],
-    ['nothing', { ...settings, sandbox: { ...settings.sandbox, egress: 'none' } }, 'It has no network.'],
-    ['nothing, locally', { ...settings, driver: 'local' }, 'It has no network.'],
+    ['the internet', settings, 'The sandbox can reach the internet, but no private networks.'],
+    [
+      'nothing',
+      { ...settings, sandbox: { ...settings.sandbox, egress: 'none' } },
+      'The sandbox has no network access.',
+    ],
+    ['nothing, locally', { ...settings, driver: 'local' }, 'The sandbox has no network access.'],
   ] as const)('describes the network access of a session: %s', (_, settings, words) => {
     const [create] = toolsFor(settings)
     expect(create!.description).toContain(words)

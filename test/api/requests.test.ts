@@ -105,7 +105,7 @@ test('rejects a large body with an extreme compression ratio', async () => {
     })
   const refused = await create('x'.repeat(1_000_000))
   expect(refused.status).toBe(413)
-  expect(JSON.parse(refused.text).detail).toContain('Send it uncompressed')
+  expect(JSON.parse(refused.text).detail).toContain('Send the body uncompressed')
   // Ordinary text compresses far less.
   const ordinary = await create(Array.from({ length: 70_000 }, (_, line) => `line ${line}\n`).join(''))
   expect(ordinary.status).toBe(404)
@@ -126,7 +126,7 @@ test('limits unknown API keys by address while known keys keep working', async (
   expect(answers.filter(({ status }) => status === 401).length).toBeGreaterThanOrEqual(300)
   const refused = answers.find(({ status }) => status === 429)!
   expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
-  expect(JSON.parse(refused.text).detail).toContain('from one address')
+  expect(JSON.parse(refused.text).detail).toContain('This address has sent more than')
   expect((await authenticate(alice.key, from)).status).toBe(200)
 })
 

@@ -107,7 +107,7 @@ describe('create', () => {
     const alice = await world.account()
     await expect(alice.call('createSandbox', { body: { env } })).rejects.toMatchObject({
       code: 'invalid_request',
-      problem: { errors: [{ path: 'env', message: expect.stringContaining('bytes together') }] },
+      problem: { errors: [{ path: 'env', message: expect.stringContaining('must have at most') }] },
     })
   })
 
