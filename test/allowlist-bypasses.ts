@@ -201,6 +201,6 @@ export const notPrevented: [words: string, entry: string, command: string[], env
     ['`package.json`', 'npm run *', ['npm', 'run', 'test']],
     ['`.git/config`', 'git status', ['git', 'status']],
     ['`Makefile`', 'make test', ['make', 'test']],
-    ['The directory (`cwd`)', './build.sh', ['./build.sh']],
-    ['A variable that only your own programs obey', 'ls', ['ls'], { MY_PLUGIN: '/workspace/x' }],
+    ['chooses the directory (`cwd`)', './build.sh', ['./build.sh']],
+    ['variables that only your own programs use', 'ls', ['ls'], { MY_PLUGIN: '/workspace/x' }],
   ]

@@ -85,42 +85,42 @@ test('imports between folders follow the import rules', () => {
   expect(wrong).toEqual([])
 })
 
-/** The table of ARCHITECTURE.md: the rooms in its order, and the rooms that each may import. */
-const rooms = new Map(
+/** The subfolders in the table of ARCHITECTURE.md, in its order, and the siblings that each may import. */
+const subfolders = new Map(
   [
     ...readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').matchAll(
       /^\| `(\w+)\/([\w-]+)\/` \| .* \| (.*) \|$/gm,
     ),
-  ].map(([, folder, room, siblings]) => [
-    `${folder}/${room}`,
+  ].map(([, folder, subfolder, siblings]) => [
+    `${folder}/${subfolder}`,
     siblings === 'nothing' ? [] : siblings!.split(', ').map((sibling) => `${folder}/${sibling}`),
   ]),
 )
-const foldersWithRooms = ['api', 'cli', 'shared', 'workers']
+const foldersWithSubfolders = ['api', 'cli', 'shared', 'workers']
 
-test('imports between rooms follow the table in ARCHITECTURE.md', () => {
-  const roomOf = (file: string) => file.split('/').slice(0, 2).join('/')
+test('imports between subfolders follow the table in ARCHITECTURE.md', () => {
+  const subfolderOf = (file: string) => file.split('/').slice(0, 2).join('/')
   const wrong = imports.filter(({ from, to }) => {
-    const [room, other] = [roomOf(from), roomOf(to)]
-    if (room === other || folderOf(room) !== folderOf(other) || !rooms.has(room) || !rooms.has(other))
-      return false
-    return !rooms.get(room)!.includes(other)
+    const [own, other] = [subfolderOf(from), subfolderOf(to)]
+    const allowed = subfolders.get(own)
+    if (!allowed || !subfolders.has(other) || own === other || folderOf(own) !== folderOf(other)) return false
+    return !allowed.includes(other)
   })
   expect(wrong).toEqual([])
 })
 
-test('ARCHITECTURE.md lists rooms from the top down', () => {
-  const order = [...rooms.keys()]
-  const upwards = [...rooms].filter(([room, others]) =>
-    others.some((other) => order.indexOf(other) < order.indexOf(room)),
+test('ARCHITECTURE.md lists each subfolder above the subfolders that it imports', () => {
+  const order = [...subfolders.keys()]
+  const upwards = [...subfolders].filter(([subfolder, siblings]) =>
+    siblings.some((sibling) => order.indexOf(sibling) < order.indexOf(subfolder)),
   )
   expect(upwards).toEqual([])
 })
 
-test('every file of a folder with rooms is in a room, except those that connect the rooms', () => {
+test('all files of api, cli, shared and workers are in subfolders, except those that connect them', () => {
   const loose = files.filter((file) => {
-    const [folder, room, inRoom] = file.split('/')
-    return foldersWithRooms.includes(folder!) && !(inRoom && rooms.has(`${folder}/${room}`))
+    const [folder, subfolder, name] = file.split('/')
+    return foldersWithSubfolders.includes(folder!) && !(name && subfolders.has(`${folder}/${subfolder}`))
   })
   expect(loose.sort()).toEqual([
     'api/app.ts',
