@@ -91,7 +91,7 @@ test('a command request receives a shutdown error, and its retry attaches at ano
   expect(json).toBeInstanceOf(Refusal)
   const { status, code, retryAfter, headers, problem } = json as Refusal
   expect([status, code, retryAfter, headers.get('connection')]).toEqual([503, 'unavailable', 1, 'close'])
-  expect(problem.detail).toMatch(/process is stopping.*Idempotency-Key.*attach to.*grace_ms/s)
+  expect(problem.detail).toMatch(/process is stopping.*Idempotency-Key.*grace_ms.*attaches to it/s)
   expect(problem).not.toHaveProperty('exec_id')
   const running = (await alice.call('listExecs', { params, api: 1 })).body.data.filter(
     ({ command }) => command === keyed.body.command,

@@ -82,7 +82,7 @@ test("exec warns when it sends the shell's remaining stdin, and -n leaves stdin 
     ...{ code: 0, stdout: 'a\n' },
     stderr:
       'sandlot: the command received 4 bytes of stdin that belong to the surrounding shell. Use -n to leave stdin to ' +
-      'the shell, as in a `while read` loop, or -i to send it without this note.\n',
+      'the shell, as in a `while read` loop. Use -i to send stdin without this note.\n',
   })
   expect(await loop('-n')).toMatchObject({ code: 0, stdout: 'a\nb\nc\n', stderr: '' })
   expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })
@@ -129,7 +129,7 @@ test.each([
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGTERM')),
   })
   expect(ran).toMatchObject({ stdout, code })
-  expect(ran.stderr).toBe(`sandlot: SIGTERM was passed on, and the command has ended: ${end}.\n`)
+  expect(ran.stderr).toBe(`sandlot: the command has ended after SIGTERM was forwarded: ${end}.\n`)
 })
 
 test('a second SIGTERM exits the client if the command keeps running', async () => {

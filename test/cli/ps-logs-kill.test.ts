@@ -107,7 +107,7 @@ test('logs reports how many bytes of output are no longer kept', async () => {
   const id = await start('yes | head -c 12000000; echo the end')
   await until(id, isOver)
   const { code, stdout, stderr } = await run(['logs', id])
-  const missing = Number(/^sandlot: (\d+) bytes of stdout are no longer kept, .*\n$/.exec(stderr)?.[1])
+  const missing = Number(/^sandlot: (\d+) bytes of stdout are missing here, because .*\n$/.exec(stderr)?.[1])
   expect(missing).toBeGreaterThan(3_000_000)
   expect(missing + stdout.length).toBe(12_000_008)
   expect(stdout.endsWith('y\nthe end\n')).toBe(true)

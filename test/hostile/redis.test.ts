@@ -92,7 +92,7 @@ test('a worker with an unsigned or wrongly signed registry entry receives no cal
   for (const result of results) expect(result).toMatchObject({ status: 'exited', stdout: `${canary}\n` })
   expect(spy.heard().toString('latin1')).toBe('')
   const warnings = () =>
-    world.apis[0]!.lines.filter(({ msg }) => msg.startsWith('ignoring a worker in Redis whose entry'))
+    world.apis[0]!.lines.filter(({ msg }) => msg.startsWith('ignoring a registry entry in Redis'))
   await world.eventually(async () => {
     await exec({ command: 'true' })
     return warnings().length > 0
