@@ -75,7 +75,7 @@ describe.each(guarded)('%s', (name) => {
   })
 })
 
-test('checks routes whose paths contain ids', () => {
+test('finds the routes whose paths contain ids', () => {
   expect(withId).toEqual(expect.arrayContaining(['getSandbox', 'execCommand', 'revokeApiKey']))
 })
 

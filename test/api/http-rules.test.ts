@@ -28,7 +28,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       ['a list without its sha256', { 'if-match': `${tagOf('a')}, ${tagOf('b')}` }],
       ['a weak tag', { 'if-match': `W/${tagOf('old')}` }],
       ['a tag with another syntax', { 'if-match': '"v1"' }],
-    ])('a write with a false condition leaves the file unchanged: %s', async (_, headers) => {
+    ])('a write whose condition does not hold changes nothing: %s', async (_, headers) => {
       expect(await write('old', headers as Record<string, string>)).toMatchObject({
         status: 412,
         body: { code: 'precondition_failed' },
@@ -47,7 +47,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       expect(await contentOf('old')).toBe('old')
     })
 
-    test('a write with a true condition replaces the file', async () => {
+    test('a write whose condition holds replaces the file', async () => {
       expect((await write('first', { 'if-match': '*' })).status).toBe(412)
       expect((await write('first', { 'if-none-match': '*' })).status).toBe(201)
       expect((await write('first', { 'if-match': '*' })).status).toBe(201)
@@ -74,7 +74,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       return { response, status: response.status, bytes: Buffer.from(await response.arrayBuffer()) }
     }
 
-    test('returns the SHA-256 of a file as its ETag, and 304 to a client that already has the file', async () => {
+    test('the ETag of a file is its SHA-256, and a client that already has the file receives 304', async () => {
       expect((await read({})).response.headers.get('etag')).toBe(tagOf(bytes))
       for (const has of [tagOf(bytes), `W/${tagOf(bytes)}`, `"x", ${tagOf(bytes)}`, '*']) {
         const { status, response, bytes: sent } = await read({ 'if-none-match': has })

@@ -52,7 +52,7 @@ test('considers a worker alive while its calls transfer bytes', async () => {
   expect({ reports, isSilent: isSilent() }).toEqual({ reports: [], isSilent: false })
 })
 
-test('an API process that was stalled together with a worker checks the worker again', async () => {
+test('after an API process and a worker stall together, the API process checks the worker again', async () => {
   const answer = 1_500
   const { reports, wake, isAsked, isAnswered, isSilent } = await followFrozen(answer)
   await world.eventually(isAsked, 10_000)
