@@ -25,7 +25,7 @@ async function listen(onRequest: (role: Role, socket: Socket) => void): Promise<
   return path
 }
 
-test('keeps output that is read only after the exit status has arrived', async () => {
+test('output is kept even if it is read only after the exit status has arrived', async () => {
   const bytes = 300_000
   const path = await listen((role, socket) => {
     if (role === 'main') socket.end(Buffer.concat([status({ started: true }), status({ exit: 7 })]))
@@ -37,7 +37,7 @@ test('keeps output that is read only after the exit status has arrived', async (
   expect((await collect(process.stderr)).equals(Buffer.alloc(bytes, 'stderr'))).toBe(true)
 })
 
-test("reads an agent's status for any chunk boundaries", async () => {
+test("reads an agent's status correctly when it arrives in one-byte chunks", async () => {
   const path = await listen((role, socket) => {
     if (role !== 'main') return void socket.end()
     const bytes = Buffer.concat([status({ started: true }), status({ exit: 7 })])
@@ -51,7 +51,7 @@ test("reads an agent's status for any chunk boundaries", async () => {
   expect(await process.ended).toEqual({ kind: 'exited', code: 7 })
 })
 
-test('retries when an agent closes the connection before it responds', async () => {
+test('an agent that closes the connection before it responds is reported as NoAnswer', async () => {
   const path = await listen((_, socket) => void socket.destroy())
   await expect(startProcess(path, ['true'], 10_000)).rejects.toThrow(NoAnswer)
 })
@@ -67,7 +67,7 @@ test.each([
   await expect(startProcess(path, ['true'], 10_000)).rejects.toThrow('sent an invalid status')
 })
 
-test('starts nothing when an agent does not respond in time', async () => {
+test('a process start fails if the agent does not respond in time', async () => {
   const silent = await listen(() => {})
   await expect(startProcess(silent, ['true'], 50)).rejects.toThrow('did not respond within 50 ms')
 })
