@@ -124,7 +124,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
   })
 
   describe('a terminating pod', () => {
-    test.each(changes())('the policies reject a change to $what of a terminating pod', async ({ body, refusal }) => {
+    test.each(changes())('rejects a change to $what of a terminating pod', async ({ body, refusal }) => {
       await expect(patch(terminating, body, 'All')).rejects.toThrow(refusal)
     })
 

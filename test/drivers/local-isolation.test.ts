@@ -166,7 +166,7 @@ describe('with isolation', () => {
 
   const canBeAnybody =
     bwrap && machine.isRoot && [import.meta.dirname, dirname(process.execPath)].every(isReachable)
-  test.runIf(canBeAnybody)('sandboxes started by an ordinary user are isolated and have terminals', async () => {
+  test.runIf(canBeAnybody)('sandboxes of an ordinary user are isolated and have terminals', async () => {
     const script = `${probe}; id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; script -qfec tty /dev/null; : > /usr/x`
     const { result } = await runAsAnybody(script)
     expect(result.stdout.replace(probed, '')).toMatch(/^10001\n\/workspace\nx\n[1-9]\n\/dev\/pts\/0\r\n$/)
