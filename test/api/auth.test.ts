@@ -46,8 +46,8 @@ test.each([
   ['not an address', { email: 'alice', password: 'long enough password' }, ['email']],
   ['a short password', { email: 'short@example.com', password: '123456789' }, ['password']],
   ['nothing', {}, ['email', 'password']],
-  ['a field too many', { email: 'a@example.com', password: 'long enough password', admin: true }, ['admin']],
-  ['no object', 'text', ['']],
+  ['an unknown field', { email: 'a@example.com', password: 'long enough password', admin: true }, ['admin']],
+  ['a body that is not an object', 'text', ['']],
 ])('rejects a sign-up with %s and names the invalid fields', async (_, body, paths) => {
   const refusal: Refusal = await callAs(world, {}, 'signUp', { body: body as never }).catch((error) => error)
   expect(refusal).toMatchObject({ status: 400, code: 'invalid_request' })
@@ -103,12 +103,12 @@ test.each<[string, (secret: string, subject: string) => string, string]>([
     'token_expired',
   ],
   [
-    'one with another secret',
+    'one signed with a different secret',
     (_, subject) => jwt.sign({}, 'x'.repeat(64), { ...claims, subject, expiresIn: 60 }),
     'invalid_credentials',
   ],
   [
-    'one of another issuer',
+    'one from a different issuer',
     (secret, subject) => jwt.sign({}, secret, { ...claims, issuer: 'other', subject, expiresIn: 60 }),
     'invalid_credentials',
   ],

@@ -44,8 +44,8 @@ describe.each(guarded)('%s', (name) => {
 
   test.each([
     ['an unknown key', makeApiKey().raw],
-    ['a key with a typing error', `${makeApiKey().raw.slice(0, -1)}!`],
-    ['a token of another issuer', new Tokens(['x'.repeat(64)]).issue({ accountId: 'acc_1', generation: 0 })],
+    ['a mistyped key', `${makeApiKey().raw.slice(0, -1)}!`],
+    ['a forged token', new Tokens(['x'.repeat(64)]).issue({ accountId: 'acc_1', generation: 0 })],
     ['nonsense', 'nonsense'],
   ])('rejects a request with %s', async (_, text) => {
     const refusal = await attempt(name, instead(text)).catch((error) => error)

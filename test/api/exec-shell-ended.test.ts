@@ -24,12 +24,12 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
   const odd = './x) Z 1 1 1'
 
   test.each([
-    ['kills it', `kill -9 $PPID; ${sleep(7201)}`],
-    ['kills its process group', `kill -9 0; ${sleep(7201)}`],
-    ['kills it from the background', `(sleep 0.1; kill -9 $PPID) >/dev/null 2>&1 & ${sleep(7201)}`],
-    ['ignores hang-ups and kills it', `trap "" HUP TERM; kill -9 $PPID; ${sleep(7201)}`],
+    ['kills the shell', `kill -9 $PPID; ${sleep(7201)}`],
+    ['kills the process group', `kill -9 0; ${sleep(7201)}`],
+    ['kills the shell from the background', `(sleep 0.1; kill -9 $PPID) >/dev/null 2>&1 & ${sleep(7201)}`],
+    ['ignores SIGHUP and SIGTERM and kills the shell', `trap "" HUP TERM; kill -9 $PPID; ${sleep(7201)}`],
     [
-      'has process groups in its session, of processes with odd names',
+      'has more process groups in its session, whose processes have odd names',
       `cp "$(command -v sleep)" "${odd}"; exec bash -c 'set -m; exec >/dev/null 2>&1; "${odd}" 7201 & sleep 7201 & kill -9 $PPID; wait'`,
     ],
   ])('a command that kills its shell is lost and leaves no processes: it %s', async (_, line) => {
@@ -134,7 +134,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
 
   test.each([
     ['in the process group', ['sleep', '7208']],
-    ['in another session', ['setsid', 'sleep', '7208']],
+    ['in a different session', ['setsid', 'sleep', '7208']],
   ])("a client's KILL signal ends a command %s, and all its output is kept", async (_, command) => {
     const result = await inBackground({ command }, async (exec_id) => {
       await world.eventually(async () => (await countOf('slee[p] 7208')) === 1, 10_000)

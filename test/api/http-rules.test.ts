@@ -24,8 +24,8 @@ describeOnBothDrivers('a raw file', (driver) => {
 
     test.each([
       ['If-None-Match: *', { 'if-none-match': '*' }],
-      ['another sha256', { 'if-match': tagOf('other') }],
-      ['a list without its sha256', { 'if-match': `${tagOf('a')}, ${tagOf('b')}` }],
+      ['a different sha256', { 'if-match': tagOf('other') }],
+      ["a list without the file's sha256", { 'if-match': `${tagOf('a')}, ${tagOf('b')}` }],
       ['a weak tag', { 'if-match': `W/${tagOf('old')}` }],
       ['a tag with another syntax', { 'if-match': '"v1"' }],
     ])('a write whose condition does not hold changes nothing: %s', async (_, headers) => {
@@ -103,11 +103,11 @@ describeOnBothDrivers('a raw file', (driver) => {
 
     test.each([
       ['one range', { range: 'bytes=10-19' }, 206],
-      ['another unit', { range: 'lines=1-2' }, 200],
+      ['an unknown unit', { range: 'lines=1-2' }, 200],
       ['several ranges', { range: 'bytes=0-9, 20-29' }, 200],
-      ['a range of the file that the client has', { range: 'bytes=10-19', 'if-range': tagOf(bytes) }, 206],
-      ['a range of another file', { range: 'bytes=10-19', 'if-range': tagOf('other') }, 200],
-      ['a range and a date', { range: 'bytes=10-19', 'if-range': 'Tue, 24 Nov 2026 12:00:00 GMT' }, 200],
+      ['an If-Range header that matches the file', { range: 'bytes=10-19', 'if-range': tagOf(bytes) }, 206],
+      ['an If-Range header that does not match', { range: 'bytes=10-19', 'if-range': tagOf('other') }, 200],
+      ['a date as If-Range', { range: 'bytes=10-19', 'if-range': 'Tue, 24 Nov 2026 12:00:00 GMT' }, 200],
     ])('handles a read with %s as RFC 9110 requires', async (_, headers, status) => {
       const answer = await read(headers as Record<string, string>)
       expect(answer.status).toBe(status)
@@ -144,9 +144,9 @@ describe('command output', () => {
 
   test.each([
     ['one range', 'GET', { range: 'bytes=2-4' }, 206, '3'],
-    ['HEAD, which has no ranges', 'HEAD', { range: 'bytes=2-4' }, 200, '10'],
-    ['HEAD and an unsatisfiable range', 'HEAD', { range: 'bytes=99-' }, 200, '10'],
-    ['the range of an output with an ETag', 'GET', { range: 'bytes=2-4', 'if-range': '"x"' }, 200, '10'],
+    ['a HEAD request with a range', 'HEAD', { range: 'bytes=2-4' }, 200, '10'],
+    ['a HEAD request with an unsatisfiable range', 'HEAD', { range: 'bytes=99-' }, 200, '10'],
+    ['an If-Range header with an ETag', 'GET', { range: 'bytes=2-4', 'if-range': '"x"' }, 200, '10'],
   ])('returns raw output as RFC 9110 requires for %s', async (_, method, headers, status, length) => {
     const { body } = await alice.call('execCommand', { params, body: { command: 'printf 0123456789' } })
     const one = { params: { ...params, exec_id: body.id } }

@@ -173,7 +173,7 @@ describe('MCP over HTTP', () => {
   test.each([
     ['no message', {}, 400],
     ['an empty batch', [], 400],
-    ['a message of another kind', { jsonrpc: '2.0', nothing: 1 }, 400],
+    ['an unknown kind of message', { jsonrpc: '2.0', nothing: 1 }, 400],
   ])('rejects a request body that contains %s', async (_, body, status) => {
     expect((await post({}, body)).status).toBe(status)
   })

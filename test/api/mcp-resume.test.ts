@@ -150,8 +150,8 @@ test("a stream of an unknown command or of a different account's command cannot 
 
 test.each([
   ['nonsense', 'nonsense'],
-  ['a number alone', '.1'],
-  ['JSON of another kind', `${Buffer.from('{"tool":"exec"}').toString('base64url')}.1`],
+  ['only a number', '.1'],
+  ['unrelated JSON', `${Buffer.from('{"tool":"exec"}').toString('base64url')}.1`],
   ['an unknown tool', `${Buffer.from('{"requestId":1,"tool":"rm","at":1}').toString('base64url')}.1`],
 ])('rejects %s as an event id', async (_, eventId) => {
   const answer = await resume(eventId)

@@ -107,7 +107,7 @@ describe('tools/list', () => {
       { ...settings, sandbox: { ...settings.sandbox, egress: 'none' } },
       'The sandbox has no network access.',
     ],
-    ['nothing, locally', { ...settings, driver: 'local' }, 'The sandbox has no network access.'],
+    ['nothing, on the local driver', { ...settings, driver: 'local' }, 'The sandbox has no network access.'],
   ] as const)('describes the network access of a session: %s', (_, settings, words) => {
     const [create] = toolsFor(settings)
     expect(create!.description).toContain(words)

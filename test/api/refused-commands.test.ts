@@ -55,8 +55,8 @@ async function assertRunning(key: string) {
 }
 
 test.each([
-  ['with a key', 'lost'],
-  ['without one', undefined],
+  ['with an Idempotency-Key', 'lost'],
+  ['without an Idempotency-Key', undefined],
 ])('a command %s can be retried after a PostgreSQL outage', async (_, key) => {
   const before = await countRows()
   // One command at a time, because earlier requests of another one would be lost too.

@@ -55,11 +55,11 @@ test('HEAD returns the GET response without its body', async () => {
 
 test.each([
   ['half of an object', '{"name":', 400],
-  ['nothing but space', '  ', 400],
+  ['only spaces', '  ', 400],
   ['a number', '7', 400],
   ['null', 'null', 400],
   ['a prototype in disguise', '{"__proto__":{"name":"x"}}', 400],
-  ['no body at all', undefined, 400],
+  ['no body', undefined, 400],
   ['an object', '{}', 201],
   ['an object in UTF-8', '{"name":"käse 🧀"}', 201],
 ])('validates a request body: %s', async (_, body, expected) => {

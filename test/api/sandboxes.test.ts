@@ -101,9 +101,9 @@ describe('create', () => {
   })
 
   test.each([
-    ['a variable', { A: 'x'.repeat(limits.argumentBytes - 1) }],
-    ['variables together', Object.fromEntries(Array.from('abcdefgh', (name) => [name, 'x'.repeat(124_000)]))],
-  ])('rejects %s with which no command could be started', async (_, env) => {
+    ['one variable', { A: 'x'.repeat(limits.argumentBytes - 1) }],
+    ['several together', Object.fromEntries(Array.from('abcdefgh', (name) => [name, 'x'.repeat(124_000)]))],
+  ])('rejects an environment too large for any command to start: %s', async (_, env) => {
     const alice = await world.account()
     await expect(alice.call('createSandbox', { body: { env } })).rejects.toMatchObject({
       code: 'invalid_request',

@@ -121,11 +121,11 @@ test.each<[string, object, string]>([
   ['a name that begins with a digit', { name: '1A', value: 'x' }, 'name'],
   ['an empty name', { name: '', value: 'x' }, 'name'],
   ['an empty value', { name: 'A', value: '' }, 'value'],
-  ['a NUL', { name: 'A', value: 'a\0b' }, 'value'],
+  ['a NUL character', { name: 'A', value: 'a\0b' }, 'value'],
   ['half a surrogate pair', { name: 'A', value: '\ud800' }, 'value'],
   ['a value over 32 KiB', { name: 'A', value: 'é'.repeat(16 * 1024 + 1) }, 'value'],
   ['no value', { name: 'A' }, 'value'],
-  ['a number', { name: 'A', value: 1 }, 'value'],
+  ['a number as its value', { name: 'A', value: 1 }, 'value'],
 ])('rejects a secret with %s without showing the value in the error', async (_, body, path) => {
   const alice = await world.account()
   const refusal = await alice.call('createSecret', { body: body as never }).catch((error) => error)

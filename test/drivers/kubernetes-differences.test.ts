@@ -101,7 +101,7 @@ describe('an additional policy', () => {
   test.each<[string, V1NetworkPolicy]>([
     ['lets all pods in', extra({ ingress: [{}] })],
     ['lets all pods out', extra({ egress: [{}], policyTypes: ['Egress'] })],
-    ['selects the role', extra({ ingress: [{}], podSelector: { matchLabels: sandboxRoleLabels } })],
+    ['selects the sandbox role', extra({ ingress: [{}], podSelector: { matchLabels: sandboxRoleLabels } })],
     [
       'selects one sandbox',
       extra({ ingress: [{}], podSelector: { matchLabels: { [labelNames.sandbox]: 'sbx_1' } } }),

@@ -60,7 +60,7 @@ test.each([
   ['never ends', Buffer.alloc(9_000_000, 'x')],
   ['is not JSON', Buffer.from('started\n')],
   ['is meaningless', Buffer.from('null\n')],
-  ['has another type', Buffer.from('{"started":"true"}\n')],
+  ['has a value of the wrong type', Buffer.from('{"started":"true"}\n')],
   ['arrives too early', status({ exit: 0 })],
 ])('rejects an agent whose status %s', async (_, bytes) => {
   const path = await listen((role, socket) => role === 'main' && socket.write(bytes))

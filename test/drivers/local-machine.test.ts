@@ -113,8 +113,8 @@ describe('the system call filter', () => {
       ['a separate file table', unshare, 0x400, allow],
       ['a user namespace', unshare, 0x10000000, EPERM],
       ['a mount namespace', unshare, 0x00020000, EPERM],
-      ['a socket of the internet', socket, 2, allow],
-      ['a socket to the machine below', socket, 40, EPERM],
+      ['an internet socket', socket, 2, allow],
+      ['a vsock socket to the host', socket, 40, EPERM],
     ])('the system call filter returns the expected action for %s', (_, number, first, answer) => {
       expect(judge(number, first)).toBe(answer)
     })

@@ -151,7 +151,7 @@ describeOnBothDrivers('streams', (driver) => {
     test.each([
       ['a file', {}],
       ['a range of a file', {}, { range: `bytes=1-${fileBytes}` }],
-      ['a file by lines', { start_line: 2 }],
+      ['a file from a given line', { start_line: 2 }],
     ])(
       'a stalled reader of %s is disconnected and its memory released',
       async (_, lines, headers: Record<string, string> = {}) => {
