@@ -67,7 +67,7 @@ test('returns the same error for a wrong password and an unknown address', async
   expect(malformed.problem).toMatchObject({ status: 400, errors: [{ path: 'email' }] })
 })
 
-test('a suspended account receives account_suspended only with the correct password', async () => {
+test('a login to a suspended account returns account_suspended only if the password is correct', async () => {
   const alice = await world.account()
   await world.db.query('update account set suspended_at = sandlot_now() where id = ?', [alice.id])
   await expect(logIn(alice)).rejects.toMatchObject({ code: 'account_suspended' })
@@ -155,7 +155,7 @@ test.each<[string, (secret: string, subject: string) => string, string]>([
   await expect(alice.with({ token }).call('listApiKeys')).rejects.toMatchObject({ status: 401, code })
 })
 
-test('changes a password only with the current one, and ends all other logins', async () => {
+test('changing a password requires the current one and ends all other logins', async () => {
   const alice = await world.account()
   const other = alice.with({ token: (await logIn(alice)).body.token })
   const next = { email: alice.email, password: 'quite a new password' }

@@ -187,7 +187,7 @@ test('an in-process bucket refills steadily, and the least recently used bucket 
   expect(take()).toEqual({ remaining: 59 })
 })
 
-test('a request with invalid credentials does not use a token', async () => {
+test('a request with invalid credentials does not use up a token', async () => {
   const alice = await world.account()
   const stranger = alice.with({ key: alice.token })
   for (let n = 0; n < limits.ops; n++) await operate(stranger, 0)

@@ -18,7 +18,7 @@ const say = async (account: Account, params: { id: string }) =>
   (await account.call('execCommand', { params, body: { command: 'echo on' } })).body.stdout
 const used = async (account: Account) => (await account.call('getAccount')).body.usage.milliseconds
 
-test('keeps intervals positive and quotas enforced when the PostgreSQL clock steps back', async () => {
+test('when the PostgreSQL clock steps back, intervals stay positive and quotas stay enforced', async () => {
   const alice = await world.account()
   const params = await create(alice)
   await moveClock(world.db, -hourMs)

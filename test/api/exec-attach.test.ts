@@ -203,7 +203,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await world.eventually(async () => (await countOf('slee[p] 663')) === 0, 10_000)
   })
 
-  test('rejects an attach request with a problem document', async () => {
+  test('a rejected attach request receives a problem document', async () => {
     const execId = await start({ command: ['cat'], background: true })
     const bob = await world.account()
     await expect(open(execId, bob)).rejects.toMatchObject({ status: 404, code: 'not_found' })
@@ -234,7 +234,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await again.shows('still here')
   })
 
-  test('ignores an upgrade to another protocol or on another route', async () => {
+  test('ignores upgrade requests to a different protocol or on a different route', async () => {
     const response = await fetch(`${world.url()}/v1/openapi.json`)
     expect(response.status).toBe(200)
     const socket = newWebSocket(world, alice, '/v1/account')

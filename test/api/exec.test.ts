@@ -43,7 +43,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     })
   })
 
-  test('a missing program or a shell builtin exits with 127, and a folder with 126', async () => {
+  test('running a missing program or shell builtin exits with 127, and running a folder exits with 126', async () => {
     expect((await exec({ command: ['no-such-program'] })).exit_code).toBe(127)
     expect((await exec({ command: ['exit', '3'] })).exit_code).toBe(127)
     expect((await exec({ command: ['/etc'] })).exit_code).toBe(126)
@@ -63,7 +63,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     },
   )
 
-  test('accepts a relative or absolute cwd, and exits with 126 if cwd does not exist', async () => {
+  test('a command can have a relative or absolute cwd, and exits with 126 if cwd does not exist', async () => {
     await sh('mkdir -p /workspace/deep/er')
     expect((await sh('pwd', { cwd: 'deep/er' })).stdout).toBe('/workspace/deep/er\n')
     expect((await sh('pwd', { cwd: '/tmp' })).stdout).toBe('/tmp\n')
@@ -104,7 +104,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await exec({ command: ['cat'] })).stdout).toBe('')
   })
 
-  test('delivers a large stdin with any characters unchanged', async () => {
+  test('a large stdin with arbitrary characters reaches the command unchanged', async () => {
     const stdin = `\0${'"\\/\b\f\n\r\t\u007fé語🎈'.repeat(20_000)}end`
     const { stdout } = await exec({ command: 'sha256sum', stdin, env: { A: 'b' } })
     expect(stdout).toContain(createHash('sha256').update(stdin).digest('hex'))
@@ -118,7 +118,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(await exec({ command: ['true'], stdin: 'x'.repeat(1_000_000) })).toMatchObject({ exit_code: 0 })
   })
 
-  test('a timeout kills the whole process group and returns its output', async () => {
+  test('a timeout kills the whole process group, and the response contains its output', async () => {
     const result = await sh('echo before; sleep 61 & sleep 62', { timeout_ms: 500 })
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null, stdout: 'before\n' })
     expectDurationBelow(result.duration_ms, 10_000)

@@ -28,7 +28,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     })
   })
 
-  test('counts lines from 1 and includes the last line, with or without a trailing newline', async () => {
+  test('lines are counted from 1, and the last one counts with or without a trailing newline', async () => {
     await create({ path: 'lines', content: '1\n2\n3\n4' })
     expect(await view({ path: 'lines', start_line: '2', end_line: '3' })).toMatchObject({
       content: '2\n3\n',
@@ -66,7 +66,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     expect(limits.viewBytes - Buffer.byteLength(seen.content)).toBeLessThan(2)
   })
 
-  test('overwrites an existing file only on request, and keeps its mode', async () => {
+  test('an existing file is overwritten only on request, and its mode is kept', async () => {
     await create({ path: 'script', content: 'old', mode: '755' })
     await expect(create({ path: 'script', content: 'new' })).rejects.toMatchObject({
       status: 409,

@@ -9,7 +9,7 @@ const world = shareWorld({ apis: 2, env: { QUOTA_CONCURRENT_SANDBOXES: '3' } })
 const keyed = (key: string, more: Record<string, string> = {}) => ({ 'idempotency-key': key, ...more })
 const asynchronously = { prefer: 'respond-async' }
 
-test('the same Idempotency-Key and body return the same sandbox, in any field order', async () => {
+test('the same Idempotency-Key and body return the same sandbox, even if the field order differs', async () => {
   const alice = await world.account()
   const metadata = { one: '1', two: '2' }
   const first = await alice.call('createSandbox', {

@@ -91,7 +91,7 @@ describe('cancelling a long command', () => {
 })
 
 describe('MCP over HTTP', () => {
-  test('answers a ping with JSON, and a notification with 202 and no body', async () => {
+  test('a ping receives a JSON response, and a notification receives 202 without a body', async () => {
     const answer = await post({}, ping)
     expect(answer.status).toBe(200)
     expect(answer.headers['content-type']).toContain('application/json')

@@ -115,7 +115,7 @@ describe('tools/list', () => {
     expect(exec.annotations.openWorldHint).toBe(words.includes('internet'))
   })
 
-  test('describes the longest TTL that the account may use', () => {
+  test('describes the longest TTL that the account can request', () => {
     const [create] = toolsFor(settings, 90)
     expect(create!.inputSchema.properties.ttl_seconds).toMatchObject({ maximum: 90, default: 90 })
   })

@@ -59,7 +59,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     expect(await nobody.closed).toEqual([4001, 'no process listens on port 3999 in the sandbox'])
   })
 
-  test('rejects a port connection with a problem document', async () => {
+  test('a rejected port connection receives a problem document', async () => {
     const bob = await world.account()
     await expect(open(port, bob)).rejects.toMatchObject({ status: 404, code: 'not_found' })
     await expect(open(port, alice.with({ key: 'nonsense' }))).rejects.toMatchObject({ status: 401 })

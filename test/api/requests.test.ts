@@ -47,7 +47,7 @@ test('a request with an unsupported method receives 405 with the allowed methods
   expect(options.headers.allow).toBe(headers.allow)
 })
 
-test('HEAD returns the GET response without its body', async () => {
+test('a HEAD request returns the same response as a GET request, without the body', async () => {
   const { status, headers, text } = await send(`${world.url()}/v1/openapi.json`, { method: 'HEAD' })
   expect([status, text]).toEqual([200, ''])
   expect(Number(headers['content-length'])).toBeGreaterThan(1_000)

@@ -176,7 +176,7 @@ describe('usage by sandbox', () => {
     })
   })
 
-  test("an account's usage does not include other accounts", async () => {
+  test("an account's usage does not include that of other accounts", async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     await setClock(world.db, new Date(newYear + minute))
     await write(world, bob.id, [

@@ -35,7 +35,7 @@ async function followFrozen(answer: number, bytesMoved = () => 0) {
   return { reports, wake, isAsked, isAnswered, isSilent: () => health.isSilent(listed!.id) }
 }
 
-test('reports an unresponsive worker once, until it responds again', async () => {
+test('an unresponsive worker is reported only once until it responds again', async () => {
   const { reports, wake, isSilent } = await followFrozen(300)
   await world.eventually(() => reports.length > 0, 10_000)
   expect(isSilent()).toBe(true)
@@ -44,7 +44,7 @@ test('reports an unresponsive worker once, until it responds again', async () =>
   expect(reports).toEqual(['silent'])
 })
 
-test('considers a worker alive while its calls transfer bytes', async () => {
+test('a worker counts as alive while its calls transfer bytes', async () => {
   let reads = 0
   const { reports, isSilent } = await followFrozen(300, () => reads++)
   // Each check reads the counter twice.

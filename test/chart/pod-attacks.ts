@@ -187,7 +187,7 @@ export function changes(): { what: string; body: object; refusal: RegExp }[] {
       refusal: /metadata\.labels: sandlot\.dev\/installation must not change/,
     },
     {
-      what: 'an additional label',
+      what: 'its other labels',
       body: metadata({ labels: { app: 'database' } }),
       refusal: /metadata\.labels: app must not change/,
     },

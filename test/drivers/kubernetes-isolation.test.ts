@@ -67,7 +67,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
     })
     afterAll(() => node?.server.close())
 
-    test(`the first command of a pod cannot reach the cluster, ${maxTries} of ${maxTries} times`, async () => {
+    test(`in ${maxTries} of ${maxTries} tries, the first command in a pod cannot reach the cluster`, async () => {
       const [listener, neighbour, control] = await Promise.all([
         createReady(unpoliced),
         createReady(workers),
@@ -191,7 +191,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
       expect(status!.allowed).toBe(false)
     })
 
-    test('a driver without sufficient rights names the command that fixes them', async () => {
+    test('a driver without sufficient rights names the command that grants them', async () => {
       const elsewhere = world.open({ SANDBOX_NAMESPACE: 'default' })
       await expect(elsewhere.ping()).rejects.toThrow(DriverUnavailable)
       await expect(elsewhere.ping()).rejects.toThrow(/npm run cluster/)

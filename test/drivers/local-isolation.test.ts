@@ -64,7 +64,7 @@ describe('with isolation', () => {
     },
   )
 
-  test('limits /tmp of a local sandbox to 64 MiB', async () => {
+  test('the size of /tmp in a local sandbox is limited to 64 MiB', async () => {
     const { pod, driver } = await createReady()
     const result = await run(driver, pod, shell('head -c 80000000 /dev/zero > /tmp/big'))
     expect(result.code).not.toBe(0)

@@ -210,7 +210,7 @@ test("a forged job triggers only work that its sandbox's row requires; an invali
   expect(rows).toHaveLength(1)
 })
 
-test('a worker rejects a call without the key', async () => {
+test('a worker rejects an RPC that does not use the RPC key', async () => {
   const { internalUrl, callsUrl } = world.workers[0]!
   const plainCallTo = (url: string) =>
     new Promise((resolve, reject) => {

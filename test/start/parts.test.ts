@@ -17,7 +17,7 @@ function makeFolder() {
   return { path: join(folder, 'lock'), [Symbol.dispose]: () => rmSync(folder, { recursive: true }) }
 }
 
-test('a lock contains its owner and stays held until it is released', () => {
+test('a lock names its owner and stays held until it is released', () => {
   using folder = makeFolder()
   const lock = takeLock(folder.path)
   expect(takeLock(folder.path)).toEqual({ holder: process.pid })
@@ -96,7 +96,7 @@ test('scripts/run.mjs runs a script as the main module, with its arguments, stdi
   expect(started.output).toBe("true [ '--all', 'x' ] typed\n\n")
 })
 
-test('the client builds itself when it has not been built', async () => {
+test('running the client builds it if it has not been built yet', async () => {
   await using clone = new Clone()
   const client = new StartedStack(clone.folder, [process.execPath, 'cli/sandlot.mjs'], {})
   expect(await client.exit).toBe(0)
