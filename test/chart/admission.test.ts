@@ -74,7 +74,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
     expect(tolerations!.map(({ tolerationSeconds }) => tolerationSeconds)).toEqual([300, 300])
   })
 
-  test('the admission policies admit a warm pod with the longest sandbox deadline, but no longer one', async () => {
+  test("the admission policies limit a warm pod's deadline to the longest sandbox deadline", async () => {
     const pod = buildSandboxPod()
     pod.spec.activeDeadlineSeconds = maxDeadlineSeconds + 1
     await chart.tryCreate(pod)

@@ -88,7 +88,7 @@ describe('with isolation', () => {
     expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
   })
 
-  test('a local sandbox with too many files is ended, wherever they are, and other sandboxes are not', async () => {
+  test('only the local sandbox that has too many files is ended, whichever folders they are in', async () => {
     const more = { SANDBOX_INODES: '1000' }
     const fill = 'i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done; sleep 60'
     // The path of the last file exceeds the maximum length.
@@ -156,7 +156,7 @@ describe('with isolation', () => {
     expect(seen.stdout).not.toContain('socket:')
   })
 
-  test('deletes a sandbox folder with paths that are too deep or whose permissions prevent deletion', async () => {
+  test("deletes a sandbox's files even if their paths are very long or their folders are inaccessible", async () => {
     const { pod, driver } = await createReady()
     const deep = 'i=0; while [ $i -lt 900 ]; do mkdir longname && cd longname || exit 1; i=$((i+1)); done'
     await run(driver, pod, shell(`${deep}; cd /workspace; mkdir -p closed/in; chmod 0 closed`))
