@@ -183,7 +183,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
       expect(statSync(file).mode & 0o777).toBe(0o644)
     })
   else
-    test('mcp init rejects --scope project for a client without project files', async () => {
+    test('mcp init rejects --scope project for a client that does not support project files', async () => {
       using home = new Place()
       expect(await home.init(target, '--scope', 'project')).toMatchObject({ code: 2 })
     })
@@ -271,7 +271,7 @@ describe('settings files', () => {
   })
 })
 
-test('mcp init --portable warns if no sandlot is on the PATH', async () => {
+test('mcp init --portable warns if sandlot is not on the PATH', async () => {
   using home = new Place()
   const program = home.write('node_modules/.bin/sandlot', '')
   const folder = dirname(program)
@@ -333,7 +333,7 @@ describe('modes without writing', () => {
     ).toEqual(['claude-code project missing', 'cursor user current', 'gemini user unreadable'])
   })
 
-  test("mcp init lists a file once, as the user's file, if the folder is also the home folder", async () => {
+  test("if the current folder is the home folder, mcp init lists a file only once, as the user's file", async () => {
     using home = new Place()
     await home.init('cursor')
     await home.init('codex')

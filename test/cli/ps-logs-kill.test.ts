@@ -114,7 +114,7 @@ test('logs reports how many bytes of output are no longer kept', async () => {
   expect(code).toBe(0)
 })
 
-test("logs -f reconnects, and exits with 0 regardless of the command's exit status", async () => {
+test("logs -f reconnects after an outage, and exits with 0 regardless of the command's exit status", async () => {
   await using line = await openLine(world.url())
   // Each round continues only after a connection was cut, even if the reader is late.
   const waiting = 'until [ -e go$turn ]; do sleep 0.05; done'

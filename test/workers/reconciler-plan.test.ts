@@ -59,7 +59,7 @@ test('the plan ends a sandbox that did not start in time, and retries the start 
   ])
 })
 
-test('the plan leaves a new row to its job', () => {
+test("the plan leaves a new row to the row's own job", () => {
   expect(decided([row({ created_at: ago(1), ready_at: null })], [])).toEqual([])
 })
 
@@ -68,7 +68,7 @@ test('the plan ends a ready sandbox whose pod is gone, unless the cluster is unr
   expect(decided([row({})], undefined)).toEqual([])
 })
 
-test('the plan confirms many lost pods with a second list', () => {
+test('before it ends the sandboxes of many lost pods, the plan requires a second list of pods', () => {
   const rows = ['1', '2', '3'].map((end) => row({ id: `sbx_${end}`, pod_name: `sbx-${end}` }))
   const planned = decided([...rows, row({ id: 'sbx_4', ready_at: null })], [])
   const destroyReasonOf = (end: string) => ({
@@ -124,7 +124,7 @@ const warmState = (changes: Partial<PodState> = {}) =>
 const claimed = (changes: Partial<SandboxRow> = {}) =>
   row({ pod_name: 'warm-1', pod_uid: 'w1', pod_since: ago(150), claim: 'unused', ...changes })
 
-test('the plan keeps a warm pod, and discards one that died or is gone', () => {
+test('the plan keeps a live warm pod, and discards a warm pod that died or is gone', () => {
   expect(decided([], [warmState()], [warm()])).toEqual([])
   expect(decided([], [warmState({ death })], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
   expect(decided([], [], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
@@ -139,7 +139,7 @@ test('the plan assigns an unassigned claimed pod, unless its assignment is in pr
   expect(decided([claimed({ created_at: ago(4) })], [warmState()])).toEqual([])
 })
 
-test('the plan replaces a claimed pod that died unused, and ends the sandbox of a used one', () => {
+test('the plan replaces a claimed pod that died unused, and ends the sandbox of a used pod that died', () => {
   const replace = [{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'warm-1' }]
   expect(decided([claimed()], [warmState({ death })])).toEqual(replace)
   expect(decided([claimed()], [])).toEqual(replace)

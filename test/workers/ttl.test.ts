@@ -32,7 +32,7 @@ describeOnBothDriversAtOnce('the cap', (driver) => {
       await expectExpired(world, sandboxId)
     })
 
-    test('the reconciler ends a sandbox at its TTL when its job is lost', async () => {
+    test('the reconciler ends a sandbox at its TTL if the delayed job is lost', async () => {
       await world.startWorker(sweeping)
       const sandboxId = await create(world)
       await world.redis.flushall()
