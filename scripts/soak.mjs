@@ -1,8 +1,8 @@
 /**
  * `npm run soak`: runs the suites that need load, randomness or time limits (vitest.soak.config.ts). Suites run one
- * after another, each with its own services. At the end, the script prints the measured times, a command that repeats
- * the failed suites, and a summary line as in `npm test`. It retries nothing, because its purpose is to find flaky
- * behavior.
+ * after another, each with its own services. At the end, the script prints the measured times, a command that runs the
+ * failed suites again, and the same kind of summary line as `npm test`. Nothing is retried, because the purpose is to
+ * find flaky behavior.
  */
 import { parseArgs } from 'node:util'
 import { runScript } from './install.mjs'
@@ -48,7 +48,7 @@ function readOptions() {
 
 /**
  * Runs the suites and prints the summary.
- * @returns {Promise<boolean>} whether all suites that ran have passed
+ * @returns {Promise<boolean>} true if every suite that ran has passed
  */
 async function soak({ names, driver, seed, minutes, pattern }) {
   const config = ['--config', 'vitest.soak.config.ts']
@@ -93,7 +93,7 @@ async function soak({ names, driver, seed, minutes, pattern }) {
 }
 
 /**
- * Selects the suites whose file names contain one of the names.
+ * Selects the suites whose file names contain one of the given names.
  * @throws {Error} with a message for the terminal if a name matches no suite
  */
 function chooseSuites(all, names) {

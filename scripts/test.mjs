@@ -1,9 +1,9 @@
 /**
- * `npm test`: installs missing dependencies, builds the client and runs the tests. The last line of output is
+ * `npm test`: installs missing dependencies, builds the client and runs the tests. The last output line is
  * `N passed, N failed`. test/setup/ starts and stops the services that the tests need.
  *
- * If at most five files fail, they run again, one at a time and each in its own process. A file that then passes is
- * printed as `flaky` and counts as passed, unless it differs from the commit that GATE_BASE names.
+ * If at most five files fail, they are run again, one at a time and each in its own process. A file that then passes is
+ * reported as `flaky` and counts as passed, unless it differs from the commit specified in GATE_BASE.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -27,13 +27,13 @@ const usage = `npm test -- [FILE…] [OPTION…]
 
 File names precede options. All other options are passed to vitest.`
 
-/** Maximum number of failed files that run again. If more files fail, the cause is not flakiness. */
+/** Maximum number of failed files to run again. If more files fail, flakiness is not the likely cause. */
 const maxRetriedFiles = 5
 
 /**
  * Runs tests.
- * @param {string[]} args file names, followed by options of this script and of vitest
- * @returns {Promise<boolean>} whether at least one test ran and none failed
+ * @param {string[]} args file names, followed by options for this script and for vitest
+ * @returns {Promise<boolean>} true if at least one test ran and none failed
  * @throws {Error} with a message for the terminal if an option is invalid
  */
 export async function test(args) {

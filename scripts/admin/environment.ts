@@ -1,4 +1,4 @@
-/** Finds the servers and keys that `npm run admin` uses, in the environment or in the data of `npm start`. */
+/** Finds the servers and keys for `npm run admin` in the environment, in .env, or in the data folder of `npm start`. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ export function findDatabase(): string {
 }
 
 /**
- * Returns PASSWORD_SCRYPT_LOG_N from the environment or .env, or its default.
+ * Returns PASSWORD_SCRYPT_LOG_N from the environment or .env, or its default if it is unset.
  * @throws with a message for the terminal if the value is invalid
  */
 export function findPasswordCost(): number {
@@ -59,8 +59,8 @@ export function makeKeys(): Report {
 }
 
 /**
- * Derives the keys that API processes use instead of SECRETS_KEY. Reads SECRETS_KEY from the environment or .env, or
- * else the key that `npm start` generated in this folder.
+ * Derives the keys that API processes use instead of SECRETS_KEY. SECRETS_KEY is read from the environment or .env. If
+ * it is unset, the key that `npm start` generated in this folder is used.
  * @returns the keys by setting name, and as `NAME=value` lines
  * @throws with a message for the terminal if there is no SECRETS_KEY
  */

@@ -1,4 +1,7 @@
-/** Gathers the image's files in three layers: system libraries, Node, and the server. The first changes least often. */
+/**
+ * Gathers the image's files in three layers, the least frequently changed first: system libraries, Node, and the
+ * server.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, stop } from 'esbuild'
@@ -58,7 +61,7 @@ const system: Entry[] = [
   file('etc/nsswitch.conf', 'hosts: files dns\n'),
 ]
 
-/** Reads the Node binary in node_modules, which may differ from the Node that runs this script. */
+/** Reads the Node binary in node_modules, which might not be the one that is running this script. */
 function readNode(): { entries: Entry[]; part: Part } {
   const folder = join('node_modules', `node-${process.platform}-${process.arch}`)
   const { name, version, license } = readManifest(folder)

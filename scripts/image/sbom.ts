@@ -1,6 +1,6 @@
 /**
- * Generates the image's software bill of materials in SPDX 2.3. It contains npm's list of production dependencies, and
- * the components that are not npm dependencies.
+ * Generates the image's software bill of materials in SPDX 2.3. It lists the production dependencies that npm reports,
+ * and the components that are not npm packages.
  */
 import { root } from '../root.mjs'
 import { run } from '../services/run.ts'

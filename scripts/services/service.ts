@@ -14,7 +14,7 @@ export interface Service {
   environment?: Record<string, string | undefined>
   /** Path of the file that receives the process's output. */
   log: string
-  /** Signal that shuts the process down gracefully even if clients are connected. */
+  /** Signal that shuts down the process gracefully, even if clients are connected. */
   stopSignal: 'SIGINT' | 'SIGTERM'
   /** Reports whether the process with this PID accepts connections. */
   isReady(pid: number): Promise<boolean>
@@ -85,7 +85,7 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   }
 }
 
-/** Sends a signal to a process group. Signal 0 only checks whether it exists. Returns false if the group is gone. */
+/** Sends a signal to a process group, or only checks that it exists (signal 0). Returns false if the group is gone. */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal)
