@@ -233,7 +233,7 @@ test('unpacking never replaces a file with a folder, or a folder with a file', a
   expect(readdirSync(target).sort()).toEqual(['file', 'folder', 'last', 'pipe'])
 })
 
-test('unpacking replaces a file atomically, and other users cannot read the new content until then', async () => {
+test('unpacking replaces a file atomically, and other users cannot read its new content before that', async () => {
   writeFileSync(join(target, 'secret'), 'old', { mode: 0o600 })
   const archive = archiveOf([{ path: 'secret', mode: 0o600, content: 'x'.repeat(5000) }])
   const unpacking = unpackInto(target, { setsRoot: true, skipped: new Skipped() })

@@ -270,7 +270,7 @@ describe('keys', () => {
     await eventually(async () => (await other.run(['whoami'])).code === 4, 10_000)
   })
 
-  test('keys rm and keys rotate accept a name that only one key has', async () => {
+  test('keys rm and keys rotate accept a name if exactly one key has it', async () => {
     for (const name of ['one', 'two', 'two']) await user.run(ask('create', '--name', name), input)
     expect(await user.run(ask('rm', 'one'), input)).toMatchObject({
       code: 0,
@@ -294,7 +294,7 @@ describe('keys', () => {
     })
   })
 
-  test('keys rotate replaces a key, which stays valid for the requested overlap', async () => {
+  test('keys rotate replaces a key, and the old key stays valid for the requested overlap', async () => {
     using other = await users.newUser()
     const with_ = ['--email', other.email, '--password-stdin']
     const [{ id }] = (await other.run(['keys', 'ls', '--json', ...with_], input)).json().data

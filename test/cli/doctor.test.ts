@@ -171,7 +171,7 @@ test('doctor rejects an untrusted certificate and describes a trusted one', asyn
   expect(trusted).toMatchObject({ stdout: expect.not.stringContaining('FAIL'), code: 0 })
 })
 
-test('doctor reports an exhausted quota with its exit code', async () => {
+test('doctor reports an exhausted quota and exits with the matching code', async () => {
   using user = await newUser()
   await user.run(['session', 'create', '--async'])
   await user.run(['session', 'create', '--async'])

@@ -121,7 +121,7 @@ describe('files', () => {
     expect(await files(['view', 'empty'])).toMatchObject({ code: 0, stdout: '' })
   })
 
-  test('files view prints line ranges', async () => {
+  test('files view prints a requested range of lines', async () => {
     await files(['create', 'lines', '--content', 'one\ntwo\nthree\n'])
     for (const [range, shown] of [
       ['2:3', 'two\nthree\n'],

@@ -28,7 +28,7 @@ beforeAll(async () => {
   expect(await user.run(['exec', '-c', script])).toMatchObject({ code: 0 })
 })
 
-test.each(['numbers', 'random', 'long'])('view prints the file %s byte for byte', async (path) => {
+test.each(['numbers', 'random', 'long'])('files view prints the file %s byte for byte', async (path) => {
   const { size, sha256: sum } = await factsOf(path)
   const { bytes, stderr, code } = await view([path])
   expect({ size: bytes.length, sum: sha256(bytes), stderr, code }).toEqual({

@@ -261,7 +261,10 @@ command   =   "x"
     expect(after).toContain('# short')
   })
 
-  test.each(['a = ', '[mcp_servers', 'mcp_servers = 1', 'a = 1\na = 2', '{}'])('rejects TOML %j', (text) => {
-    expect(() => putToml(text)).toThrow()
-  })
+  test.each(['a = ', '[mcp_servers', 'mcp_servers = 1', 'a = 1\na = 2', '{}'])(
+    'editing rejects the TOML file %j',
+    (text) => {
+      expect(() => putToml(text)).toThrow()
+    },
+  )
 })

@@ -120,7 +120,7 @@ const traceOf = (file: string) => {
 }
 
 describe.each(shapes)('$target', ({ target, section, user, project, entry, http }) => {
-  test('mcp init creates a settings file that only its user may read', async () => {
+  test('mcp init creates a settings file that only its owner can read', async () => {
     using home = new Place()
     const file = join(home.folder, user)
     expect(await home.init(target)).toMatchObject({
@@ -173,7 +173,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
   })
 
   if (project)
-    test('mcp init creates a project file that all users may read and that contains no local paths', async () => {
+    test('mcp init creates a project file that all users can read and that contains no local paths', async () => {
       using home = new Place()
       expect(await home.init(target, '--scope', 'project', '--portable')).toMatchObject({ code: 0 })
       const file = join(home.project, project)
@@ -189,7 +189,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
     })
 
   if (http)
-    test("mcp init --http writes the service's address and reads the key from the environment", async () => {
+    test("an entry from mcp init --http has the service's address and reads the key from the environment", async () => {
       using home = new Place()
       await home.init(target)
       expect(await home.init(target, '--http')).toMatchObject({ code: 0 })

@@ -92,7 +92,7 @@ test('the MCP server forwards progress and stops a command when its call is canc
 describe('MCP server errors', () => {
   const serve = (home: Home, input: string, env = {}) => home.run(['mcp', 'serve'], { input, env })
 
-  test('without settings, the MCP server responds to each request with the command that fixes this', async () => {
+  test('without settings, the MCP server responds to each request with the command that creates them', async () => {
     using home = new Home()
     const { stdout, code } = await serve(home, lines(ping(1), ping('two')))
     expect(code).toBe(0)

@@ -53,7 +53,7 @@ test('the client reports responses that do not come from Sandlot as unexpected',
   }
 })
 
-test('the client sends a repeatable request three times, and a command with the same Idempotency-Key', async () => {
+test('if the connection breaks, the client retries requests twice, and commands with the same key', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   expect(await home.run(['whoami'], { env: env(peer.url) })).toMatchObject({ code: 8 })

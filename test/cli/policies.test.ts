@@ -154,7 +154,7 @@ describe('secrets', () => {
     },
   )
 
-  test('secrets create rejects a short value without --short, and asks on a terminal', async () => {
+  test('secrets create rejects a short value without --short, but asks for confirmation on a terminal', async () => {
     using user = await users.newUser()
     const refused = await user.run(['secrets', 'create', 'PIN', '--json'], { input: '1234567' })
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('Use --short') })

@@ -156,7 +156,7 @@ test('logs exits when its reader closes the pipe, and the command continues', as
   expect((await run(['kill', exec_id])).stdout).toBe(`${exec_id} signaled SIGTERM\n`)
 })
 
-test("kill prints the command's exit status, or that the command is still running", async () => {
+test("kill prints the command's exit status, or reports that the command is still running", async () => {
   const [polite, deaf] = await Promise.all([
     start('trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.05; done'),
     start('trap "" HUP; echo up; while :; do sleep 0.05; done'),

@@ -30,7 +30,7 @@ async function newest() {
   return row!
 }
 
-test('create --rm connects stdin, stdout, stderr and the exit code to the command', async () => {
+test('create --rm connects stdin, stdout and stderr to the command, and exits with its exit code', async () => {
   const script = 'cat; echo problem >&2; exit 42'
   const ran = await once(['--name', 'once', '--env', 'A=b', '--', 'sh', '-c', script], {
     input: 'from stdin',

@@ -112,7 +112,7 @@ test('whoami prints email, id, usage and sandboxes on four lines', async () => {
 describe('keys', () => {
   const ask = (email: string, ...args: string[]) => ['keys', ...args, '--email', email, '--password-stdin']
 
-  test('keys commands list and revoke keys with email and password, and save neither', async () => {
+  test('keys commands list and revoke keys with an email address and password, and save neither', async () => {
     using user = await users.newUser()
     const before = readFileSync(user.home.configFile, 'utf8')
     const list = await user.run([...ask(user.email, 'ls'), '--json'], { input: password })
@@ -202,7 +202,7 @@ describe('sessions', () => {
     await user.run(['session', 'rm', '--yes'])
   })
 
-  test('session rm on a terminal asks, and destroys the session after "yes"', async () => {
+  test('on a terminal, session rm asks for confirmation and destroys the session after "yes"', async () => {
     await using user = await users.newSession()
     const terminal = openTerminal([process.execPath, clientPath, 'session', 'rm'], user.home.environment())
     await terminal.shows(`Destroy ${user.id}?`)

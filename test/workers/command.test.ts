@@ -106,7 +106,7 @@ test('when the total output exceeds the limit, the output of the largest account
     commands.markDestroyed(sandboxId, { status: 'killed', exit_code: null, signal: null, reason: null })
 })
 
-test('a command stays pending until a client receives its exit status or some time has passed', async () => {
+test('a command stays pending until a client receives its exit status or a timeout expires', async () => {
   const commands = new Commands({ has: () => false }, memoryBudget)
   const command = makeCommand()
   commands.add(command)

@@ -31,7 +31,7 @@ async function bytesOf(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-test('a line is read across any chunk boundaries, later bytes are kept and an endless line is rejected', async () => {
+test('the parser reads a line across chunk boundaries, keeps later bytes and rejects an endless line', async () => {
   const text = fc.string({ unit: fc.constantFrom('1', '\n', '\x1e', 'x', '\0', ' '), maxLength: 600 })
   await fc.assert(
     fc.asyncProperty(text, cuts, async (text, lengths) => {
@@ -58,7 +58,7 @@ test('a line is read across any chunk boundaries, later bytes are kept and an en
   )
 })
 
-test('pending bytes arrive completely and in order for any chunk size, and the connection is paused', async () => {
+test('pending bytes arrive completely and in order for any chunk size, and pause the connection', async () => {
   const pieces = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 300 }), fc.boolean()), {
     maxLength: 80,
   })

@@ -40,7 +40,7 @@ const death = { reason: 'pod_failed', detail: 'OOMKilled' } as const
 const decided = (rows: SandboxRow[], pods: PodState[] | undefined, pool: WarmPod[] = []) =>
   planActions(rows, pods, now, 60, pool)
 
-test('the plan does nothing for a ready sandbox with its pod', () => {
+test('the plan does nothing for a ready sandbox whose pod exists', () => {
   expect(decided([row({})], [pod()])).toEqual([])
 })
 
@@ -88,7 +88,7 @@ test('before it ends the sandboxes of many lost pods, the plan requires a second
   expect(omitFoundPods(planned, undefined)).toEqual([planned[3]])
 })
 
-test("the plan ends a sandbox whose pod died, with the pod's reason", () => {
+test('the plan ends a sandbox whose pod died, and records why the pod died', () => {
   expect(decided([row({})], [pod({ death })])).toEqual([{ kind: 'end', sandboxId: 'sbx_1', ...death }])
 })
 
@@ -110,12 +110,12 @@ test('a pod that died at its shortened deadline does not count as expired', () =
   expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'sbx-1' }])
 })
 
-test('the plan deletes the pod of a destroyed sandbox until the pod is confirmed to be gone', () => {
+test('the plan keeps deleting the pod of a destroyed sandbox until the pod is confirmed to be gone', () => {
   const destroyed = row({ destroyed_at: ago(10), destroy_reason: 'requested' })
   expect(decided([destroyed], undefined)).toEqual([{ kind: 'delete', sandboxId: 'sbx_1' }])
 })
 
-test('the plan deletes a pod without a live row', () => {
+test('the plan deletes a pod that has no live row', () => {
   expect(decided([], [pod()])).toEqual([{ kind: 'delete stray', pod: pod() }])
 })
 
@@ -152,7 +152,7 @@ test('the plan replaces a claimed pod that died unused, and ends the sandbox of 
   expect(decided([late], [warmState({ death: expired })])).toMatchObject([{ kind: 'end', ...expired }])
 })
 
-test('the start timeout of a replacement pod counts from its own start', () => {
+test('the start timeout of a replacement pod is counted from the start of that pod', () => {
   const replaced = (since: number) =>
     row({ claim: 'replaced', pod_name: 'sbx-1', pod_since: ago(since), ready_at: null })
   expect(decided([replaced(59)], [])).toEqual([{ kind: 'create', sandboxId: 'sbx_1' }])

@@ -13,7 +13,7 @@ import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 const env = { DRAIN_SECONDS: '120' }
 const untilGo = 'echo begun; until test -e go; do sleep 0.1; done; echo finished'
 
-test.concurrent('a worker that receives SIGTERM completes its command and accepts no others', async () => {
+test.concurrent('a worker that receives SIGTERM completes its running command and accepts no new ones', async () => {
   await using world = await startWorld({ workers: 2, env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')

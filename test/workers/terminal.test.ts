@@ -61,7 +61,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await screen.all).toBe('200000\r\n')
   })
 
-  test('a terminal reports the exit code of its command, even if the command does not exist', async () => {
+  test('a terminal reports the exit code of its command, or 127 if the command does not exist', async () => {
     for (const [argv, code] of [
       [['/bin/sh', '-c', 'exit 77'], 77],
       [['no-such-command'], 127],

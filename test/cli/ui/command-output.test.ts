@@ -99,7 +99,7 @@ test('the session page lists a new command and its exit status immediately', asy
   }
 })
 
-test('the prompt opens even if no command can run, so that typed text triggers no shortcuts', async () => {
+test('the prompt opens even if no command can run, so that typed text does not trigger shortcuts', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -116,7 +116,7 @@ test('the prompt opens even if no command can run, so that typed text triggers n
   }
 })
 
-test('on the session list, Esc has no effect except to clear a filter', async () => {
+test('on the session list, Esc only clears the filter and has no other effect', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -155,7 +155,7 @@ test('keys that are typed while a shell is opening are sent to the shell, and Es
   }
 })
 
-test('the picker ignores typed keys until Enter if a shell could not be opened', async () => {
+test('if a shell cannot be opened, the picker ignores typed keys until Enter is pressed', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {

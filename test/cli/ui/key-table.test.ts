@@ -43,7 +43,7 @@ test('the session list has all required keys', () => {
   expect(wanted.filter((name) => !names.includes(name))).toEqual([])
 })
 
-test('the help has one line for each key of the page', () => {
+test('the help dialog has one line for each key of the page', () => {
   expect(keysOf(whereIs(stateWith([]))).map(({ label }) => label)).toEqual(
     keys.filter(({ where }) => where.includes('list')).map(({ label }) => label),
   )

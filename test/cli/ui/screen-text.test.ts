@@ -87,7 +87,7 @@ test('all control characters are removed from any text', () => {
   )
 })
 
-test('keeps only colors and text attributes, and each segment resets its styles', () => {
+test('styled text keeps only colors and text attributes, and each segment resets its styles', () => {
   fc.assert(
     fc.property(fc.oneof(anything, hostile, styles), fc.integer({ min: 1, max: 20 }), (text, width) => {
       const line = printedLine(text.replaceAll('\n', ''))
@@ -102,7 +102,7 @@ test('keeps only colors and text attributes, and each segment resets its styles'
   )
 })
 
-test('leaves text without control characters unchanged', () => {
+test('text that contains no control characters is not changed', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (text) => {
       fc.pre(!controls.test(text.replace(/[\t\n]/g, '')))
@@ -170,7 +170,7 @@ describe('recorded output', () => {
     expect(withoutRepeats(clean(bytes, everyByte))).toBe(withoutRepeats(shown))
   })
 
-  test('buffers an unterminated control string only up to a limit', () => {
+  test('an unterminated control string is buffered only up to a limit', () => {
     const cleaner = new OutputCleaner({ styles: true })
     expect(cleaner.clean(Buffer.from('\u001b]52;c;'))).toBe('')
     expect(cleaner.clean(Buffer.alloc(8_000, 'x'))).toBe('')

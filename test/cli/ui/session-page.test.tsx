@@ -99,7 +99,7 @@ test('the session page shows all information without colors and bars', () => {
   }
 })
 
-test('the session page shows screen readers plain text without bars and rules', () => {
+test('for screen readers, the session page shows plain text without bars and rules', () => {
   vi.stubEnv('INK_SCREEN_READER', 'true')
   try {
     const text = draw(stateWith([web, ...many(2)], { selected: web.id }), now)
