@@ -1,4 +1,4 @@
-/** `npm run migrate`: applies all pending migrations. The old version of Sandlot can keep running meanwhile. */
+/** `npm run migrate`: applies all pending migrations. The old version of Sandlot can keep running. */
 import { describeFailure } from './failure.ts'
 import { migrate } from './migrate.ts'
 

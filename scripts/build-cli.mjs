@@ -22,7 +22,7 @@ export async function buildCli() {
   })
 }
 
-/** Builds the bundle in memory. Returns the content of each file by its name. */
+/** Builds the bundle in memory. Returns the content of each file, keyed by file name. */
 async function bundle(outdir) {
   // Imported on demand, because the client loads this file before the dependencies are installed.
   const { build, stop } = await import('esbuild')

@@ -16,7 +16,7 @@ const data = join(root, '.data')
 /**
  * Installs the dependencies if they differ from the lockfile. Only one process installs at a time.
  * @param {(line: string) => void} report
- * @throws {Error} with a message for the terminal if npm fails, or if a running stack uses node_modules
+ * @throws {Error} a user-facing error if npm fails, or if a running stack uses node_modules
  */
 export async function ensureInstalled(report = (line) => process.stderr.write(`${line}\n`)) {
   if (!isInstalled()) await installOnce(report)

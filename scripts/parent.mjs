@@ -9,7 +9,8 @@ const parent = process.ppid
 
 /**
  * Calls `gone` once when the parent process, or the process whose PID is in SANDLOT_WATCH_PARENT, exits. Does nothing
- * if the variable is unset and npm did not start this process, because a process started by hand may outlive its shell.
+ * if the variable is unset and npm did not start this process, because a process started by hand is allowed to outlive
+ * its shell.
  * @param {() => void} gone
  */
 export function watchParent(gone) {

@@ -26,7 +26,7 @@ export function findBundledNode() {
 
 /**
  * Returns the path of the Node binary that runs the project.
- * @throws {Error} with a message for the terminal if no suitable binary exists
+ * @throws {Error} a user-facing error if no suitable binary exists
  */
 export function projectNode() {
   const found = findBundledNode()

@@ -20,7 +20,7 @@ const usage = `npm run soak -- [SUITE…] [OPTION…]
 
 /**
  * Parses the command line.
- * @throws {Error} with a message for the terminal if an option is invalid
+ * @throws {Error} a user-facing error if an option is invalid
  */
 function readOptions() {
   const { values, positionals } = parseArgs({
@@ -94,7 +94,7 @@ async function soak({ names, driver, seed, minutes, pattern }) {
 
 /**
  * Selects the suites whose file names contain one of the given names.
- * @throws {Error} with a message for the terminal if a name matches no suite
+ * @throws {Error} a user-facing error if a name matches no suite
  */
 function chooseSuites(all, names) {
   const unknown = names.find((name) => !all.some((file) => file.includes(name)))

@@ -34,7 +34,7 @@ const maxRetriedFiles = 5
  * Runs tests.
  * @param {string[]} args file names, followed by options for this script and for vitest
  * @returns {Promise<boolean>} true if at least one test ran and none failed
- * @throws {Error} with a message for the terminal if an option is invalid
+ * @throws {Error} a user-facing error if an option is invalid
  */
 export async function test(args) {
   const { files, options, times, load, seed } = readOptions(args)
@@ -106,7 +106,7 @@ function changedFiles() {
   return execFileSync('git', git, { cwd: root, encoding: 'utf8' }).split('\n')
 }
 
-/** Runs the same files repeatedly to find flaky tests. Failed files are not retried. */
+/** Runs the same files several times to find flaky tests. Failed files are not retried. */
 async function runRounds(args, times, firstSeed) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-rounds-'))
   const total = { passed: 0, failed: 0, skipped: 0 }

@@ -130,7 +130,7 @@ export function countsOf({ files, strays }) {
  * @param {string | boolean | undefined} value
  * @param {number} min smallest allowed value
  * @returns {number | undefined}
- * @throws {Error} with a message for the terminal if the value is invalid
+ * @throws {Error} a user-facing error if the value is invalid
  */
 export function readNumber(name, value, min) {
   if (value === undefined) return undefined

@@ -14,7 +14,7 @@ import { secretFile } from '../supervisor/stack-settings.ts'
 /**
  * Returns DATABASE_URL from the environment or .env. If it is unset, returns the URL of the PostgreSQL server that
  * `npm start` runs in this folder.
- * @throws with a message for the terminal if neither exists
+ * @throws a user-facing error if neither exists
  */
 export function findDatabase(): string {
   readDotEnv()
@@ -26,7 +26,7 @@ export function findDatabase(): string {
 
 /**
  * Returns PASSWORD_SCRYPT_LOG_N from the environment or .env, or its default if it is unset.
- * @throws with a message for the terminal if the value is invalid
+ * @throws a user-facing error if the value is invalid
  */
 export function findPasswordCost(): number {
   readDotEnv()
@@ -36,7 +36,7 @@ export function findPasswordCost(): number {
 /**
  * Returns REDIS_URL from the environment or .env. If it is unset, returns the URL of the Redis server that `npm start`
  * runs in this folder.
- * @throws with a message for the terminal if neither exists
+ * @throws a user-facing error if neither exists
  */
 export function findRedis(): string {
   readDotEnv()
@@ -48,7 +48,7 @@ export function findRedis(): string {
 
 /**
  * Generates the keys of a new installation from 256-bit random secrets.
- * @returns the keys by setting name, and as `NAME=value` lines
+ * @returns the keys, both keyed by setting name and as `NAME=value` lines
  */
 export function makeKeys(): Report {
   const [JWT_SECRET, SECRETS_KEY] = [1, 2].map(() => randomBytes(32).toString('base64url')) as [
@@ -61,8 +61,8 @@ export function makeKeys(): Report {
 /**
  * Derives the keys that API processes use instead of SECRETS_KEY. SECRETS_KEY is read from the environment or .env. If
  * it is unset, the key that `npm start` generated in this folder is used.
- * @returns the keys by setting name, and as `NAME=value` lines
- * @throws with a message for the terminal if there is no SECRETS_KEY
+ * @returns the keys, both keyed by setting name and as `NAME=value` lines
+ * @throws a user-facing error if there is no SECRETS_KEY
  */
 export function showPublicKey(): Report {
   readDotEnv()

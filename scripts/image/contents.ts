@@ -34,7 +34,7 @@ const architectures: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
 /**
  * Collects the files of all layers, and the components for the SBOM.
- * @throws {Error} with a message for the terminal if this machine cannot build the image
+ * @throws {Error} a user-facing error if this machine cannot build the image
  */
 export async function gatherContents(): Promise<Contents> {
   const architecture = architectures[process.arch]

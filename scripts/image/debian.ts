@@ -11,7 +11,8 @@ const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.
 /**
  * Reads the shared libraries, with their licenses and versions.
  * @param architecture Debian's name of the architecture, such as `amd64`
- * @throws {Error} with a message for the terminal if the system is not Debian or Ubuntu, or a package is not installed
+ * @throws {Error} a user-facing error if the system is not Debian or Ubuntu, or if a package is not
+ *   installed
  */
 export async function readLibraries(architecture: string): Promise<{ entries: Entry[]; parts: Part[] }> {
   if (findProgram('dpkg-query') === undefined) {

@@ -11,7 +11,7 @@ export interface Part {
   version: string
   /** SPDX license expression. Undefined if the license is known only as a file in the image. */
   licence: string | undefined
-  /** Package URL, by which vulnerability scanners identify the component. */
+  /** Package URL (purl), which vulnerability scanners use to identify the component. */
   purl: string
 }
 

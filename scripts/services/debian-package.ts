@@ -1,5 +1,5 @@
 /**
- * Gets programs from Debian packages that are not installed. apt downloads and verifies the package, and dpkg unpacks
+ * Obtains programs from Debian packages that are not installed: apt downloads and verifies a package, and dpkg unpacks
  * it into a cache folder. This takes a few seconds the first time, does not require root access and does not change the
  * system.
  */

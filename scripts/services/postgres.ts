@@ -30,8 +30,8 @@ export function postgresUrl(socketDir: string, database = 'sandlot'): string {
 
 /**
  * Creates the data folder and the database `sandlot` if they are missing. Returns how to run the server.
- * @throws with a message for the terminal if there are no binaries for this machine, if the user is root and user
- *   namespaces are not available, or if the data belongs to another major version
+ * @throws a user-facing error if there are no binaries for this machine, if the user is root and user
+ *   namespaces are not available, or if the data belongs to a different major version of PostgreSQL
  */
 export async function preparePostgres(options: PostgresOptions, watchdog: Watchdog): Promise<Service> {
   const binaries = findBinaries()
@@ -61,7 +61,7 @@ export async function preparePostgres(options: PostgresOptions, watchdog: Watchd
   }
 }
 
-/** Checks readiness in the same way as pg_ctl: line 1 of postmaster.pid is the PID, and line 8 is the state. */
+/** Checks readiness in the same way as pg_ctl: line 1 of postmaster.pid contains the PID, and line 8 the state. */
 function isReady(directory: string, pid: number): boolean {
   try {
     const lines = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')

@@ -1,6 +1,6 @@
 /**
  * Prepares a Redis server for one clone. The server is reachable only through a socket in a private folder. The caller
- * must lock that folder, because a second server would take over the socket.
+ * must lock that folder, because otherwise a second server could take over the socket.
  */
 import { mkdirSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -28,7 +28,7 @@ let found: Promise<DebianProgram> | undefined
 
 /**
  * Finds an installed Redis server, or gets one from a Debian package. Returns how to run it.
- * @throws with a message for the terminal if there is no server; the message includes the command that installs one
+ * @throws a user-facing error if there is no server; the message includes the command that installs one
  */
 export async function prepareRedis(options: RedisOptions, report: (line: string) => void): Promise<Service> {
   found ??= findServer(report)

@@ -16,7 +16,7 @@ export interface Service {
   log: string
   /** Signal that shuts down the process gracefully, even if clients are connected. */
   stopSignal: 'SIGINT' | 'SIGTERM'
-  /** Reports whether the process with this PID accepts connections. */
+  /** Returns true if the process with this PID accepts connections. */
   isReady(pid: number): Promise<boolean>
 }
 
@@ -24,7 +24,9 @@ export interface RunningService {
   pid: number
   /** Resolves when the process has exited, with a description such as `exit code 1` or `SIGKILL`. */
   ended: Promise<string>
-  /** Stops the process gracefully. Kills it after `graceMs` milliseconds, by default 10 s. */
+  /**
+   * Stops the process gracefully, and kills it if it is still running after `graceMs` milliseconds (10 s by default).
+   */
   stop(graceMs?: number): Promise<void>
 }
 

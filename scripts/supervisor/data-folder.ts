@@ -21,8 +21,8 @@ export function prepareDataFolder(): string {
 }
 
 /**
- * Locks the data folder until this process exits, because a second stack would take over the sockets.
- * @throws with a message for the terminal if another stack is running
+ * Locks the data folder until this process exits, so that no second stack can take over the sockets.
+ * @throws a user-facing error if another stack is running
  */
 export function guardDataFolder(data: string) {
   const { holder } = takeLock(join(data, 'stack.lock'))

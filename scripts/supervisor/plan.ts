@@ -8,7 +8,7 @@ type Setting = 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT'
  * Plans the processes of the Procfile and chooses their ports.
  * @param report called with a message for each default port that is not free and has been replaced
  * @returns the processes with their names: `worker`, or `worker.1`, `worker.2` and so on if there are several
- * @throws with a message for the terminal if a port that the user has set is not free
+ * @throws a user-facing error if a port that the user has set is not free
  */
 export async function planProcesses(
   commands: Map<string, string>,

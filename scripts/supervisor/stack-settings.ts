@@ -18,9 +18,9 @@ export interface FoundServices {
 }
 
 /**
- * Reads the settings of `npm start`. .env provides the variables that the environment does not set.
+ * Reads the settings of `npm start`. Variables that the environment does not set are read from .env.
  * @param args command-line arguments, such as `--workers 3` or `--apis 2`
- * @throws with a message for the terminal if an argument or a setting is invalid
+ * @throws a user-facing error if an argument or a setting is invalid
  */
 export function readStackSettings(args: string[], dataFolder: string) {
   readDotEnv()
