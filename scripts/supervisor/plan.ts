@@ -66,7 +66,7 @@ async function choosePorts({ setting, host, first, isSet, count }: PortNeed, rep
     const port = await getPort({ host, port: wanted === 0 ? 0 : portNumbers(wanted, 65_535) })
     if (wanted !== 0 && port !== wanted) {
       const problem = `Port ${wanted} on ${host} is not free`
-      if (isSet) throw new Error(`${problem}. Choose another one:\n  ${setting}=${port} npm start`)
+      if (isSet) throw new Error(`${problem}. Choose a different port:\n  ${setting}=${port} npm start`)
       report(`${problem}. Using ${port} for ${setting} instead.`)
     }
     ports.push(port)
