@@ -59,7 +59,7 @@ test('the plan ends a sandbox that did not start in time, and retries the start 
   ])
 })
 
-test("the plan leaves a new row to the row's own job", () => {
+test("the plan leaves the start of a new sandbox to the sandbox's own job", () => {
   expect(decided([row({ created_at: ago(1), ready_at: null })], [])).toEqual([])
 })
 
