@@ -1,4 +1,4 @@
-/** `npm run migrate`: applies all pending migrations. The old version can keep running during the migration. */
+/** `npm run migrate`: applies all pending migrations. The old version of Sandlot can keep running. */
 import { describeFailure } from './failure.ts'
 import { migrate } from './migrate.ts'
 

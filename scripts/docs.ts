@@ -1,7 +1,7 @@
 /**
  * `npm run docs`: generates the marked sections of the pages in docs/, docs/baseline.txt, the client's route table and
- * the settings in the chart's schema. test/docs.test.ts fails while one of these is outdated. With `--pictures`, the
- * command also draws the screenshots, which test/cli/screenshots.test.ts implements.
+ * the settings in the chart's schema. test/docs.test.ts fails if any of these is outdated. With `--pictures`, the
+ * command also runs test/cli/screenshots.test.ts, which draws the screenshots.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
 import { settings } from './docs/settings.ts'
 import { root } from './root.mjs'
 
-/** Functions that return the generated sections in Markdown, by the names that the pages use in comments. */
+/** Functions that return the generated sections as Markdown, keyed by the names that the pages use in comments. */
 const parts: Record<string, () => string | Promise<string>> = {
   settings,
   commands,
@@ -26,7 +26,7 @@ const parts: Record<string, () => string | Promise<string>> = {
 
 const generatedPart = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
 
-/** Returns the up-to-date content of every file with generated sections, by its path from the project root. */
+/** Returns the up-to-date content of every file with generated sections, keyed by its path from the project root. */
 export async function makePages(): Promise<Map<string, string>> {
   const made = Object.fromEntries(
     await Promise.all(Object.entries(parts).map(async ([name, make]) => [name, await make()] as const)),

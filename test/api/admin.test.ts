@@ -253,7 +253,7 @@ test.each([
   [['acounts'], 2, 'Unknown admin command acounts.\n\nUsage'],
   [['suspend'], 2, 'suspend requires the EMAIL of one account.'],
   [['accounts', 'a@b.c'], 2, 'accounts accepts no EMAIL.'],
-  [['suspend', 'nobody@example.com'], 1, 'There is no account nobody@example.com'],
+  [['suspend', 'nobody@example.com'], 1, 'No account exists for nobody@example.com'],
   [['suspend', 'a@b.c', '--hours', '1'], 2, 'suspend has no option --hours'],
 ] as const)('rejects the admin arguments %j with a readable message', async (args, code, words) => {
   expect(await admin(...args)).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(words) })

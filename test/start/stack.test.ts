@@ -84,7 +84,7 @@ describeConcurrently('a first start', () => {
         await using clone = new Clone()
         const stack = clone.start({ [setting]: String(port) })
         expect(await stack.exit).toBe(1)
-        expect(stack.output).toContain(`Port ${port} on 127.0.0.1 is not free. Choose another one:`)
+        expect(stack.output).toContain(`Port ${port} on 127.0.0.1 is not free. Choose a different port:`)
         const [, other] = stack.output.match(new RegExp(`  ${setting}=(\\d+) npm start`))!
         expect(Number(other)).toBeGreaterThan(port)
         expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
