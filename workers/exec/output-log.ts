@@ -1,8 +1,8 @@
 /**
  * Stores a command's output: stdout and stderr in order of arrival. Any number of readers read it, each at its own
- * offset. An offset counts the bytes of each stream, so a reader that reconnects continues at the exact byte. The log
- * has a maximum size and drops the oldest output first. A reader that missed dropped output receives a `gap` item with
- * the number of missed bytes.
+ * offset. An offset counts the bytes of each stream, so a reader that reconnects continues at exactly the next byte.
+ * The log has a maximum size and drops the oldest output first. A reader that missed dropped output receives a `gap`
+ * item with the number of missed bytes.
  */
 
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -35,11 +35,11 @@ export class OutputLog {
   }
   private ended = false
   private waits = true
-  /** Number of unread bytes at which the command blocks. Lower when many commands of the sandbox have readers. */
+  /** Number of unread bytes at which the command blocks. It is lower when many commands of the sandbox have readers. */
   private maxUnread = limits.unreadBytes
 
   /**
-   * Appends output. Resolves when the slowest reader has fewer than `maxUnread` unread bytes, so that the command may
+   * Appends output. Resolves when the slowest reader has fewer than `maxUnread` unread bytes, so that the command can
    * continue. If the chunk ends within a UTF-8 character, the log holds those bytes back until the rest arrives.
    */
   async append(stream: StreamName, chunk: Buffer): Promise<void> {
@@ -215,7 +215,7 @@ export class OutputLog {
 
 export class Reader {
   offset: OutputOffset
-  /** Whether the client has disconnected. The command still blocks on this reader until the grace is over. */
+  /** Whether the client has disconnected. The command still blocks on this reader until the grace period is over. */
   isAbsent = false
   hasDisconnected = false
   private readonly log: OutputLog

@@ -5,7 +5,7 @@ const mebibyte = 1024 * 1024
 /** Fixed cost of a chunk, in bytes, independent of its size. */
 const chunkBytes = 16 * 1024
 /**
- * Additional cost of each byte per reader, because the byte is encoded, sent and forwarded by the API for each of them.
+ * Additional cost of each byte per reader, because each byte is encoded, sent and forwarded by the API once per reader.
  */
 const perReader = 3
 

@@ -185,7 +185,8 @@ function stopAtTimeout(command: Command, { request, mode }: StartExec, leftMs: n
 }
 
 /**
- * Reports whether a background command has a grace. Such a command stops without clients, like a foreground command.
+ * Reports whether a background command has a grace period. Like a foreground command, such a command is stopped when it
+ * has had no client for that time.
  */
 const hasGrace = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
 

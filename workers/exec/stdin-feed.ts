@@ -1,6 +1,6 @@
 /**
- * Writes stdin to a command. Each request states the offset of its first byte. A request that is repeated after a
- * broken connection therefore writes no byte twice, and a request that would leave a gap is rejected.
+ * Writes stdin to a command. Each request states the offset of its first byte. A request that is retried after a broken
+ * connection therefore writes no byte twice, and a request that would leave a gap is rejected.
  */
 import type { Writable } from 'node:stream'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'

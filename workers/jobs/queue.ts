@@ -9,8 +9,8 @@ import { reapPod } from '../pods/destroy-and-delete-pod.ts'
 import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
 
 /**
- * Runs one job. Reads the sandbox's row first, so the job may run twice, late or concurrently with itself. The `worker`
- * that it receives logs the request ID.
+ * Runs one job. Reads the sandbox's row first, so a job can safely run twice, late or concurrently with itself. The
+ * `worker` that it receives logs the request ID.
  */
 type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<void>
 

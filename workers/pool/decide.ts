@@ -111,8 +111,8 @@ function reportSizes(
 }
 
 /**
- * Measures the time since a pod was last claimed. A pod that was ready in the previous read and is now missing was
- * claimed.
+ * Measures the time since a pod was last claimed. A pod that was ready in the previous read and is now missing must
+ * have been claimed.
  */
 function makeClaims() {
   let ready = new Set<string>()

@@ -10,8 +10,9 @@ import {
 } from '../../shared/rpc/calls.ts'
 
 /**
- * Returns whether the API still waits for the response. First reads pending input, which may contain a disconnect. Also
- * returns false after an event-loop stall that was long enough for the API to consider this worker lost.
+ * Resolves with true if the API is still waiting for the response. Reads pending input first, because the API may have
+ * disconnected. Also resolves with false after an event-loop stall that was long enough for the API to consider this
+ * worker lost.
  */
 export type IsAwaited = () => Promise<boolean>
 

@@ -1,4 +1,4 @@
-/** Signals and kills a command's processes, through another shell in the same pod. */
+/** Signals and kills a command's processes through a separate shell in the same pod. */
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'

@@ -40,8 +40,8 @@ const clusterVariables = [
 /**
  * Command line of a shell that waits in a pod for one script. The shell prints its pid, which is also its process
  * group. It then reads the script and evaluates it. The script is either a line, or a line with a length followed by
- * that many bytes. The rest of stdin belongs to the command. If an image exported a variable named `sandlot`, the
- * command would receive the script in its environment.
+ * that many bytes. The rest of stdin belongs to the command. If an image exported an environment variable named
+ * `sandlot`, the command would receive the script in its environment.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
@@ -52,13 +52,14 @@ export const shellThatWaits: readonly string[] = [
 
 /**
  * Maximum size, in bytes, of a script that is sent as one line. Shells read a line byte by byte, and some of them alter
- * non-ASCII bytes. Other scripts are sent with their length and read by `dd`, which then takes half of a command's
- * start time.
+ * non-ASCII bytes. Other scripts are sent with their length and read by `dd`, which accounts for half of such a
+ * command's start time.
  */
 const maxLineBytes = 2_048
 
 /**
- * Encodes a script for the waiting shell. The shell recognizes a length by its first digit; no script begins with one.
+ * Encodes a script for the waiting shell. The shell recognizes a length by its first digit; no script begins with a
+ * digit.
  */
 export function messageFor(script: Buffer): Buffer {
   const isLine = script.length <= maxLineBytes && script.every((byte) => byte >= 0x20 && byte < 0x7f)

@@ -25,8 +25,8 @@ const maxPerSandbox = 3
 const refillDelayMs = 100
 const rapidMs = 500
 /**
- * Maximum number of slots opened ahead at the same time. Each costs the node about 30 ms of work, which delays
- * commands.
+ * Maximum number of slots that are being opened ahead of time at once. Opening one costs the node about 30 ms of work,
+ * which delays commands.
  */
 const maxOpening = 4
 
@@ -114,7 +114,7 @@ export class SlotPool {
   /** Adds an unused slot that was opened for another purpose. */
   adopt = (sandboxId: string, pod: PodName, slot: Slot): void => this.keep(this.slotsOf(sandboxId, pod), slot)
 
-  /** Returns the number of a sandbox's idle slots. */
+  /** Returns the number of idle slots that a sandbox has. */
   ready = (sandboxId: string): number => this.bySandbox.get(sandboxId)?.idle.size ?? 0
 
   has = (sandboxId: string): boolean => this.bySandbox.has(sandboxId)
@@ -222,7 +222,8 @@ export class SlotPool {
   }
 
   /**
-   * Returns the slot that is being opened ahead of time, or opens a new one. Opens another one if it does not respond.
+   * Returns a slot that is already being opened ahead of time, or opens a new one. If that slot does not respond in
+   * time, opens a second one.
    * @throws the error of the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {

@@ -80,7 +80,7 @@ export async function startQuietly(
 /**
  * Opens a slot.
  * @throws {PodGone} if the pod is not running
- * @throws {PodExhausted} if the pod lacks a resource for the shell
+ * @throws {PodExhausted} if the pod has exhausted a resource that the shell needs
  * @throws {DriverUnavailable} if the pod is unreachable or did not respond
  */
 export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
@@ -150,7 +150,7 @@ export class Slot {
   isClosed = false
   private readonly process: Process
   private readonly lines: LineReader
-  /** How long the shell may take to respond, in milliseconds. */
+  /** How long the shell has to respond, in milliseconds. */
   private readonly answerMs: number
 
   constructor(pod: PodName, pid: number, process: Process, lines: LineReader, answerMs: number) {
@@ -172,7 +172,7 @@ export class Slot {
     return { pod: this.pod, leader: this.pid, command: this.commandPid, isSlot: true }
   }
 
-  /** Waits for work that must succeed before the command starts. Closes the slot if it fails. */
+  /** Waits for work that must succeed before the command starts. Closes the slot if the work fails. */
   async orClose<T>(work: Promise<T>): Promise<T> {
     try {
       return await work

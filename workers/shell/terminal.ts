@@ -38,7 +38,7 @@ const fileOf = (id: string) => `/tmp/.sandlot-${id}`
  * the command's process group. The terminal's stdin has no EOF; byte 4 (Ctrl-D) represents it. If this function
  * rejects, the command has not run.
  * @throws {PodGone} if the pod is not running
- * @throws {PodExhausted} if the pod lacks a resource for the command or its file
+ * @throws {PodExhausted} if the pod has exhausted a resource that the command or its file needs
  * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
  */
 export async function openTerminal(
