@@ -76,7 +76,7 @@ export async function recordStart(
 /**
  * Stores the exit status in the row, unless the row already has a different one, which clients may have received. This
  * happens if another process assumed that this worker was lost, or if the sandbox was destroyed.
- * @returns the exit status that the row already had, or undefined if this one was stored
+ * @returns the exit status to report instead, or undefined if this one was stored
  */
 export async function recordExit(db: Queries, end: ExecOutcome): Promise<ExitStatus | undefined> {
   if (await writeExit(db, end)) return undefined

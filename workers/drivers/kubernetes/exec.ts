@@ -29,7 +29,8 @@ const execProtocol = (
 /**
  * The first protocol version that can close stdin separately, supported since Kubernetes 1.30. The API server does not
  * forward the kubelet's status unchanged: it reports success if a connection ended without a status
- * (kubernetes#137404). Success therefore proves nothing. A process that must prove its success exits with another code.
+ * (kubernetes#137404). Success therefore proves nothing. A process that must prove its success has to exit with a
+ * different code.
  */
 const pipesProtocol = execProtocol(
   'v5.channel.k8s.io',
@@ -73,9 +74,9 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
 ]
 
 /**
- * Starts a process in a pod. If the container does not run, the process ends as `lost` with the cluster's message; with
- * a terminal, the call rejects instead. Exit code 0 is reported only with a terminal. Without one, the process is
- * `lost`.
+ * Starts a process in a pod. If the container is not running, the process ends as `lost` with the cluster's message;
+ * with a terminal, the call rejects instead. Exit code 0 is reported only with a terminal. Without one, a process that
+ * exits with code 0 is reported as `lost`.
  *
  * Known behavior of containerd 1.6 and the kubelet, and how to avoid it:
  * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs too). Close

@@ -4,7 +4,7 @@ import { withTimeout } from '../../../shared/lib/timeout.ts'
 import { DriverUnavailable, PodExhausted, type Process } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-/** Maximum total time of all rounds, in milliseconds. */
+/** Maximum total time for all rounds, in milliseconds. */
 const roundsMs = 10_000
 
 /** Maximum number of rounds. Several rounds are needed, because killed processes take a moment to disappear. */

@@ -1,4 +1,4 @@
-/** Creates, assigns and deletes pods, and waits until they are ready. Each function may run twice or late. */
+/** Creates, assigns and deletes pods, and waits until they are ready. Each function can safely run twice or late. */
 import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import { untilAborted } from '../../../shared/lib/timeout.ts'
@@ -273,7 +273,7 @@ function refusal(cluster: Cluster, failure: Failure): Error {
 }
 
 /**
- * Converts a failure to an error. Logs it if only an operator can fix it, because clients are told only "unavailable".
+ * Converts a failure to an error. Logs it if only an operator can fix it, because clients receive only `unavailable`.
  */
 export function report(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
   const error = driverUnavailable(failure)

@@ -1,6 +1,7 @@
 /**
  * Builds the manifest of a sandbox's pod, including its isolation. The result depends only on the request. The chart's
- * admission policies reject other fields and values, so update `deploy/chart/templates/admission.yaml` with this file.
+ * admission policies reject any other fields and values, so when you change this file, change
+ * `deploy/chart/templates/admission.yaml` too.
  */
 import type { V1Container, V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'

@@ -4,7 +4,7 @@
  * attack surface. Programs for another architecture, such as 32-bit programs, do not run. Pure.
  */
 
-/** A system call's numbers on x86-64 and arm64. Numbers from 424 on are the same on both. */
+/** A system call's numbers on x86-64 and arm64. From 424 on, the numbers are the same on both. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined]
 
 /** System calls that fail with ENOSYS, as on a kernel without them, so that libraries fall back to older calls. */
