@@ -144,7 +144,10 @@ export interface PodState extends Pod {
 /** Why a pod died without being deleted. Stored as the sandbox's `destroy_reason` and `destroy_detail`. */
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
-  /** The reason that Kubernetes reports, such as `OOMKilled`, `Evicted` or `NodeLost`, or else a description. */
+  /**
+   * The reason that Kubernetes reports, such as `OOMKilled`, `Evicted` or `NodeLost`, or a description if there is
+   * none.
+   */
   detail: string
 }
 

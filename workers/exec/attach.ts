@@ -159,7 +159,7 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     const item = await reader.next()
     if (!item || reader.isAbsent) return
     if (item.kind === 'end') break
-    // After a broken connection, the command waits for this reader until the grace is over.
+    // After a broken connection, the command waits for this reader until the grace period is over.
     if (!(await send(socket, frameOf(item)))) return
   }
   // This close code makes clients attach again. They receive the exit status after it has been committed.
@@ -175,7 +175,7 @@ function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
 }
 
 /**
- * Sends a frame. Resolves when the kernel has accepted the bytes, so that a slow client slows the command down.
+ * Sends a frame. Resolves when the kernel has accepted the bytes, so a slow client slows the command down.
  * @returns false if the connection is broken
  */
 const send = (socket: WebSocket, data: string | Buffer): Promise<boolean> =>

@@ -129,7 +129,10 @@ export class OutputLog {
     this.wake()
   }
 
-  /** Returns the last block if it has room, or else a new one, so that small writes do not allocate a block each. */
+  /**
+   * Returns the newest block if it has room, and otherwise a new one, so that small writes do not allocate a block
+   * each.
+   */
   private roomyBlock(): Block {
     const last = this.blocks.at(-1)
     if (last?.hasRoom) return last

@@ -71,8 +71,8 @@ export class Commands {
   }
 
   /**
-   * Returns sandbox IDs in the order in which output is dropped. Accounts that keep the most output come first, and
-   * within an account the sandboxes that keep the most.
+   * Returns sandbox IDs in the order in which their output is dropped: the accounts that keep the most output first,
+   * and within each account, the sandboxes that keep the most.
    */
   private bySize(): string[] {
     const ofAccount = new Map<string, number>()

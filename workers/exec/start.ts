@@ -29,7 +29,7 @@ type CallWire = Pick<Wire, 'isAwaited' | 'held'>
  * Starts a command, or returns the existing one with the same Idempotency-Key. A command that was reported as lost is
  * never started, because the API writes `lost` to its row before it disconnects.
  * @throws {Problem} if the command was not started
- * @throws {ExecElsewhere} if another worker runs the command
+ * @throws {ExecElsewhere} if a different worker runs the command
  */
 export async function startCommand(worker: ExecContext, args: StartExec, wire: CallWire): Promise<Command> {
   const inside = await enter(worker, args)

@@ -1,7 +1,7 @@
 /**
  * Runs file operations as small POSIX shell scripts in the sandbox, so they work in every image that has a shell. The
  * scripts report failures as exit statuses or as messages in the C locale. Paths are passed as bytes. Lists are
- * separated by NULs or unguessable sentinels, so that file names may contain any byte.
+ * separated by NULs or unguessable sentinels, so file names may contain any byte.
  */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -13,7 +13,7 @@ import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
 
 const timeoutMs = 60_000
-/** Timeout of a script whose input or output is streamed, in milliseconds. No sandbox lives longer. */
+/** Timeout for a script whose input or output is streamed, in milliseconds. No sandbox lives longer than this. */
 export const streamMs = 24 * 60 * 60 * 1000
 /** Maximum size of a script's error messages, in bytes. */
 const messageBytes = 64 * 1024

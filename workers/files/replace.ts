@@ -183,7 +183,7 @@ function notUnique(all: number, lines: number[]): Problem {
   )
 }
 
-/** Returns the numbers of lines that equal the first line of `old`, except for leading or trailing white space. */
+/** Returns the line numbers of lines that equal the first line of `old`, except for leading or trailing white space. */
 function* similarLines(content: Buffer, old: string): Steps<number[]> {
   const similar: number[] = []
   const wanted = Buffer.from(old).toString('latin1').trim().split('\n', 1)[0]!.trim()

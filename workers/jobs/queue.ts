@@ -24,7 +24,10 @@ const processors: Record<JobName, Processor> = {
 /** Maximum number of concurrent jobs. It is high, because jobs mostly wait for the cluster. */
 const maxConcurrentJobs = 64
 
-/** Maximum time that the loop blocks on Redis, in seconds, so that it notices when Redis is unavailable. */
+/**
+ * Maximum time that the loop blocks on Redis, in seconds. It is short so that the loop notices when Redis is
+ * unavailable.
+ */
 const blockSeconds = 1
 
 /** Time without a heartbeat, in milliseconds, after which another worker takes over a job. */

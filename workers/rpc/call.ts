@@ -58,6 +58,6 @@ export interface Opened {
 /** WebSocket handlers by path. @throws {Problem} if the connection is refused */
 export type SocketHandlers<Worker> = Record<string, (worker: Worker, args: never) => Promise<Opened>>
 
-/** Parses the RPC's arguments from a header, because the body is the client's. */
+/** Parses the RPC's arguments from a header, because the body contains the client's data. */
 export const argsOf = (request: IncomingMessage): unknown =>
   JSON.parse(Buffer.from(String(request.headers[argsHeader]), 'base64url').toString('utf8'))

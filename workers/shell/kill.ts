@@ -26,8 +26,8 @@ kill -CONT $leader 2>/dev/null; echo; ${waitToBeClosed}`
 
 /**
  * Shell script that kills the process groups of the leader and the command, then all other processes in their sessions.
- * A fork bomb cannot escape from a killed group. The script prints `left` if a process does not end, or else an empty
- * line.
+ * A fork bomb cannot escape from a killed group. The script prints `left` if a process does not end, and otherwise an
+ * empty line.
  */
 const killSessionsScript = `leader=$1 command=\${2:-$1}
 kill -KILL -$leader 2>/dev/null; kill -KILL -$command 2>/dev/null; kill -KILL $command 2>/dev/null

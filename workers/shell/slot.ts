@@ -40,11 +40,11 @@ export interface CommandIo {
 
 /**
  * The exit status that the slot's shell reported, or `lost`. The shell's own exit status is never reported as the
- * command's, because the command may have killed or stopped the shell, which is its parent.
+ * command's, because the command may have killed or stopped that shell, its parent process.
  */
 export type CommandExit =
   /**
-   * `isCut` is set if stderr ended without its sentinel, so that some of it may be missing. `inRoot` is set if the
+   * `isCut` is set if stderr ended without its sentinel, so some of stderr may be missing. `inRoot` is set if the
    * command ran in `/`, because the workspace could not be entered.
    */
   | { kind: 'exited'; code: number; isCut?: true; inRoot?: true }

@@ -24,7 +24,7 @@ const noRoom = 'the sandbox lacks a resource for the command'
 const maxErrorLength = 1_000
 
 export interface TerminalOptions {
-  /** Unguessable ID that was never used before in this pod. */
+  /** Unguessable ID that has never been used in this pod. */
   id: string
   takeSlot: () => Promise<Slot>
   /** Called with the pid before the command starts. If it rejects, the command does not start. */
@@ -103,7 +103,7 @@ async function connect(
 
 /**
  * Writes a file that only its owner can read. Does not overwrite an existing file.
- * @returns undefined on success, or else an object with the exhausted resource, if it is known
+ * @returns undefined on success; otherwise an object that names the exhausted resource, if it is known
  */
 async function writeScript(
   slot: Slot,

@@ -61,7 +61,7 @@ const setTerminal = ({ rows, columns }: TerminalSize): string => {
 /**
  * Wraps an argv in a shell that prepares the environment. The shell unsets the API server's address, which the kubelet
  * adds to every container. It also sets the terminal size, which the process may read before Kubernetes sets it. `exec`
- * keeps the pid, so that the process leads its process group.
+ * keeps the pid, so the process leads its own process group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',

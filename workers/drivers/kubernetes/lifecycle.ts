@@ -264,7 +264,9 @@ export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || se
 const temporaryErrors =
   /error looking up service account|status unknown for quota|being terminated|not yet ready/
 
-/** Converts a failure to `PodRefused` if the cluster will never accept the pod, or else to `DriverUnavailable`. */
+/**
+ * Converts a failure to `PodRefused` if the cluster will never accept the pod, and otherwise to `DriverUnavailable`.
+ */
 function refusal(cluster: Cluster, failure: Failure): Error {
   const { code, message } = failure
   const isFinal = code === 400 || code === 403 || code === 422

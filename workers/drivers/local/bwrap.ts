@@ -150,7 +150,7 @@ function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
 }
 
 const shell = (script: string) => ['/bin/sh', '-c', script, 'sh']
-/** Returns the `ulimit` arguments. `ulimit -f` counts blocks of 512 bytes. */
+/** Returns the arguments for `ulimit`. `ulimit -f` counts blocks of 512 bytes. */
 const limits = ({ fileSize, processes }: SandboxPlan) => [
   String(Math.ceil(fileSize / 512)),
   String(processes ?? ''),

@@ -113,7 +113,7 @@ export function listWeaknesses(machine: Machine): string[] {
   return weaknesses.filter((weakness) => weakness !== false)
 }
 
-/** Tries to run a process with this isolation. @returns undefined on success, or else the error message */
+/** Tries to run a process with this isolation. @returns undefined on success; otherwise the error message */
 function tryIsolation(
   isolation: Isolation,
   directory: string,

@@ -1,7 +1,7 @@
 /**
  * Builds a seccomp filter: a classic BPF program that the kernel runs before each system call. The filter rejects
  * system calls that container runtimes also reject by default and that sandboxes do not need, to reduce the kernel's
- * attack surface. Programs for another architecture, such as 32-bit programs, do not run. Pure.
+ * attack surface. Programs for a different architecture, such as 32-bit programs, do not run. Pure.
  */
 
 /** A system call's numbers on x86-64 and arm64. From 424 on, the numbers are the same on both. */
