@@ -73,7 +73,7 @@ export interface Driver {
   /**
    * Starts a process in a pod with the pod's environment. The process leads its own process group. The argv can appear
    * in the cluster's URLs and logs, so it must not contain client data. If the local driver's agent dies before it
-   * responds, the process may be started twice. The first of the two then reads EOF from its stdin.
+   * responds, the process might be started twice. The first of the two then reads EOF from its stdin.
    * @throws {PodGone} if the pod does not exist or no longer runs
    * @throws {PodExhausted} if the pod has exhausted a resource that the process needs
    * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
@@ -159,7 +159,7 @@ export interface Process {
   /**
    * The input of the process. On Kubernetes, input or EOF that arrives while the process is exiting can break the
    * connection before the exit code is received. The process is then reported as `lost`. A process whose exit code is
-   * needed must therefore read its input to the end. EOF may never arrive unless a byte precedes it, so write a byte
+   * needed must therefore read its input to the end. EOF might never arrive unless a byte precedes it, so write a byte
    * first if a process waits for EOF.
    */
   stdin: Writable
@@ -168,10 +168,10 @@ export interface Process {
   /**
    * Resolves when the process has ended. Never rejects. Output can still be read afterwards.
    *
-   * Kubernetes may not report the exit of a process that left input unread. Close such a process once its exit is known
-   * from another source.
+   * Kubernetes might not report the exit of a process that left input unread. Close such a process once its exit is
+   * known from another source.
    *
-   * Kubernetes may also report a broken connection as exit code 0. Without a terminal, the Kubernetes driver therefore
+   * Kubernetes can also report a broken connection as exit code 0. Without a terminal, the Kubernetes driver therefore
    * reports exit code 0 as `lost`. To prove its success, a process has to exit with a different code or print a known
    * string.
    */

@@ -75,7 +75,7 @@ export class OutputLog {
     return first ? sum(this.total) - sum(first.at) + this.overhead - first.overheadBefore : 0
   }
 
-  /** Adds a reader. @param from offset of the first byte to read; the start of the output by default */
+  /** Adds a reader. @param from offset of the first byte to read; defaults to the start of the output */
   read(from: OutputOffset = { stdout: 0, stderr: 0 }): Reader {
     const reader = new Reader(this, this.offsetNear(from))
     this.readers.add(reader)

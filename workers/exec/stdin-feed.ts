@@ -29,7 +29,7 @@ export class StdinFeed {
 
   /**
    * Writes bytes to stdin after all earlier calls have finished.
-   * @param at offset of the first byte; by default, the number of bytes accepted so far
+   * @param at offset of the first byte; defaults to the number of bytes accepted so far
    */
   take(bytes: AsyncIterable<Buffer> | Buffer[], at: number | undefined, eof: boolean): Promise<void> {
     return this.serialize('', () => this.takeNow(bytes, at ?? this.offset, eof))

@@ -160,8 +160,8 @@ function readTokens(characters: string[]): Token[] {
 
 /**
  * Parses a character class such as `[a-z]`.
- * @param unclosed offsets that an earlier unclosed bracket has passed. A bracket that reaches one of them is unclosed
- *   as well, which keeps the time linear for many unclosed brackets
+ * @param unclosed offsets passed by the scan for the end of an earlier unclosed bracket. A bracket whose scan reaches
+ *   one of them is unclosed as well, so the time stays linear for many unclosed brackets
  * @returns undefined if the bracket is unclosed and therefore literal
  */
 function readSet(

@@ -1,6 +1,6 @@
 /**
  * Assigns a claimed warm pod to its sandbox, and records its first use. If the pod dies before its first use, it is
- * replaced. Nothing is lost, because such a pod contains no data. A claimed pod in which nothing ever runs may remain,
+ * replaced. Nothing is lost, because such a pod contains no data. A claimed pod in which nothing ever runs can remain,
  * unbilled, until its own deadline.
  */
 

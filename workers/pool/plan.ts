@@ -83,8 +83,8 @@ function isGood(row: WarmPod, situation: Situation): boolean {
 }
 
 /**
- * Returns how many warm pods may be starting at the same time. Clients have priority, so usually no warm pod may start
- * while a sandbox waits for its pod.
+ * Returns how many warm pods are allowed to be starting at the same time. Clients have priority, so usually no warm pod
+ * is started while a sandbox waits for its pod.
  * @param size total size of all pools
  * @param waiting number of sandboxes whose pods are starting
  * @param yieldedMs how long the pools have already waited for these sandboxes, in milliseconds

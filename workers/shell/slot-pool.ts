@@ -25,7 +25,7 @@ const maxPerSandbox = 3
 const refillDelayMs = 100
 const rapidMs = 500
 /**
- * Maximum number of slots that are being opened ahead of time at once. Opening one costs the node about 30 ms of work,
+ * Maximum number of slots that are opened ahead of time concurrently. Opening one costs the node about 30 ms of work,
  * which delays commands.
  */
 const maxOpening = 4
@@ -39,8 +39,8 @@ export interface SlotPoolOptions {
   /** Maximum number of idle slots of all sandboxes. Above the limit, the oldest are closed. */
   max?: number
   /**
-   * How long an opening slot may take to respond, in milliseconds, before a second slot is opened for the command. A
-   * dead connection does not respond.
+   * How long a slot that is being opened has to respond, in milliseconds, before a second slot is opened for the
+   * command. A dead connection does not respond.
    */
   silentMs?: number
 }

@@ -140,7 +140,7 @@ export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource
 
 export class Slot {
   readonly pod: PodName
-  /** Pid of the shell, which leads the command's process group. The command may move processes to other groups. */
+  /** Pid of the shell, which leads the command's process group. The command can move processes to other groups. */
   readonly pid: number
   /** Pid of the command, once it is running. The value comes from the sandbox and is not trusted. */
   private commandPid: number | undefined

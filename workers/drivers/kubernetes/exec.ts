@@ -60,8 +60,8 @@ const setTerminal = ({ rows, columns }: TerminalSize): string => {
 
 /**
  * Wraps an argv in a shell that prepares the environment. The shell unsets the API server's address, which the kubelet
- * adds to every container. It also sets the terminal size, which the process may read before Kubernetes sets it. `exec`
- * keeps the pid, so the process leads its own process group.
+ * adds to every container. It also sets the terminal size, because the process may read the size before Kubernetes sets
+ * it. `exec` keeps the pid, so the process leads its own process group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',
@@ -85,7 +85,7 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
  *   (containerd#8557). Keep such a process waiting until its output has been read.
  * - If input or EOF arrives after the runtime has closed its side, the kubelet breaks the connection immediately, and a
  *   status in transit is lost (3 of 1,400). Let the process read its input to the end.
- * - EOF may never reach the process unless a byte precedes it (2 of 6,200 on a busy node, none of 6,200 with a byte
+ * - EOF might never reach the process unless a byte precedes it (2 of 6,200 on a busy node, none of 6,200 with a byte
  *   first). The shim opens its reader of a FIFO concurrently with the two writers, and a reader that opens after both
  *   have closed blocks forever. Write a byte first.
  * @throws the errors of {@link openChannels}

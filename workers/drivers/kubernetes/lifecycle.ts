@@ -170,7 +170,7 @@ async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Pro
 }
 
 /**
- * Exit code that proves that a process ran. Kubernetes may report a broken connection as exit code 0 (see `openExec`).
+ * Exit code that proves that a process ran. Kubernetes can report a broken connection as exit code 0 (see `openExec`).
  */
 const trialExitCode = 42
 

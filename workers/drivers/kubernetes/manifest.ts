@@ -15,8 +15,8 @@ export const labelNames = {
   installation: 'sandlot.dev/installation',
   role: 'sandlot.dev/role',
   /**
-   * Shows operators which sandbox uses the pod. No network policy may select this label, because a warm pod receives it
-   * only when it is claimed.
+   * Shows operators which sandbox uses the pod. Network policies must not select this label, because a warm pod
+   * receives it only when it is claimed.
    */
   sandbox: 'sandlot.dev/sandbox',
 } as const

@@ -110,7 +110,7 @@ export function watchSetup(
 }
 
 /**
- * Inspects the cluster once, before a program starts workers. Ignores an unreachable cluster, which may recover.
+ * Inspects the cluster once, before a program starts workers. Ignores an unreachable cluster, because it might recover.
  * @throws {ClusterMisconfigured} with the remedy
  * @throws {SettingsError} if the kubeconfig cannot be used
  */

@@ -56,9 +56,9 @@ export class PodWatch {
     })
   }
 
-  /** Returns the last reported state of a pod. The result can be undefined although the pod exists. */
+  /** Returns the most recently reported state of a pod. The result can be undefined even if the pod exists. */
   find = (name: string): V1Pod | undefined => this.pods.get(name)
-  /** Whether an event has reported that the pod's container started. The pod's status may not show the start yet. */
+  /** Whether an event has reported that the pod's container started. The pod's status might not show the start yet. */
   hasStarted = (uid: string): boolean => this.started.has(uid)
   /**
    * Whether events about container starts arrive. They do not arrive if the workers lack the permission, or if the

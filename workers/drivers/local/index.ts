@@ -1,5 +1,5 @@
 /**
- * Runs sandboxes as processes on this machine, for evaluating and developing Sandlot. Any number of workers may share
+ * Runs sandboxes as processes on this machine, for evaluating and developing Sandlot. Any number of workers can share
  * the data directory. All state of a sandbox is stored in its folder there (`state.ts`). A separate supervisor process
  * (`supervise.sh`) runs each sandbox until its deadline.
  */

@@ -102,7 +102,7 @@ const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip
 /**
  * Builds the filter for a processor architecture.
  * @param arch the architecture, as in `process.arch`
- * @param mayUnshareUser whether `unshare` may create a user namespace
+ * @param mayUnshareUser whether `unshare` is allowed to create a user namespace
  * @returns undefined if the architecture is not supported
  */
 export function buildFilter(
