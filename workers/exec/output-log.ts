@@ -201,7 +201,10 @@ export class OutputLog {
     return { kind: 'output', stream, bytes, after }
   }
 
-  /** Corrects the offset sent by a reconnecting client. Keeps the sum of both streams and recalculates their shares. */
+  /**
+   * Corrects the offset sent by a reconnecting client. Keeps the sum of both streams' offsets, and recalculates each
+   * stream's share.
+   */
   private offsetNear(from: OutputOffset): OutputOffset {
     if (sum(from) >= sum(this.total)) return { ...this.total }
     const block = this.blocks[this.indexOf(sum(from))]

@@ -1,6 +1,6 @@
 /**
  * Opens slots ahead of time for sandboxes that have just become ready or are in use. On Kubernetes, a command takes
- * about 60 ms, of which opening its slot takes about 50 ms. The local driver starts a process in 2 ms and needs no
+ * about 60 ms, of which about 50 ms are spent opening its slot. The local driver starts a process in 2 ms and needs no
  * pool. The pool is only an optimization: a command that finds no slot opens one. `bench/slots.ts` and `bench/exec.ts`
  * measure it.
  */

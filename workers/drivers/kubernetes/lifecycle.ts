@@ -44,9 +44,9 @@ const readIntervalMs = 1_000
  * Delay between attempts to run a process in a new pod, in milliseconds. The delay grows from `first` to `last`. It is
  * multiplied by the number of pods that are polled at the same time, up to `max`, because these pods share a node.
  *
- * `headStart` applies to clusters that do not report container starts. A kubelet checks immediately whether a pod's
- * volumes are mounted, which is never the case, and again 300 ms later. Two containers then have to start. An earlier
- * attempt cannot succeed, and measurably slows the node down.
+ * `headStart` applies to clusters that do not report container starts. A kubelet immediately checks whether a pod's
+ * volumes are mounted, which they never are at that point, and checks again 300 ms later. Two containers then have to
+ * start. An earlier attempt cannot succeed, and measurably slows the node down.
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, max: 500 }
 
