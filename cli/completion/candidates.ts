@@ -16,7 +16,9 @@ export interface Completion {
 
 /** Completion values from the service or the settings file. */
 export interface Sources {
-  /** Returns each unique session name, or the id if a session has none. Returns all ids if a word was typed. */
+  /**
+   * Returns the name of each session, or its id if the name is not unique. Once a word is typed, also returns all ids.
+   */
   sessions(typed: string): Promise<Candidate[]>
   /** Returns the remote paths in the folder of `typed`, relative to /workspace or --cwd. */
   paths(typed: string): Promise<Candidate[]>
@@ -27,7 +29,7 @@ export interface Sources {
 
 /**
  * Returns the completions of the current word.
- * @param words before the current word, without the program name
+ * @param words the words before the current one, without the program name
  * @param current the current word up to the cursor
  * @param open creates sources for the options on the line
  */
@@ -161,7 +163,7 @@ function optionsOf({ command, seen }: TypedLine): Candidate[] {
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/** Reports whether an option may be repeated. Only repeatable options have their own parser in the declarations. */
+/** Reports whether an option can be given more than once. Only such options are declared with a parser of their own. */
 const isRepeatable = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 
@@ -175,7 +177,7 @@ function subcommands({ command, helping }: TypedLine): Candidate[] {
   return [...below.filter(({ value }) => value !== 'help'), ...further]
 }
 
-/** Completes a value with its declared choices, or by its placeholder, such as `<id>` or `<path>`. */
+/** Completes a value from its declared choices, or according to its placeholder, such as `<id>` or `<path>`. */
 async function values(
   line: TypedLine,
   wanted: Option | Argument,

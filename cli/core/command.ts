@@ -19,7 +19,7 @@ export type Define = (
 
 export interface CommandTree {
   program: Command
-  /** Loads a command's arguments and options, or its subcommands. May be called only once for each command. */
+  /** Loads a command's arguments and options, or its subcommands. Must be called only once per command. */
   load(command: Command): Promise<void>
 }
 
@@ -67,7 +67,7 @@ class JsonOption extends Option {
 /** Help heading of the options that every command accepts. */
 export const globalGroup = 'Global options:'
 
-/** Adds the options that every command accepts, before or after the command's name. */
+/** Adds the options that every command accepts. Users can type them before or after the command's name. */
 export function addCommonOptions(command: Command): void {
   const options = [
     new JsonOption(
@@ -127,7 +127,7 @@ interface Declaration<Options> {
   fields?: readonly string[] | ((options: Options) => readonly string[])
   /** Name of the field that contains the result's list. Defaults to `data`. */
   list?: string
-  /** Whether the command creates the profile, so that the profile does not have to exist. */
+  /** Whether the command creates the profile if it does not exist. */
   makesProfile?: boolean
   handle(invocation: Invocation<Options>): Promise<void>
 }
@@ -177,7 +177,8 @@ function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape
 }
 
 /**
- * Returns a command's options. A value after the command's name overrides one before it, and both override defaults.
+ * Returns a command's options. An option after the command's name overrides the same option before it, and both
+ * override the default.
  */
 export function optionsOf<Options extends object>(command: Command): Options {
   const line = [command.parent?.parent, command.parent, command].filter((each) => each != null)

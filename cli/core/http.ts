@@ -22,7 +22,7 @@ export interface HttpAnswer {
 
 /** A network failure: the request could not be sent, or no complete response was received. */
 export class ConnectionError extends CliError {
-  /** False if no connection was established, so the service cannot have seen the request. */
+  /** False if no connection was established, in which case the service cannot have received the request. */
   readonly reached: boolean
 
   constructor(message: string, hint: string | undefined, reached: boolean) {
@@ -56,7 +56,7 @@ export const readText = async (response: IncomingMessage): Promise<string> =>
 /** A response whose body has not been read. */
 export interface OpenExchange {
   response: IncomingMessage
-  /** Converts an error that occurs while the response is read to a ConnectionError. */
+  /** Converts an error that occurred while reading the response to a ConnectionError. */
   fail: (error: unknown) => ConnectionError
 }
 

@@ -7,7 +7,7 @@ import { noAccount, type Settings } from './settings.ts'
 /**
  * Creates an account, or logs in if the account exists. Then creates and saves an API key.
  * @returns `made`: false if the account already existed
- * @throws {CliError} that lists the completed steps; another call continues after them
+ * @throws {CliError} that lists the completed steps; calling this function again continues after these steps
  */
 export async function signUp(api: Api, settings: Settings, base_url: string, credentials: Credentials) {
   const made = await makeAccount(api, credentials)
