@@ -10,8 +10,8 @@ import { explain } from '../core/http.ts'
 const timeoutMs = 10_000
 
 /**
- * @param proxy URL of the proxy for https:// addresses. With a proxy, only the proxy setting is checked.
- * @returns whether the service is reachable
+ * @param proxy URL of the proxy for https:// addresses. If a proxy is used, only its setting is checked.
+ * @returns whether all checks passed
  */
 export async function checkConnectivity(
   { check }: Checks,

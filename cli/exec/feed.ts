@@ -1,6 +1,6 @@
 /**
  * Streams stdin to a command in requests of a few MiB, each with its offset. A request's bytes are kept until the
- * service accepts them, so that the request can be repeated.
+ * service accepts them, so that the request can be retried.
  */
 import type { Input } from './input.ts'
 import { RetryPolicy, retrying } from './retry.ts'
@@ -45,7 +45,7 @@ async function fill(segment: Segment, input: Input): Promise<void> {
   segment.close()
 }
 
-/** Bytes of one request. They can be read repeatedly, even while more bytes arrive. */
+/** Bytes of one request. They can be read more than once, even while more bytes arrive. */
 class Segment implements AsyncIterable<Buffer> {
   size = 0
   private readonly chunks: Buffer[] = []

@@ -20,7 +20,7 @@ export interface ExecStreamOptions {
   /** Receives the output. Without this function, output is discarded. */
   write?: Follower['write'] | undefined
   note(text: string): void
-  /** By default, the retry budget is the command's grace, but at least 30 s. */
+  /** By default, the retry budget is the command's grace period, but at least 30 s. */
   retry?: RetryPolicy
 }
 
@@ -90,7 +90,7 @@ export async function runStreaming({
   }
 }
 
-/** Adds to a network error that the client was disconnected for longer than the grace. */
+/** Adds to a network error that the client was disconnected for longer than the grace period. */
 function explainLostConnection(
   error: unknown,
   { sessionId }: Remote,

@@ -1,6 +1,6 @@
 /**
  * Unpacks an untrusted archive into a local folder and writes nothing outside it. Writes each file under a temporary
- * name and then renames it. Strings store the bytes of names as latin1.
+ * name and then renames it. Names are stored as latin1 strings, one character per byte.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -253,7 +253,7 @@ const statsOf = (path: Buffer): Stats | undefined => lstatSync(path, { throwIfNo
 
 /**
  * Reports whether a link's target is inside the folder, even through other unpacked links. `..` is allowed only at the
- * start, because `..` after the name of a link may lead anywhere.
+ * start, because `..` after the name of a link can point anywhere.
  */
 function staysInside(path: string, target: string): boolean {
   const climb = /^(?:\.{1,2}(?:\/+|$))*/.exec(target)![0]

@@ -24,7 +24,7 @@ interface Listening extends ForwardedPort {
   close(): void
 }
 
-/** Listens on the local port. @throws {CliError} `failed` if the port is not available */
+/** Listens on the local port. @throws {CliError} `failed` if the port cannot be used */
 export async function listen({ local, remote }: ForwardedPort, forwarding: Forwarding): Promise<Listening> {
   const open = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (connection) => {

@@ -21,7 +21,7 @@ export function readPort(text: string, _: number, all: string[]): ForwardedPort 
   )
 }
 
-/** Returns a hint. Users of kubectl may type a session name before the port. */
+/** Returns a hint for the user, who might have typed a session name before the port, as with kubectl. */
 function hintFor(text: string, all: string[]): string {
   const port = all.find((each) => /^(?:\d*:)?\d+$/.test(each))
   if (port !== undefined && !/[\d:]/.test(text[0]!))

@@ -198,7 +198,7 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
     showError(ui, new CliError('failed', 'The output was deleted together with the session.'))
 }
 
-/** Limits how often output is drawn, because a command may print faster than the screen can be redrawn. */
+/** Limits how often output is drawn, because a command can print faster than the screen can be redrawn. */
 function showSoon(ui: Ui, pageId: number) {
   let timer: NodeJS.Timeout | undefined
   const now = () => {

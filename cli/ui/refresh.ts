@@ -12,12 +12,12 @@ import type { Ui } from './ui.ts'
 
 const everyMs = 3_000
 /**
- * Ratio of the pause after a refresh to the refresh's duration. A slow refresh, for example of a thousand sessions,
- * therefore takes at most a quarter of the time.
+ * Ratio of the pause after a refresh to the duration of the refresh. Even slow refreshes, for example of a thousand
+ * sessions, therefore run at most a quarter of the time.
  */
 const restFactor = 3
 const maxMs = 15_000
-/** How long a refresh may wait for a reply, in milliseconds, before the picker reports a problem. */
+/** How long a refresh waits for a reply, in milliseconds, before the picker reports a problem. */
 const slowMs = 5_000
 
 export function startRefreshing(ui: Ui) {
