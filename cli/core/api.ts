@@ -178,7 +178,7 @@ function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' 
   }
   throw new CliError(
     'body_too_large',
-    `The request has ${length} bytes, which exceeds the limit of ${limits.bodyBytes} bytes.`,
+    `The request is ${length} bytes long, which exceeds the limit of ${limits.bodyBytes} bytes.`,
     {
       hint: largeHint,
     },

@@ -134,11 +134,11 @@ export function explain(error: NodeJS.ErrnoException, { origin }: URL, reached: 
   if (/CERT|SIGNATURE|SELF_SIGNED/.test(code)) {
     return fail(
       `The certificate of ${origin} is not trusted: ${message}.`,
-      'To trust another certificate authority, set NODE_EXTRA_CA_CERTS to a file that contains its certificate.',
+      'To trust an additional certificate authority, set NODE_EXTRA_CA_CERTS to a file that contains its certificate.',
     )
   }
   if (code === 'EPROTO')
-    return fail(`${origin} does not support TLS. Its address may start with http://.`, check)
+    return fail(`${origin} does not support TLS. The correct address might start with http://.`, check)
   const action = reached ? 'The connection to' : 'Connecting to'
   return fail(`${action} ${origin} failed: ${message || code}.`, reached ? undefined : check)
 }

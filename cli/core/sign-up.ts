@@ -61,8 +61,8 @@ async function logIn(api: Api, body: Credentials, made: boolean): Promise<Reply<
     const failure = describeError(error)
     if (made) throw addStory(failure, 'The account was created, but logging in failed.', again)
     if (failure.code !== 'invalid_credentials') throw failure
-    throw new CliError('email_taken', `${body.email} already has an account with another password.`, {
-      hint: "Try again with the account's password, or with another email address.",
+    throw new CliError('email_taken', `${body.email} already has an account with a different password.`, {
+      hint: "Try again with the account's password, or with a different email address.",
       details: failure.details,
     })
   }

@@ -23,7 +23,7 @@ export function noteExitStatus(ended: ExecOutcome, note: (text: string) => void)
   }
   const rule =
     reason === clientDisconnected
-      ? " The client was disconnected for longer than the command's grace (--grace)."
+      ? " The client was disconnected for longer than the command's grace period (--grace)."
       : ''
   if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
 }

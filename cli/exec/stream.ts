@@ -101,8 +101,8 @@ function explainLostConnection(
   const [duration, limit] = [showSeconds(disconnectedMs / 1000), showSeconds(grace / 1000)]
   return addStory(
     error,
-    `The client was disconnected for ${duration}, longer than the command's grace of ${limit}. The service therefore kills the command.`,
-    `\`${shellLine('sandlot', 'logs', '-s', sessionId, execId)}\` shows its output. \`sandlot exec --grace 5m\` sets a longer grace.`,
+    `The client was disconnected for ${duration}, longer than the command's grace period of ${limit}. The service therefore kills the command.`,
+    `\`${shellLine('sandlot', 'logs', '-s', sessionId, execId)}\` shows its output. \`sandlot exec --grace 5m\` sets a longer grace period.`,
   )
 }
 
@@ -153,7 +153,7 @@ function takeSignals({ idOf, isUnavailable, remote, note }: SignalOptions) {
   }
   const onInterrupt = () => {
     interrupts++
-    // The service ends the command after its grace.
+    // The service ends the command after its grace period.
     if (isUnavailable()) return void shutDown(130)
     if (interrupts > 1) return void leave('TERM', 130)
     if (process.stderr.isTTY) note('sandlot: interrupting the command; press Ctrl-C again to exit.')

@@ -93,7 +93,7 @@ function namesOf({ name, linkname, pax }: Header): { path: string[]; link: strin
 
 /** Splits a name into its segments. Treats an absolute name as relative to the target folder. */
 function partsOf(name: string): string[] {
-  if (name.length > maxPathBytes) throw new Error(`its name has ${name.length} bytes`)
+  if (name.length > maxPathBytes) throw new Error(`its name is ${name.length} bytes long`)
   const parts = name.split('/').filter((part) => part !== '' && part !== '.')
   if (parts.includes('..')) throw new Error('its name contains ..')
   return parts

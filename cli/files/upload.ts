@@ -74,7 +74,7 @@ function openBytes(local: string, isFile: boolean): AsyncIterable<Uint8Array> {
       if (begun && !isFile)
         throw new CliError(
           'network',
-          `The upload failed. It cannot be repeated, because ${nameOf(local)} can be read only once.`,
+          `The upload failed. It cannot be retried, because ${nameOf(local)} can be read only once.`,
         )
       begun = true
       try {

@@ -148,7 +148,7 @@ async function noteMissingSettings(
   const key = await settings.findKey(url && readAddress(url.value, url.source))
   if (url?.source === settings.location && key?.source === settings.location) return
   output.note(
-    `${title} may start the server without your environment, and the address or the key is not saved. Save them with \`sandlot config set-url\` and \`sandlot config set-key\`.`,
+    `The address or the key is not saved, and ${title} might start the server without your environment. Save them with \`sandlot config set-url\` and \`sandlot config set-key\`.`,
   )
 }
 
