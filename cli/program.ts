@@ -57,8 +57,7 @@ export async function runProgram(args: string[]): Promise<number> {
 }
 
 /**
- * Reports whether to open the picker: there are no arguments except common options, and stdin and stdout are a
- * terminal.
+ * Reports whether to open the picker: there are no arguments except common options, and stdin and stdout are terminals.
  */
 function opensPicker(program: Command, args: string[]): boolean {
   const { operands, unknown } = program.parseOptions(args)

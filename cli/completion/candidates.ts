@@ -20,7 +20,7 @@ export interface Sources {
    * Returns the name of each session, or its id if the name is not unique. Once a word is typed, also returns all ids.
    */
   sessions(typed: string): Promise<Candidate[]>
-  /** Returns the remote paths in the folder of `typed`, relative to /workspace or --cwd. */
+  /** Returns the remote paths in the folder that `typed` starts with, which is relative to /workspace or --cwd. */
   paths(typed: string): Promise<Candidate[]>
   profiles(): Promise<Candidate[]>
   /** Returns the ids of all commands in the session. */
@@ -55,7 +55,7 @@ interface TypedLine {
   pending: Option | undefined
   /** Whether all following words are operands, even if they begin with a hyphen. */
   ended: boolean
-  /** Whether the line starts with `help`, after which only command names may follow. */
+  /** Whether the line starts with `help`, which only command names can follow. */
   helping: boolean
 }
 
@@ -151,7 +151,7 @@ const prefix = (text: string, { candidates, files }: Completion): Completion => 
   candidates: candidates.map(({ value, description }) => ({ value: text + value, description })),
 })
 
-/** Returns the options that are repeatable or not on the line yet, with the global options last. */
+/** Returns the options that are not on the line yet or can be repeated, with the global options last. */
 function optionsOf({ command, seen }: TypedLine): Candidate[] {
   const options = command
     .createHelp()

@@ -53,7 +53,9 @@ export interface CommonOptions {
   session?: string
 }
 
-/** Parses `--json` and `--json=FIELDS`. Commander alone would also read the argument after `--json` as its value. */
+/**
+ * Parses `--json` and `--json=FIELDS`. By default, commander would also take the argument after `--json` as its value.
+ */
 class JsonOption extends Option {
   /** Reports whether an argument is this option. Commander calls it for each argument. */
   is(word: string): boolean {

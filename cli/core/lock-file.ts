@@ -9,7 +9,7 @@ const pauseMs = 10
 const staleMs = 5_000
 
 /**
- * Acquires a lock, and blocks the thread until the lock is free.
+ * Blocks the thread until the lock is free, then acquires it.
  * @throws the file system's error if the lock file cannot be created
  */
 export function lockFile(file: string): Disposable {

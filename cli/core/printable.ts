@@ -69,7 +69,7 @@ function* splitStyles(text: string, before: Style): Generator<{ text: string; st
 export class OutputCleaner {
   private readonly styles: boolean
   private decoder = new TextDecoder()
-  /** Start of an escape sequence that may continue in the next chunk. */
+  /** Start of an escape sequence that might continue in the next chunk. */
   private pending = ''
   private style: Style = new Map()
   private isAfterReturn = false
@@ -85,7 +85,7 @@ export class OutputCleaner {
     return this.show(end < 0 ? text : text.slice(0, end))
   }
 
-  /** Returns the remaining text. Call it at the end of the output and before a gap. */
+  /** Returns the remaining text. Call this at the end of the output and before a gap. */
   flush(): string {
     const rest = this.pending + this.decoder.decode()
     this.pending = ''
@@ -118,7 +118,7 @@ export class OutputCleaner {
 
 type Style = ReadonlyMap<string, string>
 
-/** Adds the escape sequences that enable the style before the text and disable it after the text. */
+/** Surrounds text with the escape sequences that enable and disable its style. */
 export function withStyle({ text, style }: Styled): string {
   const on = style.map((code) => `\u001b[${code}m`).join('')
   const off = style.map((code) => `\u001b[${kindOf(code)}m`)

@@ -6,7 +6,7 @@ import type { Input } from './input.ts'
 import { RetryPolicy, retrying } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
-/** How long a request waits for more input, in milliseconds. Proxies would close an idle request. */
+/** How long a request waits for more input, in milliseconds. Proxies close requests that are idle for longer. */
 const idleMs = 5_000
 
 export interface Stdin {

@@ -24,7 +24,7 @@ export interface Follower extends Reconnecting {
   onGap(missing: ByteCounts): void
 }
 
-/** Opens the event stream after the given event, or from its start. */
+/** Opens the event stream after the given event or, without one, from the start. */
 export type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
 /**

@@ -15,7 +15,10 @@ export function noteSharedStdin({ byteCount }: Input, advice: string, note: (tex
   note(`sandlot: the command received ${bytes} of stdin that belong to the surrounding shell. ${advice}`)
 }
 
-/** Reports whether a parent shell has the same stdin. Returns false on systems without /proc, such as macOS. */
+/**
+ * Reports whether an ancestor process is a shell that has the same stdin. Returns false on systems without /proc, such
+ * as macOS.
+ */
 function isSharedWithShell(): boolean {
   try {
     const own = fstatSync(0)

@@ -24,7 +24,7 @@ export interface ExecStreamOptions {
   retry?: RetryPolicy
 }
 
-/** Exit code after EPIPE on stdout. It equals the exit code of SIGPIPE in a shell. */
+/** Exit code after EPIPE on stdout. It equals the exit code that a shell reports for SIGPIPE. */
 const closedPipe = 128 + 13
 
 export async function runStreaming({
@@ -107,7 +107,7 @@ function explainLostConnection(
 }
 
 /**
- * Sends stdin to the command, and reports a failure with `note`. Drops the rest if the command has exited.
+ * Sends stdin to the command, and reports a failure with `note`. Drops the remaining input if the command has exited.
  * @param maxMs retry budget of each request, in milliseconds
  */
 export async function sendInput(

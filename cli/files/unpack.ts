@@ -104,7 +104,10 @@ const bytesOf = (path: string): Buffer => Buffer.from(path, 'latin1')
 
 type FolderFacts = Pick<Header, 'mode' | 'mtime'>
 
-/** Folder whose mode and time are set last. Writing entries requires permissions and changes the time. */
+/**
+ * Folder whose mode and time are set after its entries, because writing entries requires permissions and changes the
+ * time.
+ */
 interface OpenFolder {
   name: string
   facts?: FolderFacts

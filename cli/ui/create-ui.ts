@@ -62,8 +62,8 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
 }
 
 /**
- * Returns the sequence that resets the terminal after another program: colors, character set and scroll region. It also
- * moves the cursor to column 1, where Ink expects it.
+ * Returns the sequence that resets the terminal after another program has used it: colors, character set and scroll
+ * region. It also moves the cursor to column 1, where Ink expects it.
  */
 const resetSequence = (columns: number): string =>
   `\u001b[m\u001b(B\u000f\u001b7\u001b[r\u001b8${' '.repeat(Math.max(0, columns - 1))}\r`

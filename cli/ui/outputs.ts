@@ -98,7 +98,7 @@ export function interruptOrQuit(ui: Ui) {
   if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} keeps running.`)
 }
 
-/** Changes the list of commands without a request. Does nothing until the list has been loaded. */
+/** Changes the list of commands without sending a request. Does nothing until the list has been loaded. */
 const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => ExecSummary[]): void =>
   changeOpen(ui, 'session', (page) =>
     page.id === id && page.commands ? { commands: change(page.commands) } : {},

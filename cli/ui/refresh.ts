@@ -80,7 +80,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   }
 }
 
-/** Checks that the reply is an account, because a reply from another server would break the views. */
+/** Checks that the reply is an account. A reply from a server of a different kind would break the views. */
 function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
   throw new CliError('unexpected_answer', 'The server at this address is not a Sandlot service.')

@@ -128,8 +128,8 @@ async function chooseServer(settings: Settings, { http, portable }: Options): Pr
 }
 
 /**
- * Prints a note if a setting is not saved. The MCP client starts the server with its own environment, not with that of
- * this shell.
+ * Prints a note if a setting is not saved. The MCP client starts the server with its own environment rather than this
+ * shell's.
  */
 async function noteMissingSettings(
   { options, settings, output }: Pick<Invocation<Options>, 'options' | 'settings' | 'output'>,
