@@ -8,7 +8,7 @@ import { showTime } from '../core/times.ts'
 export const define = defineCommand<{ usage?: boolean; month?: string }>({
   declare: (command) =>
     command
-      .option('--usage', 'show the seconds of each sandbox in the month, and their sum')
+      .option('--usage', 'show how many seconds each sandbox used in the month, and the sum')
       .option(
         '--month <month>',
         'with --usage: the month, such as 2026-11 (UTC); by default the current one',

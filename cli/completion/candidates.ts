@@ -17,7 +17,8 @@ export interface Completion {
 /** Completion values from the service or the settings file. */
 export interface Sources {
   /**
-   * Returns the name of each session, or its id if the name is not unique. Once a word is typed, also returns all ids.
+   * Returns the name of each session, or its id if the name is not usable or not unique. If `typed` is not empty, also
+   * returns all ids.
    */
   sessions(typed: string): Promise<Candidate[]>
   /** Returns the remote paths in the folder that `typed` starts with, which is relative to /workspace or --cwd. */

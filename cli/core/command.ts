@@ -74,9 +74,9 @@ export function addCommonOptions(command: Command): void {
   const options = [
     new JsonOption(
       '--json',
-      'print one JSON object, also for errors; --json=FIELD,FIELD.PATH prints only these fields',
+      'print one JSON object, even for errors; --json=FIELD,FIELD.PATH prints only these fields',
     ),
-    new Option('-q, --quiet', 'print no notes on stderr, and only the ids of lists'),
+    new Option('-q, --quiet', 'print no notes on stderr, and only the ids in lists'),
     new Option('--no-input', 'never prompt: fail and name the option to use instead'),
     new Option('-y, --yes', 'answer every yes-or-no question with yes'),
     new Option('--debug', 'show each request with its duration and id, without secrets'),

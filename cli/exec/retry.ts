@@ -66,7 +66,8 @@ const mayPass = (error: unknown): boolean =>
   error instanceof CliError && (error.code === 'network' || Number(error.details.status) >= 500)
 
 /**
- * Returns the delay, in milliseconds, that a rate limit reply asks for. It is waited for even if the budget is used up.
+ * Returns the delay, in milliseconds, that a rate limit response asks for. The client waits for it even after the
+ * budget is used up.
  */
 function askedWaitMs(error: unknown): number | undefined {
   if (!(error instanceof CliError) || error.code !== 'rate_limited') return undefined

@@ -42,7 +42,7 @@ export const define = defineCommand<Options>({
       .option('--rm', 'run a command in the session, then always destroy the session')
       .option(
         '--idempotency-key <key>',
-        'within a day, repeating the key and the options returns the same session',
+        'a retry with the same key and options within a day returns the same session',
       ),
   notes: `
 With --rm, stdin, stdout, stderr and Ctrl-C go to the command, as with \`sandlot exec\`. The exit code is that of the
