@@ -131,7 +131,7 @@ test.concurrent('exec gives up after the grace period and reports its length and
   await expect(running).rejects.toMatchObject({
     code: 'network',
     message: expect.stringMatching(
-      /disconnected for \d+ s, longer than the command's grace of 3 s\. The service therefore kills the command\. /,
+      /disconnected for \d+ s, longer than the command's grace period of 3 s\. The service therefore kills the command\. /,
     ),
     hint: expect.stringMatching(/`sandlot logs -s sbx_\w+ exec_\w+` shows its output/),
   })

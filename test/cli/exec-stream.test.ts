@@ -151,7 +151,7 @@ test('after a client is killed, its command is killed at the end of the requeste
   const { data } = (await user.run(['ps', '--json'])).json()
   const { id } = data.find(({ command }: { command: string }) => command.includes('up; sleep 775'))
   expect((await user.run(['logs', '-f', id])).stderr).toContain(
-    "killed: its client disconnected. The client was disconnected for longer than the command's grace (--grace).",
+    "killed: its client disconnected. The client was disconnected for longer than the command's grace period (--grace).",
   )
 })
 

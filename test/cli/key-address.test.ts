@@ -152,7 +152,7 @@ test('a key that an earlier version saved without an address is not sent until s
   expect({ code, other }).toEqual({ code: 4, other: [] })
   expect(stderr).toContain(`\`sandlot config set-url ${at.other.url}\``)
   const setUrl = await at.sent(['config', 'set-url', at.own.url])
-  expect(setUrl.stderr).toContain(`It is now sent to ${at.own.url}.`)
+  expect(setUrl.stderr).toContain(`From now on, it is sent to ${at.own.url}.`)
   expect(await at.sent(['whoami'])).toMatchObject({ own: ['bare'] })
 })
 

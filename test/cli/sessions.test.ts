@@ -70,7 +70,7 @@ describe('signup', () => {
     expect(parse(readFileSync(user.home.configFile, 'utf8')).api_key).not.toBe(first)
   })
 
-  test('signup exits with 5 and changes nothing if the account exists with a different password', async () => {
+  test('signup exits with 5 and changes nothing if the account has a different password', async () => {
     using user = await users.newUser()
     const before = readFileSync(user.home.configFile, 'utf8')
     const args = ['signup', '--email', user.email, '--password-stdin', '--json']
