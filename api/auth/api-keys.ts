@@ -63,7 +63,7 @@ export class ApiKeys {
 
   /**
    * Looks up an API key.
-   * @param mayAsk called before querying the database for a key that is not cached. Throws to prevent the query.
+   * @param mayAsk called before the database is queried for a key that is not cached; it can throw to prevent the query
    * @returns undefined if the key is unknown, revoked or expired
    */
   async find(raw: string, mayAsk: () => void = () => {}): Promise<FoundKey | undefined> {

@@ -47,10 +47,12 @@ export interface StartedExec {
   accountId: string
   sandboxId: string
   execId: string
-  /** The request's Idempotency-Key. A command that was started earlier with this key has a different id. */
+  /** The request's Idempotency-Key. If an earlier request with this key started the command, its id is not `execId`. */
   key?: string | undefined
   startedAt: Date
-  /** The request, if this API process has just sent it to a worker. If no row exists, a `lost` row is inserted. */
+  /**
+   * The request, if this API process has just sent it to a worker. A `lost` row is inserted if the command has no row.
+   */
   request?: ExecRequest
 }
 

@@ -78,9 +78,9 @@ export class StalledClients {
 }
 
 /**
- * Returns the size of the kernel's send queue for each connection, in hexadecimal, by {@link portsOf}. These sizes show
- * a slow client's progress early. The process itself can write again only when a third of the send buffer is free,
- * which may be a megabyte. On systems other than Linux, the result is empty.
+ * Returns the size of each connection's kernel send queue, in hexadecimal, keyed by {@link portsOf}. These sizes show a
+ * slow client's progress early: the process itself can write again only when a third of the send buffer, which can be a
+ * megabyte, is free. On systems other than Linux, the result is empty.
  */
 export async function readSendQueues(): Promise<Map<string, string>> {
   const queues = new Map<string, string>()

@@ -37,7 +37,7 @@ const steps: { [C in ErrorCode]?: string } = {
 
 const fallback = 'Report detail to the user.'
 
-/** Advice for `unavailable` after a tool that changes something. The change may have happened before the error. */
+/** Advice for `unavailable` from a tool that changes something. The change may have been made before the error. */
 const unlessDone =
   'Wait retry_after seconds, then check whether the call took effect. If it did not, call again.'
 
