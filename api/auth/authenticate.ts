@@ -26,7 +26,7 @@ export interface Caller {
   allowlist: readonly string[] | null
   overrides: Overrides
   /**
-   * Authenticates the same credential again. Requests that wait call this before they take effect.
+   * Authenticates the same credential again, for requests that wait or stay open.
    * @throws {Problem} if the key or token is no longer valid
    */
   again(): Promise<Caller>

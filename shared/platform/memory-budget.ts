@@ -17,7 +17,7 @@ export const memoryKinds = [
 ] as const
 export type MemoryKind = (typeof memoryKinds)[number]
 type StreamKind = 'streams' | 'uploads'
-/** Kinds of which an account may have only a limited number of open reservations. */
+/** Kinds for which the number of open reservations per account is limited. */
 type LimitedKind = StreamKind | 'requests'
 
 export interface MemoryLimits {

@@ -22,7 +22,7 @@ const host = z
     /^(\*|(\*\.)?[\w.-]+(:\d+)?|\[[\da-f:.]+\](:\d+)?)$/i,
     'expected names such as sandlot.example.com, *.example.com or sandlot.example.com:8443, comma-separated',
   )
-/** A Kubernetes quantity, such as `500m`, `1`, `512Mi`. */
+/** A Kubernetes quantity, such as `500m`, `1` or `512Mi`. */
 const quantity = z
   .string()
   .regex(/^\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/, 'expected a quantity such as 500m, 1 or 512Mi')
