@@ -88,7 +88,7 @@ function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
   const lost = 'The worker that ran this command was lost, and the database is unavailable.'
   return key === undefined
     ? unavailable(`${lost} Get the command later with its exec_id.`, cause, { exec_id: execId })
-    : unavailable(`${lost} Repeat the request with its Idempotency-Key.`, cause)
+    : unavailable(`${lost} Retry the request with the same Idempotency-Key.`, cause)
 }
 
 /** Converts an exit status into a result with empty output. */

@@ -19,8 +19,8 @@ const retrySeconds = 1
 
 const stopping = new Problem(
   'unavailable',
-  'This API process is stopping. If the request had an Idempotency-Key, repeat the request. A command that it started ' +
-    'keeps running for grace_ms, and the repeated request attaches to it. Without a key, first check whether the ' +
+  'This API process is stopping. If the request had an Idempotency-Key, retry it with that key. A command that it ' +
+    'started keeps running for grace_ms, and the retry attaches to it. Without a key, first check whether the ' +
     'request took effect. If exec_id is present, it identifies the command.',
   { retryAfterSeconds: retrySeconds },
 )

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../shared/contract/errors.ts'
 
 const steps: { [C in ErrorCode]?: string } = {
   invalid_request: 'Correct the arguments listed in errors, then call again.',
-  account_suspended: 'No call works until the operator lifts the suspension. Inform the user.',
+  account_suspended: 'All calls fail until the operator lifts the suspension. Inform the user.',
   scope_not_allowed:
     'Only the user can provide a key with the required scope, or make this change. Report detail to the user.',
   command_not_allowed:
