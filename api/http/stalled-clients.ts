@@ -10,8 +10,9 @@ import type { Logger } from '../../shared/platform/log.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 
 /**
- * Factor by which an event stream may stall longer than other connections. A command blocks until its output is read,
- * and the reader may be a pager such as `less`. The resulting default is 30 minutes, the maximum TTL of a sandbox.
+ * An event stream may stall this many times as long as other connections, because its reader may be a pager such as
+ * `less`. The command blocks until its output is read. With default settings, the result is 30 minutes, which is the
+ * maximum TTL of a sandbox.
  */
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()

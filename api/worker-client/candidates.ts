@@ -47,8 +47,8 @@ export class Candidates {
   }
 
   /**
-   * Yields the workers to try, in order. After the workers in the cached list, which may be outdated, reads the list
-   * again and yields the new ones.
+   * Yields the workers to try, in order. First yields the workers in the cached list, which may be outdated, then reads
+   * the list again and yields the new ones.
    * @param workerId the only worker that can serve the call. Undefined allows every worker, starting with the sandbox's
    *   slot owner.
    */

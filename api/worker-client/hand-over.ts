@@ -42,7 +42,7 @@ export class CallLost extends Error {
   override name = 'CallLost'
 }
 
-/** Returns a rejection handler that rethrows errors, but replaces {@link CallLost} with `unavailable` and a detail. */
+/** Returns a rejection handler that replaces {@link CallLost} with `unavailable` and rethrows any other error. */
 export const reportLost = (detail: string) => (error: unknown) => {
   throw error instanceof CallLost ? unavailable(detail, error) : error
 }

@@ -68,7 +68,7 @@ interface Declared {
   body?: z.ZodType
   /** Maximum size of the uncompressed JSON body, in bytes. The default is `limits.usualBodyBytes`. */
   bodyBytes?: number
-  /** A sentence that names the alternative to a larger body. It is appended to the error `body_too_large`. */
+  /** A sentence that names an alternative for larger bodies. It is appended to the error `body_too_large`. */
   forLargerBody?: string
   /** Schema of the request headers that the route reads. Names are in lower case. */
   headers?: z.ZodObject

@@ -68,7 +68,7 @@ export const limits = {
   pastDays: 31,
   /** Number of days for which counts of refused commands are kept. */
   refusalDays: 31,
-  /** Maximum number of JSON-RPC messages in one request to /v1/mcp. One reply to `tools/list` is 10 KB long. */
+  /** Maximum number of JSON-RPC messages in one request to /v1/mcp. A single `tools/list` reply is 10 KB long. */
   mcpMessages: 10,
   /** Length of a new password, in characters. */
   passwordCharacters: { min: 10, max: 1024 },

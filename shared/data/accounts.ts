@@ -164,7 +164,7 @@ const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>
 
 /**
  * Adds a login's IP address to the front of the account's remembered addresses. Does nothing if the password has
- * changed. Concurrent logins do not lose each other's addresses.
+ * changed. Concurrent logins do not overwrite each other's addresses.
  */
 export const rememberAddress = (
   db: Queries,

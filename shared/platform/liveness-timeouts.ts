@@ -16,7 +16,9 @@ export interface LivenessTimeouts {
    * Final part of `answer`. If any of the worker's calls transfers bytes in this time, the worker is busy, not lost.
    */
   last: number
-  /** Age at which a worker's registry entry expires. A worker that died more recently refuses connections. */
+  /**
+   * Age at which a worker's registry entry expires. Before that, a dead worker is noticed by its refused connections.
+   */
   stale: number
   /**
    * How long a worker must be unregistered before its liveness is checked. When Redis is emptied, all workers are
