@@ -52,7 +52,7 @@ export function isWellFormed(raw: string): boolean {
 
 export class ApiKeys {
   private readonly context: Context
-  /** Cached lookups of valid keys, by the key's hash. The most recent lookup is last. */
+  /** Cached lookups of valid keys, by key hash. The most recent lookup is last. */
   private readonly remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
   private used = new Set<string>()
   private readonly timer = setInterval(() => this.writeUsed(), flushMs).unref()

@@ -21,7 +21,7 @@ export const toolLimits = {
   listCharacters: 60_000,
 } as const
 
-/** Times for resuming a tool call whose stream broke. */
+/** Timing of the resumption of a tool call whose stream broke. */
 export const resumption = {
   /** How long the command keeps running without its client, in milliseconds. */
   graceMs: 10_000,

@@ -1,4 +1,4 @@
-/** Queries about sandboxes and their pods, which workers use. */
+/** Queries about sandboxes and their pods. Only workers use them. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type SandboxRow, sandboxColumns } from './sandboxes.ts'
