@@ -47,10 +47,12 @@ export interface StartedExec {
   accountId: string
   sandboxId: string
   execId: string
-  /** The request's Idempotency-Key. A command that was started earlier with this key has a different id. */
+  /** The request's Idempotency-Key. If an earlier request with this key started the command, its id is not `execId`. */
   key?: string | undefined
   startedAt: Date
-  /** The request, if this API process has just sent it to a worker. If no row exists, a `lost` row is inserted. */
+  /**
+   * The request, if this API process has just sent it to a worker. A `lost` row is inserted if the command has no row.
+   */
   request?: ExecRequest
 }
 
@@ -86,7 +88,7 @@ function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
   const lost = 'The worker that ran this command was lost, and the database is unavailable.'
   return key === undefined
     ? unavailable(`${lost} Get the command later with its exec_id.`, cause, { exec_id: execId })
-    : unavailable(`${lost} Repeat the request with its Idempotency-Key.`, cause)
+    : unavailable(`${lost} Retry the request with the same Idempotency-Key.`, cause)
 }
 
 /** Converts an exit status into a result with empty output. */
