@@ -157,7 +157,7 @@ describe.concurrent('the picker without settings', () => {
     screen.type('d')
     await screen.shows('Destroy web? [y/N]')
     screen.type('y')
-    await screen.shows('web is destroyed')
+    await screen.shows('The session web was destroyed.')
     screen.type('q')
     await expectRestored(screen, 0)
   })

@@ -71,7 +71,11 @@ describe('the policy of `npm run cluster`', () => {
       'restrict both directions',
     ],
     ['lets others in', [changed((spec) => (spec.ingress = [{}]))], 'connections to sandboxes'],
-    ['lets sandboxes reach everything', [changed((spec) => (spec.egress = [{}]))], 'addresses that must be blocked'],
+    [
+      'lets sandboxes reach everything',
+      [changed((spec) => (spec.egress = [{}]))],
+      'addresses that must be blocked',
+    ],
     [
       'lets sandboxes reach pods',
       [changed((spec) => spec.egress!.push({ to: [{ podSelector: {} }] }))],
