@@ -285,11 +285,11 @@ test.each([
   using home = new Home()
   const bin = join(home.folder, 'bin')
   mkdirSync(bin)
-  if (how === 'on the PATH') writeFileSync(join(bin, 'sandlot'), '')
+  if (how === 'from the PATH') writeFileSync(join(bin, 'sandlot'), '')
   const env = home.environment({ ...more, PATH: `${bin}:/usr/bin:/bin` })
   const args = ['--email', 'a@example.com', '--password', password]
   const terminal = openTerminal(client('signup', '--url', peer.url, ...args), env)
   await terminal.shows(next)
-  if (how !== 'on the PATH') await terminal.shows('npm install -g ./cli')
+  if (how !== 'from the PATH') await terminal.shows('npm install -g ./cli')
   expect(await terminal.ended).toBe(0)
 })
