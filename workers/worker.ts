@@ -48,7 +48,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   const closing = new AbortController()
 
   let worker: Parts | undefined
-  const server = serveHealth(context, () => worker)
+  const server = serveHealth(context, () => worker, stopping.signal)
   const id = newWorkerId()
   const channel = openChannel(id, settings.rpcKeys)
   const callServer = new CallServer(channel.server, handlers)
@@ -93,7 +93,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     do {
       await commands.drain(leftMs())
       await callServer.idle(leftMs())
-    } while (leftMs() > 0 && (commands.hasPending || !callServer.isIdle))
+    } while (leftMs() > 0 && (commands.pendingCount > 0 || !callServer.isIdle))
     await Promise.all([exitStatuses.idle(), refusedExecs.idle()])
   }
 
@@ -113,15 +113,19 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   }
 }
 
-const serveHealth = (context: Context, workerOf: () => Parts | undefined) =>
-  openInternalServer(context, {
-    ...commonChecks(context),
-    cluster: async () => {
-      const worker = workerOf()
-      if (!worker) throw new Error('waiting for the database')
-      await worker.driver.ping()
+const serveHealth = (context: Context, workerOf: () => Parts | undefined, stopping: AbortSignal) =>
+  openInternalServer(
+    context,
+    {
+      ...commonChecks(context),
+      cluster: async () => {
+        const worker = workerOf()
+        if (!worker) throw new Error('waiting for the database')
+        await worker.driver.ping()
+      },
     },
-  })
+    { isDraining: () => stopping.aborted, countExecs: () => workerOf()?.commands.pendingCount ?? 0 },
+  )
 
 /** Each room declares the subset that it uses as its context type. */
 type Parts = Awaited<ReturnType<typeof openParts>>

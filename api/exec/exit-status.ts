@@ -5,7 +5,6 @@
 import type { ExecOutcome, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
 import { formatEvent } from '../../shared/contract/server-sent-events.ts'
-import type { Queries } from '../../shared/data/database.ts'
 import { insertLostExec, markLost } from '../../shared/data/exec-writes.ts'
 import {
   commandSealContext,
@@ -21,14 +20,21 @@ import { isOutage, type Problem, unavailable } from '../../shared/platform/probl
 import type { App } from '../app.ts'
 import { loadSandbox } from '../sandboxes/load-sandbox.ts'
 
+/** Ids for the log: of the account, and of the request that finds a command lost. */
+export interface Asking {
+  accountId: string
+  requestId: string
+}
+
 /** Returns the exit status in the row, or `running`. Stores `lost` if the worker of a running command is gone. */
 export async function findExitStatus(
-  { context: { db }, workers }: App,
+  { context, workers }: App,
   row: ShownExec,
   sandbox: SandboxOfAccount,
+  asking: Asking,
 ): Promise<ExecOutcome> {
   const isGone = row.status === 'running' && !sandbox.destroyed_at && !(await workers.isAlive(row.worker_id))
-  return isGone ? endAsLost(db, row, sandbox) : readRow(row, sandbox)
+  return isGone ? endAsLost(context, row, sandbox, asking) : readRow(row, sandbox)
 }
 
 /** Prefers the exit status in the row: a worker that was considered lost may report another one. */
@@ -44,6 +50,9 @@ export interface StartedExec {
   accountId: string
   sandboxId: string
   execId: string
+  requestId: string
+  /** The worker that took it, if it is not the one in the row. */
+  workerId?: string | undefined
   /** The Idempotency-Key, under which it may run with another id. */
   key?: string | undefined
   startedAt: Date
@@ -69,9 +78,10 @@ export async function exitStatusWithoutWorker(
     if (!row && started.request && !sandbox.destroyed_at) {
       await insertLost(context, { ...started, request: started.request })
       row = await find()
+      if (row?.status === 'lost') warnOfLoss(context, started)
     }
     return row
-      ? await endAsLost(db, row, sandbox, printed)
+      ? await endAsLost(context, row, sandbox, started, printed)
       : describeUnseen(started.execId, started.startedAt, sandbox)
   } catch (error) {
     throw isOutage(error) ? unknownYet(started, error) : error
@@ -120,16 +130,43 @@ export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefi
 
 /** Marks a command as lost whose worker no longer knows it, unless its row has an exit status. */
 async function endAsLost(
-  db: Queries,
+  context: Context,
   row: ShownExec,
   sandbox: SandboxOfAccount,
+  asking: Asking,
   printed: OutputOffset = { stdout: 0, stderr: 0 },
 ): Promise<ExecOutcome> {
   const outcome = readRow(row, sandbox)
   if (outcome.status !== 'running') return outcome
+  const { db } = context
   const lost = await markLost(db, { id: row.id, sandboxId: sandbox.id }, printed)
+  if (lost?.status === 'lost')
+    warnOfLoss(context, { ...asking, sandboxId: sandbox.id, execId: row.id, workerId: row.worker_id })
   const ended = lost ?? (await findExec(db, { sandboxId: sandbox.id, execId: row.id }))
   return ended ? readRow(ended, sandbox) : describeUnseen(row.id, row.started_at, sandbox)
+}
+
+interface Loss extends Asking {
+  sandboxId: string
+  execId: string
+  workerId?: string | undefined
+}
+
+/** Logs a lost command: once, by the process that stores or receives that status. */
+export function warnOfLoss(
+  { log }: Pick<Context, 'log'>,
+  { accountId, sandboxId, execId, requestId, workerId }: Loss,
+): void {
+  log.warn(
+    {
+      account_id: accountId,
+      sandbox_id: sandboxId,
+      exec_id: execId,
+      request_id: requestId,
+      worker_id: workerId,
+    },
+    'a command is lost',
+  )
 }
 
 /** Inserts a lost row for a command that was handed over and has none. */

@@ -8,7 +8,7 @@ import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
-import { findExitStatus } from './exit-status.ts'
+import { type Asking, findExitStatus } from './exit-status.ts'
 
 /** Milliseconds that a worker may need beyond the command's own time: for the hand-over, the start and the answer. */
 export const marginMs = 20_000
@@ -69,10 +69,15 @@ export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefine
 export const isForgotten = (error: unknown): boolean =>
   error instanceof WorkerGone || (error instanceof Problem && error.code === 'exec_not_found')
 
-export async function summarize(app: App, row: ShownExec, sandbox: SandboxOfAccount): Promise<ExecSummary> {
+export async function summarize(
+  app: App,
+  row: ShownExec,
+  sandbox: SandboxOfAccount,
+  asking: Asking,
+): Promise<ExecSummary> {
   const { lines } = app.context
   return {
-    ...(await findExitStatus(app, row, sandbox)),
+    ...(await findExitStatus(app, row, sandbox, asking)),
     command: openLine(() => lines.open(row.sealed_command, commandSealContext(row.id))),
     background: row.background,
     tty: row.tty,

@@ -34,6 +34,13 @@ export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | {
 /** The call was handed over and no answer arrived, so its effect is unknown. */
 export class CallLost extends Error {
   override name = 'CallLost'
+  /** The worker that took the call, if the caller does not know it. */
+  readonly workerId: string | undefined
+
+  constructor(cause: unknown, workerId?: string) {
+    super('a worker was lost during a call', { cause })
+    this.workerId = workerId
+  }
 }
 
 /** Rethrows an error of a call. {@link CallLost} becomes `unavailable` with this detail. */
@@ -106,7 +113,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   })
   return promise.catch((error: Error) => {
     signal.throwIfAborted()
-    if (handedOver) throw new CallLost('a worker was lost during a call', { cause: error })
+    if (handedOver) throw new CallLost(error, target.callee.id)
     return request.reusedSocket && !timedOut ? { stale: true } : { notTaken: error }
   })
 }

@@ -1,10 +1,11 @@
 /** The database and keys for `npm run admin`, from the environment or from `npm start` in this folder. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
+import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import type { Report } from '../../api/admin/report.ts'
 import { keysOfApi } from '../../shared/platform/keys.ts'
-import { readPasswordCost } from '../../shared/platform/settings.ts'
+import { readInternalServer, readPasswordCost } from '../../shared/platform/settings.ts'
 import { readDotEnv, root } from '../root.mjs'
 import { postgresUrl } from '../services/postgres.ts'
 import { redisSocket, redisUrl } from '../services/redis.ts'
@@ -39,6 +40,17 @@ export function findRedis(): string {
   const sockets = socketPath(join(root, '.data'))
   if (existsSync(redisSocket(sockets))) return redisUrl(sockets)
   throw new Error('No Redis: set REDIS_URL, or run npm start in this folder.')
+}
+
+/**
+ * The internal port of the process in this container.
+ * @throws with a message for the terminal when a setting is wrong
+ */
+export function findInternalServer(): string {
+  readDotEnv()
+  const { host, port } = readInternalServer(process.env)
+  const address = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
+  return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`
 }
 
 /**

@@ -26,7 +26,42 @@ function describeError(error: unknown) {
     type: error.name,
     message: error.message.split('\n')[0],
     code: code ?? sqlState,
-    stack: error.stack,
+    // A connection that broke is no bug, so its stack says nothing.
+    stack: code === 'ERR_STREAM_PREMATURE_CLOSE' ? undefined : error.stack,
     cause: error.cause instanceof Error ? error.cause.message.split('\n')[0] : undefined,
   }
 }
+
+/** Milliseconds for which further lines of one cause are only counted. */
+const repeatMs = 10_000
+const maxCauses = 1_000
+const causes = new Map<string, { loggedAt: number; repeated: number }>()
+
+/**
+ * Logs an error that one cause, such as an outage of the cluster, repeats for every pod: at most once in ten seconds
+ * for each message and cause. The next line has the number of suppressed ones as `repeated`.
+ */
+export function logRepeatable(
+  log: Logger,
+  level: 'warn' | 'error',
+  { err, ...ids }: { err: unknown } & Record<string, unknown>,
+  message: string,
+): void {
+  const key = `${level} ${message} ${causeOf(err)}`
+  const known = causes.get(key)
+  const now = performance.now()
+  if (known && now - known.loggedAt < repeatMs) {
+    known.repeated++
+    return
+  }
+  if (causes.size >= maxCauses) causes.clear()
+  causes.set(key, { loggedAt: now, repeated: 0 })
+  log[level]({ err, ...ids, repeated: known?.repeated || undefined }, message)
+}
+
+/** The message of an error without names, ids and numbers, which differ between pods. */
+const causeOf = (error: unknown): string =>
+  (error instanceof Error ? `${error.name} ${error.message.split('\n')[0]}` : String(error)).replaceAll(
+    /"[^"]*"|[\w.:-]*\d[\w.:-]*/g,
+    '*',
+  )

@@ -102,9 +102,9 @@ export class Commands {
     setTimeout(() => this.forgetSandbox(sandboxId), rememberMs).unref()
   }
 
-  /** Whether a command runs, or has just ended and no client has received the exit status. */
-  get hasPending(): boolean {
-    return this.pending().length > 0
+  /** Commands that run, or have just ended and whose exit status no client has received. */
+  get pendingCount(): number {
+    return this.pending().length
   }
 
   /** Resolves when no command is pending any more, at the latest after `ms`. */
