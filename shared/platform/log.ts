@@ -2,12 +2,13 @@
  * Structured logs. Commands, environments and credentials are never logged. Callers pass ids and numbers, and the
  * pattern of a route instead of a URL.
  */
-import { type Logger as PinoLogger, pino } from 'pino'
+import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, pino } from 'pino'
 
 export type Logger = PinoLogger
 
-export function openLog(role: string, level: string): Logger {
-  return pino({
+/** @param out by default stdout */
+export function openLog(role: string, level: string, out: DestinationStream = pino.destination(1)): Logger {
+  const options: LoggerOptions = {
     level,
     base: { role, pid: process.pid },
     formatters: { level: (label) => ({ level: label }) },
@@ -15,7 +16,8 @@ export function openLog(role: string, level: string): Logger {
     serializers: { err: describeError },
     // Defence in depth: no caller passes these.
     redact: ['authorization', 'password', 'env', 'stdin', 'command'].flatMap((name) => [name, `*.${name}`]),
-  })
+  }
+  return pino(options, out)
 }
 
 /** Logs only known fields, because database drivers attach parameters to errors. */
@@ -46,10 +48,10 @@ export function logRepeatable(
   level: 'warn' | 'error',
   { err, ...ids }: { err: unknown } & Record<string, unknown>,
   message: string,
+  now = performance.now(),
 ): void {
   const key = `${level} ${message} ${causeOf(err)}`
   const known = causes.get(key)
-  const now = performance.now()
   if (known && now - known.loggedAt < repeatMs) {
     known.repeated++
     return

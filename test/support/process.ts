@@ -163,7 +163,7 @@ function parse(text: string): Line {
 }
 
 /** JSON.parse keeps only the last value of a key, so the text of the line is then longer than that of the object. */
-const hasRepeatedKey = (text: string, line: Line): boolean =>
+export const hasRepeatedKey = (text: string, line: Line): boolean =>
   text.startsWith('{') && JSON.stringify(line).length < text.length
 
 /** The last lines, without successful requests. */
