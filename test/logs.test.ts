@@ -84,6 +84,7 @@ test('a lost command is logged as a warning with all ids, once by its worker and
   const ids = [json.body.id, /"id":"(exec_\w+)"/.exec(events)![1]]
   expect(events).toContain('"status":"lost"')
   for (const processes of [world.workers, world.apis]) {
+    await world.eventually(() => lossesIn(processes).length >= ids.length, 10_000)
     const losses = lossesIn(processes)
     expect(losses.map(({ exec_id }) => exec_id)).toEqual(ids)
     for (const loss of losses)
@@ -92,12 +93,12 @@ test('a lost command is logged as a warning with all ids, once by its worker and
         account_id: alice.id,
         sandbox_id: body.id,
         request_id: expect.stringMatching(/^req_/),
+        worker_id: world.workers[0]!.lines.find(({ msg }) => msg === 'working')!.worker_id,
       })
   }
   expect(lossesIn(world.workers).map(({ request_id }) => request_id)).toEqual(
     lossesIn(world.apis).map(({ request_id }) => request_id),
   )
-  for (const loss of lossesIn(world.workers)) expect(loss.worker_id).toMatch(/^wrk_/)
 })
 
 test('commands of a killed worker are logged once by the API that reports them, and by the worker that ends the others', async () => {
@@ -136,15 +137,13 @@ test('a client that leaves during a download is logged with its ids and without 
   await response.body!.getReader().read()
   leaving.abort()
   const [api] = world.apis
-  const find = () => api!.lines.find(({ msg }) => msg === 'could not send a response')
-  const line = await world.eventually(find, 10_000)
-  expect(line).toMatchObject({
-    request_id: expect.stringMatching(/^req_/),
-    account_id: alice.id,
-    sandbox_id: body.id,
-    err: { message: 'Premature close' },
-  })
-  expect(line).not.toHaveProperty('err.stack')
+  const lines = () => api!.lines.filter(({ msg }) => msg === 'could not send a response')
+  await world.eventually(() => JSON.stringify(lines()).includes('Premature close'), 10_000)
+  const ids = { request_id: expect.stringMatching(/^req_/), account_id: alice.id, sandbox_id: body.id }
+  for (const line of lines()) {
+    expect(line).toMatchObject(ids)
+    expect(line).not.toHaveProperty('err.stack')
+  }
 })
 
 test('errors of one cause are logged once in ten seconds, with the number of suppressed ones', () => {

@@ -152,8 +152,14 @@ interface Loss extends Asking {
   workerId?: string | undefined
 }
 
+/** Logs a command that its worker reported as lost, with the id of the worker, which only the row has. */
+export async function warnOfReportedLoss({ context }: App, loss: Loss): Promise<void> {
+  const row = await findExec(context.db, loss).catch(() => undefined)
+  warnOfLoss(context, { ...loss, workerId: row?.worker_id })
+}
+
 /** Logs a lost command: once, by the process that stores or receives that status. */
-export function warnOfLoss(
+function warnOfLoss(
   { log }: Pick<Context, 'log'>,
   { accountId, sandboxId, execId, requestId, workerId }: Loss,
 ): void {

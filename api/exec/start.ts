@@ -19,7 +19,7 @@ import { passEvents } from './events.ts'
 import {
   exitStatusWithoutWorker,
   type StartedExec,
-  warnOfLoss,
+  warnOfReportedLoss,
   withoutOutput,
   writeLastEvents,
 } from './exit-status.ts'
@@ -50,7 +50,7 @@ export async function runToResult(
   const timeoutMs = marginMs + (mode === 'background' ? 0 : maxMs)
   try {
     const result = await app.workers.call('exec', { ...args, mode }, { signal, timeoutMs })
-    if (result.status === 'lost') warnOfLoss(app.context, { ...started, execId: result.id })
+    if (result.status === 'lost') void warnOfReportedLoss(app, { ...started, execId: result.id })
     return result
   } catch (error) {
     if (error instanceof CallLost)
@@ -97,7 +97,7 @@ export async function runToEvents(app: App, start: ExecStart): Promise<StreamRep
       started,
       signal,
       await app.workers.stream('execEvents', { ...args, mode: 'events' }, options),
-      () => warnOfLoss(app.context, started),
+      () => void warnOfReportedLoss(app, started),
     )
   } catch (error) {
     if (error instanceof CallLost) return answerEnd(app, { ...started, workerId: error.workerId }, undefined)

@@ -20,6 +20,9 @@ export function openLog(role: string, level: string, out: DestinationStream = pi
   return pino(options, out)
 }
 
+/** Codes of a broken connection, which is no bug. The stack of such an error names only functions of Node. */
+const brokenConnection = new Set<unknown>(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
+
 /** Logs only known fields, because database drivers attach parameters to errors. */
 function describeError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) }
@@ -28,8 +31,7 @@ function describeError(error: unknown) {
     type: error.name,
     message: error.message.split('\n')[0],
     code: code ?? sqlState,
-    // A connection that broke is no bug, so its stack says nothing.
-    stack: code === 'ERR_STREAM_PREMATURE_CLOSE' ? undefined : error.stack,
+    stack: brokenConnection.has(code) ? undefined : error.stack,
     cause: error.cause instanceof Error ? error.cause.message.split('\n')[0] : undefined,
   }
 }
