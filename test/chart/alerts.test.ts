@@ -104,12 +104,18 @@ describe.skipIf(!hasHelm)('the alerts, by helm', () => {
   })
 
   test("the runbook's command for logs selects the pods of every API and worker, and no others", () => {
-    const command = /logs -l '(\S+) in \((\w+),(\w+)\)' --prefix --tail=-1/.exec(readPage('docs/operations.md'))
+    const command = /logs -l '(\S+) in \((\w+),(\w+)\)' --prefix --tail=-1/.exec(
+      readPage('docs/operations.md'),
+    )
     const [, label, ...components] = command!
-    const pods = render(['--values', join(chart, 'ci/quickstart-values.yaml')]).flatMap(({ kind, metadata, spec }) => {
-      const { template } = (spec ?? {}) as { template?: { metadata?: { labels?: Record<string, string> } } }
-      return template ? [{ kind, name: metadata!.name, component: template.metadata?.labels?.[label!] }] : []
-    })
+    const pods = render(['--values', join(chart, 'ci/quickstart-values.yaml')]).flatMap(
+      ({ kind, metadata, spec }) => {
+        const { template } = (spec ?? {}) as { template?: { metadata?: { labels?: Record<string, string> } } }
+        return template
+          ? [{ kind, name: metadata!.name, component: template.metadata?.labels?.[label!] }]
+          : []
+      },
+    )
     const selected = pods.filter(({ component }) => components.includes(component ?? ''))
     expect(selected.map(({ name }) => name).sort()).toEqual(['sandlot-api', 'sandlot-worker'])
     expect(pods.filter(({ kind }) => kind === 'Deployment')).toHaveLength(2)
