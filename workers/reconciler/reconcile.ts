@@ -173,7 +173,7 @@ async function listPods({
   try {
     return await driver.list()
   } catch (error) {
-    log.warn({ err: error }, 'the reconciler cannot list the pods; it uses only the rows')
+    logRepeatable(log, 'warn', { err: error }, 'the reconciler cannot list the pods; it uses only the rows')
     return undefined
   }
 }
