@@ -75,3 +75,12 @@ test.each(pages)('the page %s names only existing client commands', (path) => {
   })
   expect(missing.map(([words]) => words)).toEqual([])
 })
+
+test('git ignores the file into which the pages write the keys of an installation', () => {
+  const files = pages.flatMap((path) =>
+    [...readPage(path).matchAll(/make-keys > (\S+)/g)].map(([, name]) => name!),
+  )
+  expect(files).toContain('keys.env')
+  const ignored = readPage('.gitignore').split('\n')
+  expect(files.filter((name) => !ignored.includes(name))).toEqual([])
+})

@@ -4,6 +4,8 @@ export interface Report {
   value: object
   /** The text printed without `--json`. */
   text: string
+  /** Default 0. */
+  exitCode?: number
 }
 
 export function showColumns(rows: string[][]): string[] {

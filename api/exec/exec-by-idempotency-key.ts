@@ -36,7 +36,7 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
     const row = await findExecByKey(app.context.db, asked)
     if (row) {
       const one = { accountId, sandboxId, requestId, execId: row.id, wait: true }
-      const started = { accountId, sandboxId, key, execId: row.id, startedAt: row.started_at }
+      const started = { accountId, sandboxId, requestId, key, execId: row.id, startedAt: row.started_at }
       return resultOf(app, one, started, {
         signal,
         timeoutMs: leftMs + marginMs,

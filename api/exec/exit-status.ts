@@ -5,7 +5,6 @@
 import type { ExecOutcome, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
 import { formatEvent } from '../../shared/contract/server-sent-events.ts'
-import type { Queries } from '../../shared/data/database.ts'
 import { insertLostExec, markLost } from '../../shared/data/exec-writes.ts'
 import {
   commandSealContext,
@@ -21,14 +20,22 @@ import { isOutage, type Problem, unavailable } from '../../shared/platform/probl
 import type { App } from '../app.ts'
 import { loadSandbox } from '../sandboxes/load-sandbox.ts'
 
+/** IDs that the log entry of a lost command contains. */
+export interface RequestIds {
+  accountId: string
+  /** The request during which this process finds that the command is lost. */
+  requestId: string
+}
+
 /** Returns the command's status from its row. If the worker of a running command is gone, first stores `lost`. */
 export async function findExitStatus(
-  { context: { db }, workers }: App,
+  { context, workers }: App,
   row: ShownExec,
   sandbox: SandboxOfAccount,
+  ids: RequestIds,
 ): Promise<ExecOutcome> {
   const isGone = row.status === 'running' && !sandbox.destroyed_at && !(await workers.isAlive(row.worker_id))
-  return isGone ? endAsLost(db, row, sandbox) : readRow(row, sandbox)
+  return isGone ? endAsLost(context, row, sandbox, ids) : readRow(row, sandbox)
 }
 
 /**
@@ -47,6 +54,9 @@ export interface StartedExec {
   accountId: string
   sandboxId: string
   execId: string
+  requestId: string
+  /** ID of the worker that accepted the command. It is logged if the command has no row. */
+  workerId?: string | undefined
   /** The request's Idempotency-Key. A command that was started earlier with this key has a different id. */
   key?: string | undefined
   startedAt: Date
@@ -72,9 +82,10 @@ export async function exitStatusWithoutWorker(
     if (!row && started.request && !sandbox.destroyed_at) {
       await insertLost(context, { ...started, request: started.request })
       row = await find()
+      if (row?.status === 'lost') warnOfLoss(context, started)
     }
     return row
-      ? await endAsLost(db, row, sandbox, printed)
+      ? await endAsLost(context, row, sandbox, started, printed)
       : describeUnseen(started.execId, started.startedAt, sandbox)
   } catch (error) {
     throw isOutage(error) ? unknownYet(started, error) : error
@@ -126,16 +137,49 @@ export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefi
 
 /** Marks a running command as lost. Returns the exit status from its row if another process stored one first. */
 async function endAsLost(
-  db: Queries,
+  context: Context,
   row: ShownExec,
   sandbox: SandboxOfAccount,
+  ids: RequestIds,
   printed: OutputOffset = { stdout: 0, stderr: 0 },
 ): Promise<ExecOutcome> {
   const outcome = readRow(row, sandbox)
   if (outcome.status !== 'running') return outcome
+  const { db } = context
   const lost = await markLost(db, { id: row.id, sandboxId: sandbox.id }, printed)
+  if (lost?.status === 'lost')
+    warnOfLoss(context, { ...ids, sandboxId: sandbox.id, execId: row.id, workerId: row.worker_id })
   const ended = lost ?? (await findExec(db, { sandboxId: sandbox.id, execId: row.id }))
   return ended ? readRow(ended, sandbox) : describeUnseen(row.id, row.started_at, sandbox)
+}
+
+interface Loss extends RequestIds {
+  sandboxId: string
+  execId: string
+  workerId?: string | undefined
+}
+
+/** Logs a command that its worker reported as lost. Reads the worker's ID from the command's row. */
+export async function warnOfReportedLoss({ context }: App, loss: Loss): Promise<void> {
+  const row = await findExec(context.db, loss).catch(() => undefined)
+  warnOfLoss(context, { ...loss, workerId: row?.worker_id })
+}
+
+/** Logs a lost command. Only the API process that stores `lost`, or receives it from a worker, calls this function. */
+function warnOfLoss(
+  { log }: Pick<Context, 'log'>,
+  { accountId, sandboxId, execId, requestId, workerId }: Loss,
+): void {
+  log.warn(
+    {
+      account_id: accountId,
+      sandbox_id: sandboxId,
+      exec_id: execId,
+      request_id: requestId,
+      worker_id: workerId,
+    },
+    'a command is lost',
+  )
 }
 
 /** Inserts a row with the status `lost` for a command that was sent to a worker but has no row. */

@@ -8,7 +8,7 @@ import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
-import { findExitStatus } from './exit-status.ts'
+import { findExitStatus, type RequestIds } from './exit-status.ts'
 
 /**
  * Time, in milliseconds, added to a command's own duration when waiting for a worker's response. It covers sending the
@@ -72,10 +72,15 @@ export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefine
 export const isForgotten = (error: unknown): boolean =>
   error instanceof WorkerGone || (error instanceof Problem && error.code === 'exec_not_found')
 
-export async function summarize(app: App, row: ShownExec, sandbox: SandboxOfAccount): Promise<ExecSummary> {
+export async function summarize(
+  app: App,
+  row: ShownExec,
+  sandbox: SandboxOfAccount,
+  ids: RequestIds,
+): Promise<ExecSummary> {
   const { lines } = app.context
   return {
-    ...(await findExitStatus(app, row, sandbox)),
+    ...(await findExitStatus(app, row, sandbox, ids)),
     command: openLine(() => lines.open(row.sealed_command, commandSealContext(row.id))),
     background: row.background,
     tty: row.tty,

@@ -11,7 +11,7 @@ import type { Context } from '../../shared/platform/context.ts'
 import { whenSilentFor } from '../../shared/platform/event-loop-stall.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { MemoryBudget } from '../../shared/platform/memory-budget.ts'
-import { Problem, unavailable } from '../../shared/platform/problem.ts'
+import { cannotCreate, Problem, unavailable } from '../../shared/platform/problem.ts'
 import {
   accountHeader,
   argsHeader,
@@ -107,14 +107,18 @@ export class Workers {
     const canCreate = (worker: ListedWorker) => takesCalls(worker) && worker.driverProblem === null
     const workers = (await this.candidates.listed((listed) => listed.some(canCreate))).filter(takesCalls)
     if (workers.length === 0)
-      throw unavailable('No worker is running, so no sandbox can be created. Try again later.')
+      throw cannotCreate('no_worker', 'No worker is running, so no sandbox can be created. Try again later.')
     if (workers.some(canCreate)) return
     if (workers.some(({ isSetUp }) => isSetUp === false)) {
-      throw unavailable(
+      throw cannotCreate(
+        'cluster_misconfigured',
         'The sandbox backend is misconfigured, so no sandbox can be created. The workers log the reason and the fix.',
       )
     }
-    throw unavailable('No worker can reach the sandbox backend. The workers log the reason.')
+    throw cannotCreate(
+      'cluster_unreachable',
+      'No worker can reach the sandbox backend. The workers log the reason.',
+    )
   }
 
   async isAlive(workerId: string): Promise<boolean> {
@@ -272,7 +276,7 @@ async function readReply(response: IncomingMessage, signal: AbortSignal): Promis
     return await json(response)
   } catch (error) {
     signal.throwIfAborted()
-    throw new CallLost('a worker was lost during a call', { cause: error })
+    throw new CallLost(error)
   } finally {
     received()
   }

@@ -7,6 +7,8 @@ export interface ProblemExtras {
   /** Additional members of the problem document. */
   members?: Record<string, unknown>
   cause?: unknown
+  /** More specific than the code, for operators only. */
+  reason?: 'no_worker' | 'cluster_unreachable' | 'cluster_misconfigured' | undefined
 }
 
 export class Problem extends Error {
@@ -14,12 +16,15 @@ export class Problem extends Error {
   readonly code: ErrorCode
   readonly retryAfterSeconds: number | undefined
   readonly members: Record<string, unknown>
+  /** For metrics. */
+  readonly reason: string
 
   constructor(code: ErrorCode, detail: string, extras: ProblemExtras = {}) {
     super(detail, { cause: extras.cause })
     this.code = code
     this.retryAfterSeconds = extras.retryAfterSeconds
     this.members = extras.members ?? {}
+    this.reason = extras.reason ?? code
   }
 
   get status(): number {
@@ -32,6 +37,10 @@ const retrySeconds = 2
 
 export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
+
+/** While no sandbox can be created. */
+export const cannotCreate = (reason: NonNullable<ProblemExtras['reason']>, detail: string) =>
+  new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, reason })
 
 /**
  * Reports whether an error means that PostgreSQL or Redis is unavailable, rather than that the server rejected the

@@ -89,6 +89,31 @@ test("the keys command shows a fingerprint of each process's keys and reads only
   expect(away).toMatchObject({ code: 1, stderr: expect.stringContaining('ECONNREFUSED') })
 })
 
+test('ready prints the readiness of one process, and exits with 1 if it is not ready', async () => {
+  await using other = await startWorld({ workers: 0 })
+  const ready = (process: { internalUrl: string }, ...args: string[]) =>
+    adminWith({ INTERNAL_PORT: new URL(process.internalUrl).port }, ['ready', ...args])
+  const worker = await ready(world.workers[0]!)
+  expect(worker).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ready\n/) })
+  expect(worker.stdout).toMatch(/^postgres +ok$/m)
+  const api = await ready(other.apis[0]!)
+  expect(api).toMatchObject({ code: 1, stderr: '', stdout: expect.stringMatching(/^unavailable\n/) })
+  expect(api.stdout).toMatch(/^workers +no worker is running$/m)
+  const json = await ready(other.apis[0]!, '--json')
+  expect({ ...json, stdout: JSON.parse(json.stdout) }).toMatchObject({
+    code: 1,
+    stdout: { status: 'unavailable', parts: { redis: 'ok', workers: 'no worker is running' } },
+  })
+  const unreachable = await adminWith({ INTERNAL_PORT: '1' }, ['ready'])
+  expect(unreachable).toMatchObject({ code: 1, stderr: expect.stringContaining('INTERNAL_PORT') })
+})
+
+test('--help shows the command that started the program', async () => {
+  const { code, stdout, stderr } = await admin('--help')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(/^Usage: npm run admin -- \[--json\] COMMAND\n/)
+})
+
 test('end-sessions ends all logins of an account but keeps its API keys valid', async () => {
   const alice = await world.account()
   expect(await admin('end-sessions', alice.email)).toMatchObject({ code: 0 })

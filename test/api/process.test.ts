@@ -100,7 +100,7 @@ describe('process shutdown', () => {
     expect((await ask()).headers.get('connection')).toBe('keep-alive')
     api.signal('SIGTERM')
     await world.eventually(async () => (await process()) !== 'ok', 5_000)
-    expect(await process()).toBe('the process is stopping')
+    expect(await process()).toBe('draining')
     const answer = await ask()
     expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close'])
     await api.kill()

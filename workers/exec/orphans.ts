@@ -76,7 +76,15 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
   if (orphan.is_left) await markEnded(db, orphan.id)
   else await markOrphanLost(db, { id: orphan.id, sandboxId: orphan.sandbox_id })
   metrics.reconcileActions.inc({ action: 'end orphan' })
-  log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was killed')
+  const ids = {
+    worker_id: orphan.worker_id,
+    exec_id: orphan.id,
+    sandbox_id: orphan.sandbox_id,
+    account_id: orphan.account_id,
+  }
+  // A command that is left was already logged as lost, by the process that reported it.
+  if (orphan.is_left || orphan.destroy_reason !== null) log.info(ids, 'a command of a lost worker was killed')
+  else log.warn(ids, 'a command is lost, because its worker is gone')
 }
 
 /**

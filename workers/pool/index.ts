@@ -8,6 +8,7 @@
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
+import { logRepeatable } from '../../shared/platform/log.ts'
 import { PodRefused } from '../drivers/driver.ts'
 import type { WarmPodsContext } from '../pods/context.ts'
 import { removePod } from '../pods/remove-pod.ts'
@@ -34,7 +35,12 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
     const done = work()
       .catch((error) => {
         if (!signal.aborted)
-          log.warn({ err: error, pod: name }, 'a warm pod operation failed; it will be retried')
+          logRepeatable(
+            log,
+            'warn',
+            { err: error, pod: name },
+            'a warm pod operation failed; it will be retried',
+          )
       })
       .finally(() => {
         running.delete(name)
