@@ -134,6 +134,18 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
       runtimeClass: env.SANDBOX_RUNTIME_CLASS,
       /** Whether pods share the user ids of their node. */
       hostUsers: env.SANDBOX_HOST_USERS === 'yes',
+      /** Fields of the pods on Kubernetes. */
+      placement: {
+        nodeSelector: env.SANDBOX_NODE_SELECTOR,
+        tolerations: env.SANDBOX_TOLERATIONS ?? [],
+        affinity: env.SANDBOX_AFFINITY,
+        priorityClassName: env.SANDBOX_PRIORITY_CLASS,
+      },
+      /** Names of Secrets in the namespace of the pods. */
+      imagePullSecrets: env.SANDBOX_IMAGE_PULL_SECRETS ?? [],
+      /** Without public DNS servers, the resolver is a loopback address, so that lookups fail at once instead of hanging. */
+      dnsServers:
+        env.SANDBOX_DNS ?? (env.SANDBOX_EGRESS === 'internet' ? ['1.1.1.1', '8.8.8.8'] : ['127.0.0.1']),
       maxSeconds: env.SANDBOX_MAX_SECONDS,
       startSeconds: env.SANDBOX_START_SECONDS,
       egress: env.SANDBOX_EGRESS,

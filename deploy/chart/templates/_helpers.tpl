@@ -91,6 +91,9 @@ volumes:
   "SANDBOX_EGRESS" $sandboxes.egress
   "SANDBOX_RUNTIME_CLASS" $sandboxes.runtimeClass
   "SANDBOX_HOST_USERS" (ternary "yes" "no" $sandboxes.hostUsers)
+  "SANDBOX_PRIORITY_CLASS" $sandboxes.priorityClassName
+  "SANDBOX_IMAGE_PULL_SECRETS" ($sandboxes.imagePullSecrets | join ",")
+  "SANDBOX_DNS" ($sandboxes.dns | join ",")
   "SANDBOX_NETWORK_POLICIES" ($sandboxes.networkPolicies | join ",")
   "SANDBOX_CPU" $sandboxes.limits.cpu
   "SANDBOX_MEMORY" $sandboxes.limits.memory
@@ -103,6 +106,11 @@ volumes:
 {{ include "sandlot.urlEnv" (dict "root" . "name" "REDIS_URL" "password" "REDIS_PASSWORD" "url" (include "sandlot.redisUrl" .)) | trim }}
 - name: INTERNAL_HOST
   valueFrom: {fieldRef: {fieldPath: status.podIP}}
+{{- range $name, $value := dict "NODE_SELECTOR" $sandboxes.nodeSelector "TOLERATIONS" $sandboxes.tolerations "AFFINITY" $sandboxes.affinity }}
+{{- if $value }}
+- {name: SANDBOX_{{ $name }}, value: {{ toJson $value | quote }}}
+{{- end }}
+{{- end }}
 {{- range $name, $value := $env }}
 {{- if $value }}
 - {name: {{ $name }}, value: {{ $value | quote }}}
@@ -176,6 +184,17 @@ initContainers:
     requests: {cpu: 50m, memory: 128Mi}
     limits: {memory: 512Mi}
   {{- include "sandlot.containerSecurity" . | nindent 2 }}
+{{- end }}
+
+{{/* A value as a CEL expression. The values of a CEL map must have one type, and dyn() makes them one. */}}
+{{- define "sandlot.cel" -}}
+{{- if kindIs "map" . -}}
+{ {{- range $index, $key := keys . | sortAlpha }}{{ if $index }}, {{ end }}{{ toJson $key }}: dyn({{ include "sandlot.cel" (index $ $key) }}){{ end -}} }
+{{- else if kindIs "slice" . -}}
+[{{- range $index, $item := . }}{{ if $index }}, {{ end }}dyn({{ include "sandlot.cel" $item }}){{ end -}}]
+{{- else -}}
+{{ toJson . }}
+{{- end -}}
 {{- end }}
 
 {{- define "sandlot.sandboxLabels" -}}

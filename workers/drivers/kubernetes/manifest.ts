@@ -2,7 +2,7 @@
  * Builds the manifest of a sandbox's pod, with all of its isolation, as a pure function of the request. The chart's
  * admission policies admit no other fields and values, so change deploy/chart/templates/admission.yaml with this file.
  */
-import type { V1Container, V1Pod, V1PodSpec } from '@kubernetes/client-node'
+import type { V1Affinity, V1Container, V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import type { PodRequest } from '../driver.ts'
 
@@ -50,13 +50,11 @@ export function buildPod(
       shareProcessNamespace: true,
       ...(sandbox.runtimeClass === undefined ? {} : { runtimeClassName: sandbox.runtimeClass }),
       ...(sandbox.hostUsers ? {} : { hostUsers: false }),
-      tolerations: ['unreachable', 'not-ready'].map((taint) => ({
-        key: `node.kubernetes.io/${taint}`,
-        operator: 'Exists',
-        effect: 'NoExecute',
-        tolerationSeconds: 20,
-      })),
-      ...resolvers(sandbox.egress),
+      ...placementOf(sandbox),
+      imagePullSecrets: sandbox.imagePullSecrets.map((name) => ({ name })),
+      // The network policy denies the private address of the cluster's own resolver.
+      dnsPolicy: 'None',
+      dnsConfig: { nameservers: sandbox.dnsServers },
       securityContext: {
         runAsNonRoot: true,
         runAsUser: userId,
@@ -72,6 +70,25 @@ export function buildPod(
         emptyDir: { sizeLimit: sandbox.limits.disk },
       })),
     },
+  }
+}
+
+function placementOf({ placement }: Settings['sandbox']): Partial<V1PodSpec> {
+  const { nodeSelector, tolerations, affinity, priorityClassName } = placement
+  return {
+    tolerations: [
+      ...['unreachable', 'not-ready'].map((taint) => ({
+        key: `node.kubernetes.io/${taint}`,
+        operator: 'Exists',
+        effect: 'NoExecute',
+        tolerationSeconds: 20,
+      })),
+      ...tolerations,
+    ],
+    ...(nodeSelector === undefined ? {} : { nodeSelector }),
+    // The API server validates the rules.
+    ...(affinity === undefined ? {} : { affinity: affinity as V1Affinity }),
+    ...(priorityClassName === undefined ? {} : { priorityClassName }),
   }
 }
 
@@ -100,15 +117,6 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
  * rounded down to whole seconds. One more second compensates for that, so that the pod never ends early.
  */
 export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds)) + 1
-
-/**
- * Pods use public resolvers, because the network policy denies the private address of the cluster's own resolver.
- * Without egress, the resolver is a loopback address, so that lookups fail immediately instead of hanging.
- */
-function resolvers(egress: Settings['sandbox']['egress']): Pick<V1PodSpec, 'dnsPolicy' | 'dnsConfig'> {
-  const nameservers = egress === 'internet' ? ['1.1.1.1', '8.8.8.8'] : ['127.0.0.1']
-  return { dnsPolicy: 'None', dnsConfig: { nameservers } }
-}
 
 const resources = ({ cpu, memory, disk }: Settings['sandbox']['limits']) => ({
   cpu,
