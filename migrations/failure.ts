@@ -5,6 +5,11 @@ import { MigrationFailed } from './migrate.ts'
 const unreachable = /^(E[A-Z_]+|08...|28...|3D000|57P0.)$/
 const disconnected = /Connection terminated|Client has encountered a connection error/
 
+/** Returns whether PostgreSQL does not accept connections yet, as opposed to rejecting this user or database. */
+export const isStarting = (error: unknown): boolean =>
+  !(error instanceof MigrationFailed) &&
+  /^(E[A-Z_]+|57P03)$/.test((error as NodeJS.ErrnoException).code ?? '')
+
 const again =
   'Then run `npm run migrate` again, which continues after the last completed step. The old version can keep running.'
 

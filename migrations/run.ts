@@ -1,5 +1,10 @@
-/** `npm run migrate`: applies all new migrations. The old version can keep running. */
-import { describeFailure } from './failure.ts'
+/**
+ * `npm run migrate`: applies all new migrations. The old version can keep running. `--wait SECONDS` waits that long for
+ * PostgreSQL to accept connections.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { describeFailure, isStarting } from './failure.ts'
 import { migrate } from './migrate.ts'
 
 const databaseUrl = process.env.DATABASE_URL
@@ -7,8 +12,23 @@ if (!databaseUrl) {
   console.error('DATABASE_URL is not set: postgresql://user:password@host/database')
   process.exit(2)
 }
+const { wait } = parseArgs({ options: { wait: { type: 'string', default: '0' } } }).values
+const waitUntil = Date.now() + Number(wait) * 1000
+
+async function migrateOnceStarted(url: string): Promise<string[]> {
+  for (;;) {
+    try {
+      return await migrate(url, { report: (line) => console.error(line) })
+    } catch (error) {
+      if (!isStarting(error) || Date.now() >= waitUntil) throw error
+      console.error(`Waiting for the database: ${describeFailure(error)}`)
+      await sleep(2_000)
+    }
+  }
+}
+
 try {
-  const applied = await migrate(databaseUrl, { report: (line) => console.error(line) })
+  const applied = await migrateOnceStarted(databaseUrl)
   console.log(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`)
 } catch (error) {
   console.error(describeFailure(error))
