@@ -1,12 +1,13 @@
 /**
  * `npm run docs`: generates parts of the pages in docs/, between comments that name them, the client's table of routes,
- * docs/baseline.txt and the settings in the chart's schema. test/docs.test.ts fails while one of them is outdated. With
+ * docs/baseline.txt, the settings in the chart's schema and the chart's README. test/docs.test.ts fails while one of them is outdated. With
  * `--pictures` it also draws the pictures of the pages, by test/cli/screenshots.test.ts.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { baseline } from './docs/baseline.ts'
 import { withSettings } from './docs/chart.ts'
+import { chartReadme } from './docs/chart-readme.ts'
 import { commands, exitCodes, globalOptions, localSettings } from './docs/commands.ts'
 import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
 import { settings } from './docs/settings.ts'
@@ -46,6 +47,7 @@ export async function makePages(): Promise<Map<string, string>> {
   return filled
     .set(ofClient, withRoutes(readPage(ofClient)))
     .set(ofChart, withSettings(readPage(ofChart)))
+    .set('deploy/chart/README.md', chartReadme(readPage('deploy/chart/values.yaml')))
     .set('docs/baseline.txt', await baseline())
 }
 

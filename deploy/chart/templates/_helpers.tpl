@@ -1,19 +1,55 @@
+{{/* The first part of all names in the namespace of the release. */}}
+{{- define "sandlot.fullname" -}}
+{{ .Values.fullnameOverride | default "sandlot" }}
+{{- end }}
+
 {{- define "sandlot.labels" -}}
-app.kubernetes.io/name: sandlot
+app.kubernetes.io/name: {{ .root.Values.nameOverride | default "sandlot" }}
 app.kubernetes.io/component: {{ .component }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "sandlot.podLabels" -}}
+{{ include "sandlot.labels" . }}
+{{- with (index .root.Values .component).podLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The checksum restarts the pods at the next upgrade after a change of the Secret. `helm template` cannot read it. */}}
+{{- define "sandlot.podAnnotations" -}}
+kubectl.kubernetes.io/default-container: {{ .component }}
+{{- with (lookup "v1" "Secret" .root.Release.Namespace .root.Values.secretName).data }}
+checksum/secret: {{ toJson . | sha256sum }}
+{{- end }}
+{{- with (index .root.Values .component).podAnnotations }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "sandlot.selector" -}}
-app.kubernetes.io/name: sandlot
+app.kubernetes.io/name: {{ .root.Values.nameOverride | default "sandlot" }}
 app.kubernetes.io/component: {{ .component }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- end }}
 
+{{/* Replaces the registry of an image by global.imageRegistry. */}}
+{{- define "sandlot.registry" -}}
+{{- $parts := splitList "/" .image }}
+{{- if not .root.Values.global.imageRegistry }}{{ .image }}
+{{- else }}
+{{- if and (gt (len $parts) 1) (regexMatch "[.:]|^localhost$" (first $parts)) }}{{ $parts = rest $parts }}{{ end }}
+{{- prepend $parts .root.Values.global.imageRegistry | join "/" }}
+{{- end }}
+{{- end }}
+
 {{- define "sandlot.image" -}}
-{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{ include "sandlot.registry" (dict "root" . "image" .Values.image.repository) }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
 {{/* Meets the pod security standard `restricted`, together with sandlot.containerSecurity. */}}
@@ -36,15 +72,15 @@ securityContext:
 
 {{- define "sandlot.ofSecret" -}}
 - name: {{ .name }}
-  valueFrom: {secretKeyRef: {name: {{ .root.Values.secretName }}, key: {{ .name }}}}
+  valueFrom: {secretKeyRef: {name: {{ .root.Values.secretName }}, key: {{ get .root.Values.secretKeys .name | default .name }}}}
 {{- end }}
 
 {{- define "sandlot.databaseUrl" -}}
-{{ if .Values.quickstart.enabled }}postgresql://sandlot:$(DATABASE_PASSWORD)@sandlot-postgres:5432/sandlot{{ else }}{{ .Values.database.url }}{{ end }}
+{{ if .Values.quickstart.enabled }}postgresql://sandlot:$(DATABASE_PASSWORD)@{{ include "sandlot.fullname" . }}-postgres:5432/sandlot{{ else }}{{ .Values.database.url }}{{ end }}
 {{- end }}
 
 {{- define "sandlot.redisUrl" -}}
-{{ if .Values.quickstart.enabled }}redis://:$(REDIS_PASSWORD)@sandlot-redis:6379{{ else }}{{ .Values.redis.url }}{{ end }}
+{{ if .Values.quickstart.enabled }}redis://:$(REDIS_PASSWORD)@{{ include "sandlot.fullname" . }}-redis:6379{{ else }}{{ .Values.redis.url }}{{ end }}
 {{- end }}
 
 {{/* A URL, after the variable with its password. */}}
@@ -73,10 +109,23 @@ volumeMounts:
 {{- end }}
 {{- end }}
 
-{{- define "sandlot.caVolume" -}}
-{{- with .Values.caConfigMap }}
+{{/* The same for a process with extra mounts. */}}
+{{- define "sandlot.mounts" -}}
+{{- include "sandlot.caMount" .root | default (ternary "volumeMounts:" "" (not (empty .extra))) }}
+{{- with .extra }}
+{{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "sandlot.volumes" -}}
+{{- if or .root.Values.caConfigMap .extra }}
 volumes:
+{{- with .root.Values.caConfigMap }}
   - {name: ca, configMap: {name: {{ . }}}}
+{{- end }}
+{{- with .extra }}
+{{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -137,6 +186,9 @@ livenessProbe:
 {{- end }}
 
 {{- define "sandlot.spread" -}}
+{{- with (index .root.Values .component).topologySpreadConstraints }}
+topologySpreadConstraints: {{- toYaml . | nindent 2 }}
+{{- else }}
 topologySpreadConstraints:
 {{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
   - maxSkew: 1
@@ -144,6 +196,7 @@ topologySpreadConstraints:
     whenUnsatisfiable: ScheduleAnyway
     labelSelector:
       matchLabels: {{- include "sandlot.selector" $ | nindent 8 }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -163,6 +216,12 @@ nodeSelector: {{- toYaml . | nindent 2 }}
 {{- with .tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
 {{- end }}
 
 {{/* With quickstart, the database is as new as this pod. The first pod migrates it, and the others wait. */}}
@@ -177,7 +236,12 @@ initContainers:
 - name: migrate
   image: {{ include "sandlot.image" . }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
+  {{- if .Values.quickstart.enabled }}
+  # Restarts of the container would delay the first start by up to five minutes.
+  args: [migrate, --wait, "600"]
+  {{- else }}
   args: [migrate]
+  {{- end }}
   env: {{- include "sandlot.databaseEnv" . | nindent 4 }}
   {{- with include "sandlot.caMount" . | trim }}{{ . | nindent 2 }}{{ end }}
   resources:
@@ -199,6 +263,9 @@ initContainers:
 
 {{- define "sandlot.sandboxLabels" -}}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "sandlot.dns" -}}

@@ -1,0 +1,59 @@
+/** The README of the chart: its values with their defaults and comments, in the format of helm-docs. */
+import { loadYaml } from '@kubernetes/client-node'
+import { code, table } from './table.ts'
+
+interface Value {
+  key: string
+  value: unknown
+  description: string
+}
+
+/** @param values the text of deploy/chart/values.yaml */
+export const chartReadme = (values: string): string =>
+  `# sandlot
+
+A control plane for short-lived, isolated sandboxes. [Hosting](../../docs/hosting.md#installing-with-the-chart)
+describes how to install it, and [UPGRADING.md](UPGRADING.md) how to upgrade it.
+
+\`npm run docs\` generates this page from \`values.yaml\`.
+
+## Values
+
+${table(
+  ['Key', 'Type', 'Default', 'Description'],
+  readValues(values).map(({ key, value, description }) => [
+    key,
+    typeOf(value),
+    code(JSON.stringify(value)),
+    description,
+  ]),
+)}
+`
+
+/** Reads the lines of the file. A value in flow style is one row, and the comment above a group is on its first row. */
+function readValues(text: string): Value[] {
+  const all: Value[] = []
+  let above: string[] = []
+  let parents: { indent: number; name: string }[] = []
+  for (const line of text.split('\n')) {
+    const [, indent = '', name, rest = ''] = /^( *)([\w-]+):(.*)$/.exec(line) ?? []
+    const comment = /^ *# ?(.*)$/.exec(line)?.[1]
+    if (comment !== undefined) above.push(comment)
+    if (line.trim() === '') above = []
+    if (name === undefined) continue
+    parents = [...parents.filter((each) => each.indent < indent.length), { indent: indent.length, name }]
+    const [, flow = '', beside = ''] = /^\s*(.*?)(?:\s+# (.*))?$/.exec(rest) ?? []
+    if (flow === '') continue
+    const key = parents.map((each) => each.name).join('.')
+    all.push({ key, value: loadYaml<{ value: unknown }>(`value: ${flow}`).value, description: [...above, beside].join(' ').trim() })
+    above = []
+  }
+  return all
+}
+
+function typeOf(value: unknown): string {
+  if (Array.isArray(value)) return 'list'
+  if (typeof value === 'number') return 'int'
+  if (typeof value === 'boolean') return 'bool'
+  return typeof value
+}
