@@ -45,7 +45,11 @@ function readValues(text: string): Value[] {
     const [, flow = '', beside = ''] = /^\s*(.*?)(?:\s+# (.*))?$/.exec(rest) ?? []
     if (flow === '') continue
     const key = parents.map((each) => each.name).join('.')
-    all.push({ key, value: loadYaml<{ value: unknown }>(`value: ${flow}`).value, description: [...above, beside].join(' ').trim() })
+    all.push({
+      key,
+      value: loadYaml<{ value: unknown }>(`value: ${flow}`).value,
+      description: [...above, beside].join(' ').trim(),
+    })
     above = []
   }
   return all

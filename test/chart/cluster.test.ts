@@ -118,6 +118,22 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
       }
     })
 
+    test('annotates the pods with a checksum of the Secret', async () => {
+      const readChecksums = () => tryInstall().stdout.match(/checksum\/secret: [0-9a-f]{64}/g)
+      expect(readChecksums()).toBeNull()
+      const metadata = { name: 'keys' }
+      await core.createNamespacedSecret({ namespace: system, body: { metadata, stringData: { KEY: 'old' } } })
+      const [api, worker] = readChecksums()!
+      expect(worker).toBe(api)
+      await core.replaceNamespacedSecret({
+        name: 'keys',
+        namespace: system,
+        body: { metadata, stringData: { KEY: 'new' } },
+      })
+      expect(readChecksums()).toHaveLength(2)
+      expect(readChecksums()).not.toContain(api)
+    })
+
     test('refuses a quickstart with volumes if the cluster has no default StorageClass', async () => {
       const { items } = await admin.makeApiClient(StorageV1Api).listStorageClass()
       const hasDefault = items.some(

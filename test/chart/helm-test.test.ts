@@ -16,7 +16,11 @@ describe.skipIf(!hasHelm)('helm test', () => {
     const [, ...args] = pod.spec!.containers[0]!.command!
     const program = args.pop()!.replace('http://sandlot-api', url)
     const child = spawn(process.execPath, [...args, program], { stdio: ['ignore', 'pipe', 'pipe'] })
-    const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+    const [out, err, [code]] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      once(child, 'exit'),
+    ])
     return { out, err, code }
   }
 

@@ -89,6 +89,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
   test('helm lint accepts the default values', () => {
     const { status, stdout } = spawnSync('helm', ['lint', '--strict', chart], { encoding: 'utf8' })
     expect(stdout).toContain('0 chart(s) failed')
+    expect(stdout).not.toContain('[INFO]')
     expect(status).toBe(0)
   })
 
