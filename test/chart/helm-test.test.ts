@@ -32,7 +32,7 @@ describe.skipIf(!hasHelm)('helm test', () => {
     await world.eventually(async () => {
       const accounts = await world.db.query("select from account where email like 'helm-test-%'")
       return accounts.length === 0
-    })
+    }, 20_000)
   })
 
   test('fails while the API does not answer', async () => {
