@@ -1,10 +1,10 @@
 /** The README of the chart: its values with their defaults and comments, in the format of helm-docs. */
-import { loadYaml } from '@kubernetes/client-node'
 import { code, table } from './table.ts'
 
 interface Value {
   key: string
-  value: unknown
+  /** In flow style. */
+  value: string
   description: string
 }
 
@@ -21,12 +21,7 @@ describes how to install it, and [UPGRADING.md](UPGRADING.md) how to upgrade it.
 
 ${table(
   ['Key', 'Type', 'Default', 'Description'],
-  readValues(values).map(({ key, value, description }) => [
-    key,
-    typeOf(value),
-    code(JSON.stringify(value)),
-    description,
-  ]),
+  readValues(values).map(({ key, value, description }) => [key, typeOf(value), code(value), description]),
 )}
 `
 
@@ -47,7 +42,7 @@ function readValues(text: string): Value[] {
     const key = parents.map((each) => each.name).join('.')
     all.push({
       key,
-      value: loadYaml<{ value: unknown }>(`value: ${flow}`).value,
+      value: flow,
       description: [...above, beside].join(' ').trim(),
     })
     above = []
@@ -55,9 +50,9 @@ function readValues(text: string): Value[] {
   return all
 }
 
-function typeOf(value: unknown): string {
-  if (Array.isArray(value)) return 'list'
-  if (typeof value === 'number') return 'int'
-  if (typeof value === 'boolean') return 'bool'
-  return typeof value
+function typeOf(value: string): string {
+  if (value.startsWith('[')) return 'list'
+  if (value.startsWith('{')) return 'object'
+  if (/^\d+$/.test(value)) return 'int'
+  return /^(true|false)$/.test(value) ? 'bool' : 'string'
 }
