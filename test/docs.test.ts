@@ -76,7 +76,7 @@ test.each(pages)('the page %s names only existing client commands', (path) => {
   expect(missing.map(([words]) => words)).toEqual([])
 })
 
-test('git ignores the file into which the pages write the keys of an installation', () => {
+test('.gitignore lists each file to which the pages write generated keys', () => {
   const files = pages.flatMap((path) =>
     [...readPage(path).matchAll(/make-keys > (\S+)/g)].map(([, name]) => name!),
   )

@@ -68,11 +68,11 @@ test('metrics include requests, jobs, creates, commands, the queue and the sandb
   expect(worker).toMatch(/sandlot_queue_jobs\{[^}]*state="delayed"[^}]*\} 1/)
 })
 
-/** The lines of these processes about lost commands, without their time. */
+/** Returns the log lines of these processes that report a lost command. */
 const lossesIn = (processes: World['apis']): Line[] =>
   processes.flatMap(({ lines }) => lines.filter(({ msg }) => msg.startsWith('a command is lost')))
 
-test('a lost command is logged as a warning with all ids, once by its worker and once by the API', async () => {
+test('the worker and the API each log a lost command once, as a warning with all IDs', async () => {
   await using world = await startWorld()
   const alice = await world.account()
   const { body } = await alice.call('createSandbox')
@@ -101,7 +101,7 @@ test('a lost command is logged as a warning with all ids, once by its worker and
   )
 })
 
-test('commands of a killed worker are logged once by the API that reports them, and by the worker that ends the others', async () => {
+test('each lost command of a killed worker is logged once, by the API or by another worker', async () => {
   await using world = await startWorld({ env: { WORKER_LIVENESS_TIMEOUT_SECONDS: '1' } })
   const alice = await world.account()
   const { body } = await alice.call('createSandbox')
@@ -123,7 +123,7 @@ test('commands of a killed worker are logged once by the API that reports them, 
   expect(lossesIn(world.apis)).toMatchObject([{ ...ids, request_id, exec_id: lost.id }])
 })
 
-test('a client that leaves during a download is logged with its ids and without a stack', async () => {
+test('a disconnect during a download is logged with IDs and without a stack trace', async () => {
   await using world = await startWorld()
   const alice = await world.account()
   const { body } = await alice.call('createSandbox')
@@ -146,7 +146,7 @@ test('a client that leaves during a download is logged with its ids and without 
   }
 })
 
-test('errors of one cause are logged once in ten seconds, with the number of suppressed ones', () => {
+test('errors of the same cause are logged once in ten seconds, with the number of suppressed errors', () => {
   const lines: Line[] = []
   const log = openLog('worker', 'info', { write: (text) => void lines.push(JSON.parse(text)) })
   const fail = (pod: number, reason: string, now: number) =>
@@ -167,7 +167,7 @@ test('errors of one cause are logged once in ten seconds, with the number of sup
   ])
 })
 
-test('a world fails if a log line repeats a key', () => {
+test('detects log lines that contain the same key twice', () => {
   const text = '{"level":"warn","sandbox_id":"sbx_1","sandbox_id":"sbx_1","msg":"a job failed"}'
   expect(hasRepeatedKey(text, JSON.parse(text))).toBe(true)
   const lines: string[] = []

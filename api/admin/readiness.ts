@@ -1,27 +1,29 @@
-/** Reads /readyz of one process, for an operator: `kubectl get --raw` omits the body of a 503. */
+/** Shows operators the /readyz response of one process. `kubectl get --raw` omits the body of a 503 response. */
 import * as z from 'zod'
 import { type Report, showColumns } from './report.ts'
 
 const Readiness = z.object({
   status: z.string(),
-  /** By component, `ok` or the reason why it is not. */
+  /** State of each component: `ok`, or the reason why the component is not ready. */
   parts: z.record(z.string(), z.string()),
-  /** The number of commands that a worker still serves. */
+  /** Number of commands that the worker still serves. APIs omit it. */
   execs: z.number().optional(),
 })
 
-const answerMs = 10_000
+/** Maximum time, in milliseconds, to wait for the response. */
+const responseMs = 10_000
 
 /**
- * @param address the base URL of the internal port
- * @returns the exit code 1 when the process is not ready
- * @throws with a message for the terminal when it does not answer
+ * Requests /readyz and formats the response.
+ * @param address base URL of the process's internal port
+ * @returns a report whose exit code is 1 if the process is not ready
+ * @throws with a message for the terminal if the process does not respond
  */
 export async function showReadiness(address: string): Promise<Report> {
-  const response = await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(answerMs) }).catch(
+  const response = await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(responseMs) }).catch(
     (error: Error) => {
       const reason = error.cause instanceof Error ? error.cause.message : error.message
-      throw new Error(`No process answers at ${address} (${reason}): set INTERNAL_HOST and INTERNAL_PORT.`)
+      throw new Error(`No process responds at ${address} (${reason}). Check INTERNAL_HOST and INTERNAL_PORT.`)
     },
   )
   const readiness = Readiness.parse(await response.json())

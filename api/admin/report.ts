@@ -4,7 +4,7 @@ export interface Report {
   value: object
   /** The text printed without `--json`. */
   text: string
-  /** Default 0. */
+  /** Exit code of the command. The default is 0. */
   exitCode?: number
 }
 

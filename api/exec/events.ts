@@ -50,7 +50,7 @@ async function* relay(source: IncomingMessage, { signal, onLost, exitStatusWitho
       const whole = bytes.subarray(0, end)
       lastId = lastIdIn(whole) ?? lastId
       const isLast = hasEvent(whole, 'exit')
-      // Output is quoted JSON, so only the exit event can contain this text.
+      // Quotes in output are escaped, so only the exit event can contain this string.
       if (isLast && whole.includes('"status":"lost"')) onLost?.()
       yield whole
       if (isLast) return

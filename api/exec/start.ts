@@ -128,7 +128,7 @@ export async function followOne(
   }
 }
 
-/** @param onLost called when the worker itself reports that the command is lost */
+/** @param onLost called when the worker reports the status `lost` */
 function passAnswer(
   app: App,
   started: StartedExec,

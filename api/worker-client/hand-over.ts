@@ -40,7 +40,7 @@ export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | {
 /** Thrown if a worker accepted a call but did not respond. The effect of the call is unknown. */
 export class CallLost extends Error {
   override name = 'CallLost'
-  /** The worker that took the call, if the caller does not know it. */
+  /** ID of the worker that accepted the call. */
   readonly workerId: string | undefined
 
   constructor(cause: unknown, workerId?: string) {

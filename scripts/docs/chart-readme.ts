@@ -25,7 +25,7 @@ ${table(
 )}
 `
 
-/** Returns one row per value in YAML flow style. The comment above a group of values belongs to the group's first row. */
+/** Returns one row per value in YAML flow style. A comment above a group of values belongs to its first row. */
 function readValues(text: string): Value[] {
   const all: Value[] = []
   let above: string[] = []

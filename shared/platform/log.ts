@@ -6,7 +6,7 @@ import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, 
 
 export type Logger = PinoLogger
 
-/** @param out by default stdout */
+/** @param out the stream for log lines; the default is stdout */
 export function openLog(role: string, level: string, out: DestinationStream = pino.destination(1)): Logger {
   const options: LoggerOptions = {
     level,
@@ -36,14 +36,15 @@ function describeError(error: unknown) {
   }
 }
 
-/** Milliseconds for which further lines of one cause are only counted. */
+/** How long further errors of the same cause are counted instead of logged, in milliseconds. */
 const repeatMs = 10_000
+/** Maximum number of causes in memory. When it is reached, all causes are forgotten and may be logged again. */
 const maxCauses = 1_000
 const causes = new Map<string, { loggedAt: number; repeated: number }>()
 
 /**
- * Logs an error that one cause, such as an outage of the cluster, repeats for every pod: at most once in ten seconds
- * for each message and cause. The next line has the number of suppressed ones as `repeated`.
+ * Logs an error that a single cause, such as a cluster outage, can repeat for every pod. Logs each message and cause at
+ * most once in ten seconds. The field `repeated` of the next log line is the number of suppressed lines.
  */
 export function logRepeatable(
   log: Logger,
@@ -63,7 +64,7 @@ export function logRepeatable(
   log[level]({ err, ...ids, repeated: known?.repeated || undefined }, message)
 }
 
-/** The message of an error without names, ids and numbers, which differ between pods. */
+/** Returns an error message in which names, IDs and numbers are replaced, because they differ between pods. */
 const causeOf = (error: unknown): string =>
   (error instanceof Error ? `${error.name} ${error.message.split('\n')[0]}` : String(error)).replaceAll(
     /"[^"]*"|[\w.:-]*\d[\w.:-]*/g,

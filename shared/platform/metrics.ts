@@ -39,7 +39,7 @@ export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
     execs.zero({ status: 'lost' })
     reconcileActions.inc({ action: 'end orphan' }, 0)
   }
-  const createRefusals = counter('sandlot_create_refusals_total', 'Creates that got an error, by reason', [
+  const createRefusals = counter('sandlot_create_refusals_total', 'Failed requests to create a sandbox, by reason', [
     'reason',
   ])
   if (role === 'api') for (const reason of createFaults) createRefusals.inc({ reason }, 0)
@@ -55,12 +55,12 @@ export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
     createRefusals,
     componentReady: gauge(
       'sandlot_component_ready',
-      'Whether a component is ready (1) or not (0), as /readyz reports it',
+      'Whether /readyz reports a component as ready (1) or not (0)',
       ['component'],
     ),
     servedExecs: gauge(
       'sandlot_execs',
-      'Commands that this worker serves: they run, or their exit status has not been delivered',
+      'Commands of this worker that are running, or whose exit status has not been delivered',
       [],
     ),
     creates: histogram(

@@ -7,7 +7,7 @@ export interface ProblemExtras {
   /** Additional members of the problem document. */
   members?: Record<string, unknown>
   cause?: unknown
-  /** More specific than the code, for operators only. */
+  /** Cause for metrics, which is more specific than the error code. Clients do not receive it. */
   reason?: 'no_worker' | 'cluster_unreachable' | 'cluster_misconfigured' | undefined
 }
 
@@ -16,7 +16,7 @@ export class Problem extends Error {
   readonly code: ErrorCode
   readonly retryAfterSeconds: number | undefined
   readonly members: Record<string, unknown>
-  /** For metrics. */
+  /** Cause for metrics: the specific reason if one was given, otherwise the error code. */
   readonly reason: string
 
   constructor(code: ErrorCode, detail: string, extras: ProblemExtras = {}) {
@@ -38,7 +38,7 @@ const retrySeconds = 2
 export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
 
-/** While no sandbox can be created. */
+/** Returns the error for requests to create a sandbox while no worker can create one. */
 export const cannotCreate = (reason: NonNullable<ProblemExtras['reason']>, detail: string) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, reason })
 

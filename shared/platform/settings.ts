@@ -19,7 +19,7 @@ export class SettingsError extends Error {
 export const readPasswordCost = (environment: Record<string, string | undefined>): number =>
   check(Environment.pick({ PASSWORD_SCRYPT_LOG_N: true }), environment).PASSWORD_SCRYPT_LOG_N
 
-/** Reads the address of the internal port, for a program that needs no other setting. */
+/** Returns INTERNAL_HOST and INTERNAL_PORT without checking any other setting. */
 export function readInternalServer(environment: Record<string, string | undefined>) {
   const env = check(Environment.pick({ INTERNAL_HOST: true, INTERNAL_PORT: true }), environment)
   return { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT }

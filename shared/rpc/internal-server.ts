@@ -28,10 +28,10 @@ export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck
   },
 })
 
-/** A process that receives SIGTERM drains: it finishes its work before it exits. */
+/** Reports the shutdown of a process. After SIGTERM, a process drains: it finishes its work before it exits. */
 interface Draining {
   isDraining(): boolean
-  /** The number of commands that a worker still serves. */
+  /** Returns the number of commands that the worker still serves. APIs do not define it. */
   countExecs?(): number
 }
 

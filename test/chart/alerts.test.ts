@@ -69,7 +69,7 @@ test('a worker exports zero for lost commands and orphans from its start', async
   expect(text).toMatch(/^sandlot_reconcile_actions_total\{action="end orphan",role="worker"\} 0$/m)
 })
 
-test('an API exports zero refused creates for each fault from its start', async () => {
+test('an API exports zero failed create requests for each server-side reason from its start', async () => {
   const text = await openMetrics('api').registry.metrics()
   for (const reason of createFaults)
     expect(text).toContain(`sandlot_create_refusals_total{reason="${reason}",role="api"} 0`)
@@ -90,7 +90,7 @@ test('every panel of the dashboard queries metrics that processes register', asy
 })
 
 describe.skipIf(!hasHelm)('the alerts, by helm', () => {
-  test('the twelve alerts and the recording rule query metrics that processes register', async () => {
+  test('the twelve alerts and the recording rule query only metrics that processes register', async () => {
     const known = await registered()
     expect(alertsOf()).toHaveLength(12)
     const rules = rulesOf().groups.flatMap(({ rules }) => rules)
@@ -98,12 +98,12 @@ describe.skipIf(!hasHelm)('the alerts, by helm', () => {
     for (const { alert, expr } of rules) expect(unknownIn(expr, known), alert).toEqual([])
   })
 
-  test('the alert on refused creates names exactly the reasons that clients do not cause', () => {
+  test('SandlotCreatesRefused matches exactly the server-side reasons', () => {
     const { expr } = alertsOf().find(({ alert }) => alert === 'SandlotCreatesRefused')!
     expect(expr).toContain(`reason=~"${createFaults.join('|')}"`)
   })
 
-  test("the runbook's command for logs selects the pods of every API and worker, and no others", () => {
+  test("the runbook's log command selects only the pods of the API and the workers", () => {
     const command = /logs -l '(\S+) in \((\w+),(\w+)\)' --prefix --tail=-1/.exec(
       readPage('docs/operations.md'),
     )

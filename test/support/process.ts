@@ -25,7 +25,7 @@ export interface Process {
   ended: Promise<number | NodeJS.Signals>
   /** All lines that it has logged or printed. */
   lines: Line[]
-  /** Log lines in which a key occurs twice. */
+  /** Log lines that contain the same key twice. */
   repeatedKeys: string[]
   signal(signal: NodeJS.Signals): void
   /** Whether it is stopped, as after SIGSTOP. */
@@ -162,7 +162,7 @@ function parse(text: string): Line {
   }
 }
 
-/** JSON.parse keeps only the last value of a key, so the text of the line is then longer than that of the object. */
+/** Reports whether a log line contains the same key twice. JSON.parse drops duplicates, so the line is longer. */
 export const hasRepeatedKey = (text: string, line: Line): boolean =>
   text.startsWith('{') && JSON.stringify(line).length < text.length
 

@@ -82,7 +82,7 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
     sandbox_id: orphan.sandbox_id,
     account_id: orphan.account_id,
   }
-  // A command that is left was already logged as lost, by the process that reported it.
+  // If is_left is set, the process that reported the command as lost has already logged it.
   if (orphan.is_left || orphan.destroy_reason !== null) log.info(ids, 'a command of a lost worker was killed')
   else log.warn(ids, 'a command is lost, because its worker is gone')
 }

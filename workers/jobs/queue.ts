@@ -71,7 +71,7 @@ async function doJob(worker: ExpiryContext, job: Job): Promise<void> {
   }
   // Redis is not trusted. A job contains only a name and an ID, and the row decides the action.
   if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('the job has no sandbox id')
-  // Without the id of the sandbox, which the processors log themselves: a line would have it twice.
+  // Omits the sandbox ID, because the processors log it. Otherwise, their log lines would contain it twice.
   const log = worker.log.child({ job: name, request_id: args.requestId })
   const ids = { sandbox_id: args.sandboxId }
   const started = performance.now()
