@@ -19,7 +19,7 @@ export function buildSandboxPod(name = 'sbx-test', env: Record<string, string> =
 }
 
 interface Options {
-  /** Further ones for `--set`. */
+  /** Additional values for `--set`. */
   values?: string[]
   /** Additional values for `--set-json`, by name. */
   json?: Record<string, unknown>
