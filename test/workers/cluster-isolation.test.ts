@@ -29,7 +29,7 @@ describe.skipIf(!hasCluster)('a cluster whose isolation is removed', () => {
     await expect(alice.call('createSandbox')).rejects.toMatchObject({
       status: 503,
       code: 'unavailable',
-      message: expect.stringContaining('not configured as required'),
+      message: expect.stringContaining('misconfigured'),
     })
     expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toHaveLength(1)
     const { body } = await alice.call('execCommand', { params, body: { command: ['echo', 'on'] } })
