@@ -40,7 +40,7 @@ export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | {
 /** Thrown if a worker accepted a call but did not respond. The effect of the call is unknown. */
 export class CallLost extends Error {
   override name = 'CallLost'
-  /** ID of the worker that accepted the call. */
+  /** ID of the worker that accepted the call, if it is known. */
   readonly workerId: string | undefined
 
   constructor(cause: unknown, workerId?: string) {
