@@ -28,7 +28,7 @@ const keepAliveMs = 75_000
 const headMs = 20_000
 const checkEveryMs = 5_000
 /**
- * Maximum time, in milliseconds, to receive a request with its body. It exceeds the lifetime of a sandbox, because
+ * Maximum time, in milliseconds, to receive a request including its body. It exceeds the lifetime of a sandbox, because
  * streamed bodies such as stdin may last that long. JSON bodies have a shorter deadline.
  */
 const uploadMs = 25 * 60 * 60 * 1000
@@ -46,7 +46,7 @@ const lastResponseMs = 1_500
 const unusedMs = 1_000
 /** Maximum time, in milliseconds, that shutdown waits for open health and metrics requests. */
 const internalMs = 1_000
-/** Maximum time, in milliseconds, to wait for Redis at startup. The process then starts without it. */
+/** Maximum time, in milliseconds, to wait for Redis at startup. After that, the process starts without it. */
 const firstTryMs = 1_000
 
 /** @throws {SettingsError} if a setting that only API processes read is invalid */
@@ -84,7 +84,7 @@ export function openApi(context: Context) {
     /**
      * Starts both servers.
      * @returns the actual port numbers, even if a configured port is 0
-     * @throws {SettingsError} if a port is in use or the process may not listen on it
+     * @throws {SettingsError} if a port is in use or the process is not allowed to listen on it
      */
     async listen(): Promise<{ port: number; internalPort: number }> {
       const { http, internal: inside, allowedHosts } = context.settings

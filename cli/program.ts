@@ -57,8 +57,7 @@ export async function runProgram(args: string[]): Promise<number> {
 }
 
 /**
- * Reports whether to open the picker: there are no arguments except common options, and stdin and stdout are a
- * terminal.
+ * Reports whether to open the picker: there are no arguments except common options, and stdin and stdout are terminals.
  */
 function opensPicker(program: Command, args: string[]): boolean {
   const { operands, unknown } = program.parseOptions(args)
@@ -68,7 +67,7 @@ function opensPicker(program: Command, args: string[]): boolean {
   return canDraw()
 }
 
-/** Prints why the help is shown instead of the picker, if the terminal is dumb. */
+/** If the terminal is dumb, explains why the help is shown instead of the picker. */
 function explainDumbTerminal(): void {
   if (process.stdin.isTTY && process.stdout.isTTY)
     process.stderr.write(
@@ -188,8 +187,8 @@ async function load(command: Command, run: Run): Promise<void> {
 }
 
 /**
- * Sets options that are declared only as `--no-…` to true. Commander sets this default too early, before the hook
- * that adds the options.
+ * Sets options that are declared only as `--no-…` to true. Commander itself sets these defaults before the hook that
+ * adds the options, which is too early.
  */
 function setNegatedDefaults(command: Command): void {
   for (const option of command.options) {
@@ -199,7 +198,7 @@ function setNegatedDefaults(command: Command): void {
   }
 }
 
-/** Returns the message of a usage error. For a group without a command, commander only shows the help. */
+/** Returns the message of a usage error. If a group is run without a subcommand, commander only shows the help. */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
   code === 'commander.help' ? 'A command is missing.' : rewriteError(message, command).replace(/^error: /, '')
 
@@ -219,8 +218,8 @@ const invalidChoice =
   /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\./
 
 /**
- * Returns the exit code for an error. Commands that return a remote command's exit code use 125 for errors of the
- * client.
+ * Returns the exit code for an error. Commands that return a remote command's exit code use 125 for the client's own
+ * errors.
  */
 function exitCodeOf(error: CliError, { command }: Run): number {
   const runsCommand = ['exec', 'attach'].includes(command?.name() ?? '') || command?.opts().rm === true

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
- * Starts the client in a clone. Builds and installs it first if needed, and uses the project's Node if this one
- * is too old. Plain JavaScript for Node 20.
+ * Starts the client from a clone of the repository. If needed, first installs packages and builds the client, and
+ * switches to the project's Node if this one is too old. Plain JavaScript, because Node 20 must be able to run this
+ * file.
  */
 const oldest = 22
 
@@ -31,7 +32,7 @@ async function runAgain() {
   })
 }
 
-/** Installs missing packages, and prints failures on stderr. */
+/** Installs missing packages, then calls `goOn`. After a failure, prints it on stderr and exits with 1. */
 async function prepare(goOn) {
   try {
     const { ensureInstalled } = await import('../scripts/install.mjs')

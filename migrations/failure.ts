@@ -2,8 +2,8 @@
 import { MigrationFailed } from './migrate.ts'
 
 /**
- * Error codes that mean the database is unreachable: network errors, and PostgreSQL errors about a wrong user, password
- * or database, a startup or a shutdown.
+ * Codes of errors that mean the database cannot be used: network errors, and PostgreSQL errors that report a wrong
+ * user, password or database, or a server that is starting or shutting down.
  */
 const unreachable = /^(E[A-Z_]+|08...|28...|3D000|57P0.)$/
 const disconnected = /Connection terminated|Client has encountered a connection error/

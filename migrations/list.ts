@@ -8,7 +8,7 @@ interface Runnable extends Migration {
 export interface ListedMigration {
   name: string
   class: new (...args: ConstructorParameters<typeof Migration>) => Runnable
-  /** Text that is logged when the migration starts. */
+  /** Description that is logged when the migration starts. */
   description: string
 }
 

@@ -1,6 +1,6 @@
 /**
- * Runs the migrations on a single connection. The connection holds a session-level advisory lock, so that only one
- * process migrates at a time. Statement timeouts are disabled, because migrating a large table takes a long time.
+ * Runs the migrations on a single connection. The connection holds a session-level advisory lock, so only one process
+ * migrates at a time. Statement timeouts are disabled, because migrating a large table takes a long time.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Migrator } from '@mikro-orm/migrations'
@@ -12,7 +12,7 @@ import { lockMs, retryLocks } from './locks.ts'
 import { Online, type Report } from './online.ts'
 import { reportMigrationProgress } from './progress.ts'
 
-/** Thrown if a migration fails. Completed steps remain applied and are not repeated by the next run. */
+/** Thrown if a migration fails. Completed steps remain applied, and the next run skips them. */
 export class MigrationFailed extends Error {
   readonly migration: string
 
@@ -24,15 +24,15 @@ export class MigrationFailed extends Error {
 
 const lockPollMs = 1_000
 /**
- * Maximum time, in milliseconds, to connect to the database. The network of a new pod may drop its first packets, and
- * the resolver repeats a DNS query only after 5 s.
+ * Maximum time, in milliseconds, to connect to the database. The first packets from a new pod can be lost, and the
+ * resolver retries a DNS query only after 5 s.
  */
 const connectMs = 20_000
 /** Maximum time, in milliseconds, to wait for the connection to close. */
 const closeMs = 3_000
 
 export interface MigrateOptions {
-  /** Called with each line of progress. */
+  /** Called with each line of progress output. */
   report?: Report
   /** The migrations to apply, oldest first. */
   list?: ListedMigration[]
@@ -100,14 +100,15 @@ function withReport({ name, class: Base }: ListedMigration, report: Report): Lis
   }
 }
 
-/** The method of Kysely's connection that is used here. */
+/** The only method of Kysely's connection that this file uses. */
 interface Connection {
   executeQuery(query: object): Promise<{ rows: { locked: boolean }[] }>
 }
 
 /**
- * Acquires the advisory lock by polling. A blocking statement would hold a snapshot while it waits. The process that
- * holds the lock would wait for that snapshot when it creates an index concurrently, which is a deadlock.
+ * Acquires the advisory lock by polling. A blocking statement would hold a snapshot while it waits. If the lock's
+ * holder then created an index concurrently, it would wait for that snapshot to be released, and both would be
+ * deadlocked.
  */
 async function acquireLock(connection: Connection, report: Report): Promise<void> {
   const tryLock = {

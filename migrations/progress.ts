@@ -1,4 +1,4 @@
-/** Reports the progress of index builds. A build is a single statement, so PostgreSQL's progress view is polled. */
+/** Reports the progress of index builds. A build is a single statement, so its progress is polled in PostgreSQL. */
 import { sql } from 'kysely'
 import { openDatabase } from '../shared/data/database.ts'
 import { statement } from '../shared/data/statement.ts'

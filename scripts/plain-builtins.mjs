@@ -2,9 +2,9 @@
 import { isBuiltin } from 'node:module'
 
 /**
- * Makes bundles read only the properties of a built-in module that they use. A plain `import` evaluates every lazy
- * property: for node:http it loads all of fetch, and for node:fs all of fs/promises. This doubles the client's start
- * time.
+ * Makes bundles read only those properties of a built-in module that they use. A plain `import` evaluates every lazy
+ * property, which loads all of fetch for node:http and all of fs/promises for node:fs. This would double the client's
+ * start time.
  * @type {import('esbuild').Plugin}
  */
 export const plainBuiltins = {

@@ -1,6 +1,6 @@
 /**
- * Finds the Node binary for the project: the one in node_modules if it runs on this machine, otherwise the current one
- * if it is new enough. Plain JavaScript for Node 20.
+ * Finds the Node binary for the project: the one in node_modules if it runs on this machine, or else the current one if
+ * it is new enough. Plain JavaScript for Node 20.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { constants } from 'node:os'
@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { watchParent } from './parent.mjs'
 import { root } from './root.mjs'
 
-/** Oldest supported Node version, as major and minor. It runs TypeScript without a build and has `import.meta.main`. */
+/** Oldest supported Node version: [major, minor]. It can run TypeScript without a build and has `import.meta.main`. */
 const needed = [24, 2]
 
 /** @type {string | false | undefined} */
@@ -26,7 +26,7 @@ export function findBundledNode() {
 
 /**
  * Returns the path of the Node binary that runs the project.
- * @throws {Error} with a message for the terminal if no suitable binary exists
+ * @throws {Error} a user-facing error if no suitable binary exists
  */
 export function projectNode() {
   const found = findBundledNode()
@@ -40,7 +40,7 @@ export function projectNode() {
 }
 
 /**
- * Runs a script on the given Node binary in this terminal, forwards signals to it, and waits until it exits.
+ * Runs a script in this terminal with the given Node binary, forwards signals to it, and waits until it exits.
  * @param {string} node
  * @param {string[]} args
  * @param {Record<string, string | undefined>} [environment]

@@ -1,6 +1,6 @@
 /**
- * Creates links in node_modules that npm omits, depending on its version and the user's settings. If no link is
- * missing, this takes a few milliseconds. Plain JavaScript for Node 20.
+ * Creates links in node_modules that npm omits, depending on its version and the user's settings. Takes a few
+ * milliseconds if no link is missing. Plain JavaScript for Node 20.
  */
 import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
@@ -20,7 +20,7 @@ export function repairModules() {
 
 /**
  * Links node_modules/.bin/node to the bundled Node. npm 10 omits this link, because the packages for both architectures
- * contain a `node`. If the bundled Node does not run on this machine, the link must not hide the one on the PATH.
+ * contain a `node`. If the bundled Node does not run on this machine, the link must not hide the Node on the PATH.
  */
 function linkNode() {
   const path = join(binaries, 'node')
@@ -42,7 +42,7 @@ function linkPostgresLibraries() {
   }
 }
 
-/** Creates a symbolic link unless it already exists. Another process may create the same link concurrently. */
+/** Creates a symbolic link unless it already exists. Another process might create the same link concurrently. */
 function link(to, path) {
   if (linkAt(path) === to) return
   rmSync(path, { force: true })

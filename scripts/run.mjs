@@ -1,5 +1,5 @@
 /**
- * Runs a script on the project's Node binary: `node scripts/run.mjs SCRIPT [ARG…]`. The npm scripts `migrate`,
+ * Runs a script with the project's Node binary: `node scripts/run.mjs SCRIPT [ARG…]`. The npm scripts `migrate`,
  * `cluster`, `admin`, `docs`, `chaos` and `bench` use it.
  */
 import { existsSync } from 'node:fs'

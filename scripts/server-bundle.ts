@@ -1,13 +1,13 @@
-/** Build options that bundle a server process into a few files. A bundled process needs a third of the CPU to start. */
+/** Build options that bundle a server process into a few files, which reduces the CPU time of a start by two thirds. */
 import type { BuildOptions } from 'esbuild'
 import { root } from './root.mjs'
 
-/** Code that defines `require` for bundled CommonJS packages. It throws if an optional package is missing, as usual. */
+/** Code that defines `require` for bundled CommonJS packages. Like Node's, it throws if a package is missing. */
 const requireFunction = `
 import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)`
 
-/** Shared esbuild options. Each build adds `entryPoints` and `outdir`, and may add plugins. */
+/** Shared esbuild options. Each build adds `entryPoints` and `outdir`, and optionally plugins. */
 export const serverBundle = {
   absWorkingDir: root,
   outExtension: { '.js': '.mjs' },

@@ -1,8 +1,8 @@
 /**
  * `npm run soak`: runs the suites that need load, randomness or time limits (vitest.soak.config.ts). Suites run one
- * after another, each with its own services. At the end, the script prints the measured times, a command that repeats
- * the failed suites, and a summary line as in `npm test`. It retries nothing, because its purpose is to find flaky
- * behavior.
+ * after another, each with its own services. At the end, the script prints the measured times, a command that runs the
+ * failed suites again, and the same kind of summary line as `npm test`. Nothing is retried, because the purpose is to
+ * find flaky behavior.
  */
 import { parseArgs } from 'node:util'
 import { runScript } from './install.mjs'
@@ -13,14 +13,14 @@ const usage = `npm run soak -- [SUITE…] [OPTION…]
   SUITE…          runs only suites whose file names contain one of these strings (default: all suites)
   --driver NAME   uses only this driver: local, or kubernetes, which needs KUBECONFIG and skips local-only suites
                   (default: both if KUBECONFIG is set, otherwise local)
-  --seed N        repeats the random choices of the run that printed this seed
+  --seed N        reproduces the random choices of the run that printed this seed
   --minutes N     starts no further suite after N minutes, and lists the suites that did not run
   -t PATTERN      runs only the tests whose names match
   --help          shows this text`
 
 /**
  * Parses the command line.
- * @throws {Error} with a message for the terminal if an option is invalid
+ * @throws {Error} a user-facing error if an option is invalid
  */
 function readOptions() {
   const { values, positionals } = parseArgs({
@@ -48,7 +48,7 @@ function readOptions() {
 
 /**
  * Runs the suites and prints the summary.
- * @returns {Promise<boolean>} whether all suites that ran have passed
+ * @returns {Promise<boolean>} true if every suite that ran has passed
  */
 async function soak({ names, driver, seed, minutes, pattern }) {
   const config = ['--config', 'vitest.soak.config.ts']
@@ -93,8 +93,8 @@ async function soak({ names, driver, seed, minutes, pattern }) {
 }
 
 /**
- * Selects the suites whose file names contain one of the names.
- * @throws {Error} with a message for the terminal if a name matches no suite
+ * Selects the suites whose file names contain one of the given names.
+ * @throws {Error} a user-facing error if a name matches no suite
  */
 function chooseSuites(all, names) {
   const unknown = names.find((name) => !all.some((file) => file.includes(name)))

@@ -1,6 +1,7 @@
 /**
- * `npm start`: starts PostgreSQL and Redis unless the settings name existing servers, and then the processes of the
- * Procfile. A signal stops everything in order. Even if this process is killed, no child process keeps running.
+ * `npm start`: starts PostgreSQL and Redis unless the settings name existing servers, and then starts the processes of
+ * the Procfile. A signal stops everything in reverse order. Even if this process is killed, no child process keeps
+ * running.
  */
 import { watchParent } from './parent.mjs'
 import { WrongSettings } from './supervisor/keep-running.ts'

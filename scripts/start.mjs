@@ -1,4 +1,4 @@
-/** `npm start`: installs missing dependencies, and then starts the stack on the project's Node binary. */
+/** `npm start`: installs missing dependencies, and then starts the stack with the project's Node binary. */
 import { join } from 'node:path'
 import { runScript } from './install.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'

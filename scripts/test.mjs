@@ -1,9 +1,9 @@
 /**
- * `npm test`: installs missing dependencies, builds the client and runs the tests. The last line of output is
+ * `npm test`: installs missing dependencies, builds the client and runs the tests. The last output line is
  * `N passed, N failed`. test/setup/ starts and stops the services that the tests need.
  *
- * If at most five files fail, they run again, one at a time and each in its own process. A file that then passes is
- * printed as `flaky` and counts as passed, unless it differs from the commit that GATE_BASE names.
+ * If at most five files fail, they are run again, one at a time and each in its own process. A file that then passes is
+ * reported as `flaky` and counts as passed, unless it differs from the commit specified in GATE_BASE.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -21,20 +21,20 @@ const usage = `npm test -- [FILE…] [OPTION…]
   FILE…         runs only files whose names contain one of these strings (default: all files)
   --times N     runs the files N times, and prints one line per round; the output of a failed round is kept
   --load N      runs N busy loops concurrently
-  --seed N      repeats the random choices of the round that printed this seed
+  --seed N      reproduces the random choices of the round that printed this seed
   -t PATTERN    runs only the tests whose names match
   --help        shows this text
 
 File names precede options. All other options are passed to vitest.`
 
-/** Maximum number of failed files that run again. If more files fail, the cause is not flakiness. */
+/** Maximum number of failed files to run again. If more files fail, flakiness is not the likely cause. */
 const maxRetriedFiles = 5
 
 /**
  * Runs tests.
- * @param {string[]} args file names, followed by options of this script and of vitest
- * @returns {Promise<boolean>} whether at least one test ran and none failed
- * @throws {Error} with a message for the terminal if an option is invalid
+ * @param {string[]} args file names, followed by options for this script and for vitest
+ * @returns {Promise<boolean>} true if at least one test ran and none failed
+ * @throws {Error} a user-facing error if an option is invalid
  */
 export async function test(args) {
   const { files, options, times, load, seed } = readOptions(args)
@@ -106,7 +106,7 @@ function changedFiles() {
   return execFileSync('git', git, { cwd: root, encoding: 'utf8' }).split('\n')
 }
 
-/** Runs the same files repeatedly to find flaky tests. Failed files are not retried. */
+/** Runs the same files several times to find flaky tests. Failed files are not retried. */
 async function runRounds(args, times, firstSeed) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-rounds-'))
   const total = { passed: 0, failed: 0, skipped: 0 }

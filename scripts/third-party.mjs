@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { root } from './root.mjs'
 
 /**
- * Returns the packages whose code a bundle contains. Packages that were dropped as unused are omitted.
+ * Returns the packages whose code a bundle contains. Packages that esbuild has dropped as unused are omitted.
  * @param {import('esbuild').Metafile} metafile the bundle's metafile
  * @returns {string[]} the packages' folders, relative to the project root
  */
@@ -25,7 +25,7 @@ export const readManifest = (folder) => JSON.parse(readFileSync(join(root, folde
 
 /**
  * Returns the content of THIRD-PARTY.txt, with the name and license of each package.
- * @param {string} holder what contains the packages, such as `The client`
+ * @param {string} holder the product that contains the packages, such as `The client`
  * @param {string[]} folders the packages' folders
  * @throws {Error} if a package has no license
  */
@@ -42,7 +42,7 @@ function describe(folder) {
   return `\n${'='.repeat(80)}\n${name} ${version} (${license})\n\n${texts.join('\n\n')}\n`
 }
 
-/** Returns the license text of a package that only names its license in package.json. */
+/** Returns the license text of a package that includes no license file and only names its license in package.json. */
 function named({ name, license, author }) {
   const owner = author?.name ?? author ?? `the authors of ${name}`
   if (license === 'MIT') return `Copyright (c) ${owner}\n\n${mit}`

@@ -1,6 +1,6 @@
 /**
- * `npm run verify`: runs the checks of CI, which are types, lint, format and tests. A failure does not stop later
- * checks, so one run shows all failures. The tests run last, so that their summary is the last line.
+ * `npm run verify`: runs the CI checks, which are types, lint, format and tests. A failed check does not prevent later
+ * checks, so one run shows all failures. The tests run last, so their summary is the last line.
  */
 import { runScript } from './install.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'

@@ -58,8 +58,8 @@ export async function runVitest(args, { environment = {}, outputPath } = {}) {
 
 /**
  * Returns the folder for temporary files: in memory if there is enough space, otherwise /tmp. On ext4, creating a test
- * database takes 130 to 240 ms of CPU instead of 27 ms, because the search for a free inode skips all recently removed
- * ones. The user's TMPDIR is ignored, because a socket path can have at most 107 bytes.
+ * database takes 130 to 240 ms of CPU time instead of 27 ms, because the search for a free inode skips all recently
+ * removed ones. The user's TMPDIR is ignored, because a socket path can be at most 107 bytes long.
  */
 function temporaryFolder() {
   const memory = '/dev/shm'
@@ -96,9 +96,9 @@ export const buildClient = () =>
   buildCli().catch((error) => console.error(`The client could not be built: ${error.message}`))
 
 /**
- * Prints all failures, which suites were skipped, and the summary line `N passed, N failed`.
+ * Prints all failures, the kinds of skipped suites, and the summary line `N passed, N failed`.
  * @param {Pick<Run, 'code' | 'files' | 'strays'>} run
- * @returns {boolean} whether at least one test ran and none failed
+ * @returns {boolean} true if at least one test ran and none failed
  */
 export function report(run) {
   for (const { file, failures } of run.files)
@@ -130,7 +130,7 @@ export function countsOf({ files, strays }) {
  * @param {string | boolean | undefined} value
  * @param {number} min smallest allowed value
  * @returns {number | undefined}
- * @throws {Error} with a message for the terminal if the value is invalid
+ * @throws {Error} a user-facing error if the value is invalid
  */
 export function readNumber(name, value, min) {
   if (value === undefined) return undefined

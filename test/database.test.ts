@@ -14,7 +14,7 @@ beforeAll(() => {
 })
 afterAll(() => db.close())
 
-test('an idle transaction fails and releases its locks', async () => {
+test('a transaction that stays idle fails and releases its locks', async () => {
   const lock = 'select pg_advisory_xact_lock(4321)'
   const still = db.transaction(async (queries) => {
     await queries.query('set local idle_in_transaction_session_timeout = 300')
@@ -43,7 +43,7 @@ describe('failed transactions', () => {
     }
   })
 
-  test('a transaction whose statement received no response closes its connection without waiting further', async () => {
+  test('if a statement gets no response, its transaction closes the connection without waiting further', async () => {
     const silent = openDatabase(url, { connections: 1, timeouts: { ...requestTimeouts, answer: 1_000 } })
     const begun = Promise.withResolvers<void>()
     const ended = silent.transaction(async (queries) => {
@@ -62,7 +62,7 @@ describe('failed transactions', () => {
     expect(first).toBe('failed')
   })
 
-  test('a transaction that a demoted primary rejects closes its connection, and the next one succeeds', async () => {
+  test('if a demoted primary rejects a transaction, its connection is closed and the next one succeeds', async () => {
     const one = openDatabase(inject('services').postgres.url, { connections: 1 })
     const write = () => one.transaction((queries) => queries.query('create temporary table written ()'))
     await write()
@@ -88,7 +88,7 @@ describe('failed transactions', () => {
   })
 })
 
-test('an account uses at most three database connections, and other accounts do not wait for them', async () => {
+test('each account uses at most three database connections, so other accounts do not have to wait', async () => {
   const shared = openDatabase(inject('services').postgres.url, { connections: 4 })
   const release = Promise.withResolvers<void>()
   let begun = 0

@@ -27,7 +27,7 @@ const anchorOf = (heading: string) =>
 const anchorsOf = (page: string) =>
   [...page.replace(/^```.*?^```/gms, '').matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!))
 
-test.each(pages)('the page %s has only valid links', (path) => {
+test.each(pages)('all links on the page %s are valid', (path) => {
   const links = [...readPage(path).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!)
   const broken = links
     .filter((link) => !/^https?:/.test(link))
@@ -40,7 +40,7 @@ test.each(pages)('the page %s has only valid links', (path) => {
   expect(broken).toEqual([])
 })
 
-test.each(pages)('the page %s names only existing files and folders', (path) => {
+test.each(pages)('all files and folders that the page %s names exist', (path) => {
   const named = readPage(path).matchAll(
     /`((?:api|bench|cli|deploy|migrations|scripts|shared|test|workers)\/[\w./-]*)`/g,
   )
@@ -50,7 +50,7 @@ test.each(pages)('the page %s names only existing files and folders', (path) => 
   expect(missing).toEqual([])
 })
 
-test('the pages name only existing npm scripts', () => {
+test('all npm scripts that the pages name exist', () => {
   const { scripts } = JSON.parse(readPage('package.json'))
   const named = pages.flatMap((path) =>
     [...readPage(path).matchAll(/npm run ([\w-]+)/g)].map(([, name]) => name),
@@ -59,7 +59,7 @@ test('the pages name only existing npm scripts', () => {
   expect(named.filter((name) => !(name! in scripts))).toEqual([])
 })
 
-test.each(pages)('the page %s names only existing client commands', (path) => {
+test.each(pages)('all client commands that the page %s names exist', (path) => {
   const inCode = [...readPage(path).matchAll(/```.*?```|`[^`]+`/gs)].map(([code]) =>
     // In helm and kubectl commands, `sandlot` is the name of a release.
     code.replace(/^`?(helm|kubectl) .*$/gm, ''),

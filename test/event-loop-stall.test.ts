@@ -9,7 +9,7 @@ import { wasStalled, whenSilentFor } from '../shared/platform/event-loop-stall.t
 /** Blocks this process. */
 const freeze = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
-test('a pending reply is read after a stall before the peer is considered unresponsive', async () => {
+test('after a stall, a pending reply is read before the peer can be considered unresponsive', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-standstill-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const [go, said] = [join(folder, 'go'), join(folder, 'said')]
@@ -37,7 +37,7 @@ test('a pending reply is read after a stall before the peer is considered unresp
   expect(wasStalled(performance.now())).toBe(false)
 })
 
-test('detects an unresponsive peer, even some time after a stall', async () => {
+test('an unresponsive peer is still detected after a stall', async () => {
   freeze(1_100)
   const from = performance.now()
   await new Promise<void>((resolve) => whenSilentFor(100, resolve))

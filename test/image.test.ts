@@ -58,7 +58,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  test('the server image is identical when another process builds it', () => {
+  test("rebuilding the server image's layers gives identical digests", () => {
     const { config, layers } = readManifest()
     const again = contents.layers.map((layer) => makeTar(withFolders(layer), new Date(0)))
     expect(again.map(digestOf)).toEqual(readJson(blobOf(config.digest)).rootfs.diff_ids)
@@ -66,7 +66,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     for (const index of [0, 2]) expect(digestOf(gzipSync(again[index]!))).toBe(layers[index].digest)
   })
 
-  test('the server image is an OCI layout with correct digests and sizes, of at most 60 MB', () => {
+  test('the server image is an OCI layout with correct digests and sizes, and is smaller than 60 MB', () => {
     expect(readJson(blobs.get('oci-layout'))).toEqual({ imageLayoutVersion: '1.0.0' })
     const [listed] = readJson(blobs.get('index.json')).manifests
     const name = expect.stringMatching(/^localhost\/sandlot-server:\d/)
@@ -98,7 +98,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     expect(telling).toEqual([])
   })
 
-  test('deploy/image/Dockerfile builds the same container from the same files', () => {
+  test('deploy/image/Dockerfile sets the same image configuration as scripts/image', () => {
     const lines = readFileSync(join(root, 'deploy/image/Dockerfile'), 'utf8').split('\n')
     const ports = Object.keys(config.ExposedPorts).map((port) => port.split('/')[0])
     expect(lines).toEqual(

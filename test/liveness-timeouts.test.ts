@@ -4,7 +4,7 @@ import { marginMs } from '../api/exec/load-exec.ts'
 import { defaultSeconds, livenessTimeoutsOf, stillMs } from '../shared/platform/liveness-timeouts.ts'
 import { announceEveryMs } from '../shared/rpc/worker-registry.ts'
 
-test('the default liveness timeouts match the documented values', () => {
+test('the default liveness timeouts match the documentation', () => {
   expect(livenessTimeoutsOf(defaultSeconds)).toEqual({
     handOver: 3_000,
     answer: 3_000,
@@ -24,7 +24,7 @@ test('the default liveness timeouts match the documented values', () => {
 /** All valid settings, in steps of 0.1. */
 const settable = Array.from({ length: 191 }, (_, step) => (10 + step) / 10)
 
-test.each(settable)('at %s s, each timeout is shorter than those that must follow', (seconds) => {
+test.each(settable)('with %s s, the liveness timeouts expire in the required order', (seconds) => {
   const { handOver, answer, last, stale, missing, missingAnswer } = livenessTimeoutsOf(seconds)
   const { cluster, ping, keepAlive, shell, slot, longer } = livenessTimeoutsOf(seconds)
   // A worker that was reported as lost starts no earlier command.

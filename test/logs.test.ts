@@ -6,7 +6,7 @@ import { startWorld, type World } from './support/index.ts'
 import { assertNoRepeatedKeys } from './support/orphans.ts'
 import { hasRepeatedKey, type Line } from './support/process.ts'
 
-test('logs contain ids of requests, accounts and sandboxes, but no client data', async () => {
+test('logs contain the ids of requests, accounts and sandboxes, but no client data', async () => {
   await using world = await startWorld({ env: { LOG_LEVEL: 'trace' } })
   const canary = (what: string) => `canary-${what}-7f3a`
   const alice = await world.account({ password: canary('password') })
@@ -44,7 +44,7 @@ test('logs contain ids of requests, accounts and sandboxes, but no client data',
   expect(logs).not.toContain(alice.token)
 })
 
-test('metrics include requests, jobs, creates, commands, the queue and the sandboxes', async () => {
+test('metrics cover requests, jobs, creates, commands, the queue and sandboxes', async () => {
   await using world = await startWorld()
   const alice = await world.account()
   const { body } = await alice.call('createSandbox')

@@ -68,7 +68,7 @@ async function insertEnded(count: number) {
   return alice
 }
 
-test("creates continue while a migration waits for another session's table lock", async () => {
+test("creates succeed while a migration waits for a different session's table lock", async () => {
   const alice = await world.account()
   await using held = await hold('lock table sandbox in row exclusive mode')
   const migrating = run()
@@ -78,7 +78,7 @@ test("creates continue while a migration waits for another session's table lock"
   expect(await migrating).toEqual([cleanup])
 })
 
-test("a migration updates a table in batches and waits for another session's row lock", async () => {
+test("a migration updates a table in batches and waits for a different session's row lock", async () => {
   const alice = await insertEnded(2_500)
   await using held = await hold(`select from sandbox where id = 'sbx_${'2000'.padStart(26, '0')}' for update`)
   const migrating = run()
@@ -141,7 +141,7 @@ test('a failed migration reports its name, the error and the next step', async (
   expect(words).toContain('run `npm run migrate` again')
 })
 
-test('a migration does not create a missing database, for example after a typing error', async () => {
+test('a migration does not create a missing database, for example if its name was mistyped', async () => {
   const elsewhere = world.settings.databaseUrl.replace(/world_\w+/, 'nowhere')
   const { code, words } = await runCommand(elsewhere)
   expect(words).toContain('Cannot connect to the database (database "nowhere" does not exist)')

@@ -6,7 +6,7 @@ import { limitRequest, onceClosed } from '../shared/platform/sockets.ts'
 import { eventually } from './support/eventually.ts'
 import { headOf, openRaw } from './support/raw.ts'
 
-test('a keep-alive connection accumulates no listeners over many requests', async () => {
+test('a keep-alive connection does not accumulate listeners over many requests', async () => {
   const sockets = new Set<Socket>()
   const server = createServer((request, response) => {
     limitRequest(request, response)
@@ -29,7 +29,7 @@ test('a keep-alive connection accumulates no listeners over many requests', asyn
   await new Promise((resolve) => server.close(resolve))
 })
 
-test('an account is not charged for requests whose client disconnected during authentication', async () => {
+test('a request whose client disconnects during authentication does not count against its account', async () => {
   const responses: ServerResponse[] = []
   let closed = 0
   const server = createServer((_, response) => {

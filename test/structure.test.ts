@@ -53,7 +53,7 @@ const mayImport: Record<string, string[]> = {
   test: ['api', 'workers', 'shared', 'cli', 'migrations', 'scripts'],
 }
 
-test('finds the source files and their imports', () => {
+test('the source files and their imports are found', () => {
   expect(files.length).toBeGreaterThan(60)
   expect(imports).toContainEqual({
     from: 'api/main.ts',
@@ -117,7 +117,7 @@ test('ARCHITECTURE.md lists each subfolder above the subfolders that it imports'
   expect(upwards).toEqual([])
 })
 
-test('all files of api, cli, shared and workers are in subfolders, except those that connect them', () => {
+test('all files in api, cli, shared and workers are in subfolders, except those that connect these', () => {
   const loose = files.filter((file) => {
     const [folder, subfolder, name] = file.split('/')
     return foldersWithSubfolders.includes(folder!) && !(name && subfolders.has(`${folder}/${subfolder}`))
@@ -185,7 +185,7 @@ test('only one module deletes pods, and it checks their owner first', () => {
   expect(deleting.map(([file]) => file)).toEqual(['workers/pods/remove-pod.ts'])
 })
 
-test('shared test modules register no hooks, because a process imports them once for many files', () => {
+test('shared test modules register no hooks, because they are imported only once for many test files', () => {
   const shared = [...sources].filter(
     ([file]) => file.startsWith('test/') && !/\.(test|soak)\.tsx?$/.test(file),
   )
@@ -224,7 +224,7 @@ test('SQL statements are typed and defined in shared/data', () => {
   expect(elsewhere.map(([file]) => file)).toEqual(['migrations/progress.ts'])
 })
 
-test('only one file writes to each table', () => {
+test('each table is written to by only one file', () => {
   const tables = [...sources]
     .filter(([file]) => file.startsWith('shared/data/entities/'))
     .flatMap(([, text]) => [...text.matchAll(/tableName: '(\w+)'/g)].map(([, table]) => table!))
@@ -268,7 +268,7 @@ test('no file has more than 400 lines', () => {
   expect(long.map(([file]) => file)).toEqual([])
 })
 
-test('every abort listener also handles a signal that was already aborted', () => {
+test('every abort listener also handles signals that are already aborted', () => {
   const listening = [...sources].filter(([file, text]) => {
     return ['api', 'workers', 'shared'].includes(folderOf(file)) && /addEventListener\(\s*'abort'/.test(text)
   })

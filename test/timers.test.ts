@@ -20,7 +20,7 @@ async function warningsOf(work: () => Promise<unknown>): Promise<string[]> {
 
 const never = new Promise<never>(() => {})
 
-test('a wait with an expired timeout ends immediately, without a warning', async () => {
+test('a wait whose timeout is not positive ends immediately, without a warning', async () => {
   const results: unknown[] = []
   const wait = async () => {
     for (const ms of [-0.0003, -0.38, -5, 0]) results.push(await withTimeout(ms, never, () => 'late'))
@@ -30,7 +30,7 @@ test('a wait with an expired timeout ends immediately, without a warning', async
   expect(results).toEqual(['late', 'late', 'late', 'late', 'done'])
 })
 
-test('a test world fails if a process set a timer with an invalid delay', async () => {
+test('a test world fails if one of its processes sets a timer with an invalid delay', async () => {
   const warnings = await warningsOf(async () => {
     for (const ms of [-0.38, 2 ** 31, Number.NaN]) clearTimeout(setTimeout(() => {}, ms))
   })

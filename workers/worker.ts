@@ -32,8 +32,8 @@ import { followWorkers } from './shell/slot-owner.ts'
 import { SlotPool } from './shell/slot-pool.ts'
 
 /**
- * Maximum times, in milliseconds, for announcing the shutdown and for closing connections. Both may hang without Redis
- * or PostgreSQL.
+ * Maximum times, in milliseconds, for announcing the shutdown and for closing connections. Both can hang while Redis or
+ * PostgreSQL is unavailable.
  */
 const announceMs = 1_000
 const closeMs = 3_000
@@ -47,7 +47,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   const { log } = context
   /** Aborts when the worker starts to drain. */
   const stopping = new AbortController()
-  /** Aborts when the worker has drained, or when the time for draining is over. */
+  /** Aborts when the worker has drained, or when the time for draining has run out. */
   const closing = new AbortController()
 
   let worker: Parts | undefined

@@ -1,4 +1,4 @@
-/** The operator's commands that list, suspend and delete accounts, and reset passwords. */
+/** Operator commands that list, suspend and delete accounts, and reset passwords. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Scrypt from 'scrypt-kdf'
@@ -15,7 +15,7 @@ interface AccountLine {
 }
 
 /**
- * Maximum time, in milliseconds, that the command waits until workers have deleted an account. Afterwards the command
+ * Maximum time, in milliseconds, that the command waits for workers to delete an account. After that, the command
  * fails, and the workers complete the deletion in the background.
  */
 const retryBudgetMs = 60_000
@@ -89,7 +89,7 @@ export async function unsuspendAccount(db: Database, { id, email }: AccountLine)
 
 /**
  * Marks an account for deletion, ends its sandboxes, and waits until workers have removed the account. Workers remove
- * it after its last pod is gone.
+ * it once its last pod is gone.
  * @throws if the removal takes longer than a minute. The deletion continues in the background.
  */
 export async function removeAccount(

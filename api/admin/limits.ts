@@ -1,4 +1,4 @@
-/** The operator's command that overrides limits for one account. A change takes effect within a second. */
+/** The operator command that overrides limits for one account. A change takes effect within a second. */
 import {
   changeOverrides,
   type OverrideColumn,
@@ -24,7 +24,7 @@ type LimitName = keyof typeof limits
 
 export const limitNames = Object.keys(limits) as LimitName[]
 
-/** New limits by name. Null removes the override, so that the setting applies again. */
+/** New limits by name. Null removes the override, so the setting applies again. */
 export type LimitChanges = Partial<Record<LimitName, number | null>>
 
 export function readLimits(values: { [N in LimitName]?: string } & { reset?: boolean }): LimitChanges {

@@ -1,4 +1,4 @@
-/** The output of an operator's command. */
+/** The output of an operator command. */
 export interface Report {
   /** The object printed with `--json`. */
   value: object

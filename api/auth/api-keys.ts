@@ -52,7 +52,7 @@ export function isWellFormed(raw: string): boolean {
 
 export class ApiKeys {
   private readonly context: Context
-  /** Cached lookups of valid keys, by the key's hash. The most recent lookup is last. */
+  /** Cached lookups of valid keys, by key hash. The most recent lookup is last. */
   private readonly remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
   private used = new Set<string>()
   private readonly timer = setInterval(() => this.writeUsed(), flushMs).unref()
@@ -63,7 +63,7 @@ export class ApiKeys {
 
   /**
    * Looks up an API key.
-   * @param mayAsk called before querying the database for a key that is not cached. Throws to prevent the query.
+   * @param mayAsk called before the database is queried for a key that is not cached; it can throw to prevent the query
    * @returns undefined if the key is unknown, revoked or expired
    */
   async find(raw: string, mayAsk: () => void = () => {}): Promise<FoundKey | undefined> {

@@ -17,16 +17,16 @@ export interface AuthContext {
 
 export interface Caller {
   id: string
-  /** The id of the API key. For a session token, the id of the account. */
+  /** The id of the API key, or of the account if the credential is a session token. */
   credentialId: string
   scope: Scope | undefined
-  /** Session generation of the account when its session token was issued. Undefined for API keys. */
+  /** The account's session generation when the session token was issued. Undefined for API keys. */
   generation: number | undefined
-  /** Commands that the caller may run. Null allows every command. A session token allows none. */
+  /** Commands that the caller is allowed to run. Null allows every command. A session token allows none. */
   allowlist: readonly string[] | null
   overrides: Overrides
   /**
-   * Authenticates the same credential again, for a request that has waited before it takes effect.
+   * Authenticates the same credential again, for requests that wait or stay open.
    * @throws {Problem} if the key or token is no longer valid
    */
   again(): Promise<Caller>

@@ -1,7 +1,7 @@
 /**
  * Dummy password hashes for unknown email addresses. They make a failed login take equally long whether or not the
- * account exists. After a change of `PASSWORD_SCRYPT_LOG_N`, stored hashes have different costs. The costs of dummy
- * hashes follow the same distribution.
+ * account exists. After `PASSWORD_SCRYPT_LOG_N` is changed, stored hashes have different costs, and dummy hashes follow
+ * the same cost distribution.
  */
 import { createHash, createHmac } from 'node:crypto'
 import Scrypt from 'scrypt-kdf'
@@ -11,7 +11,7 @@ import { cacheFor } from '../../shared/lib/cache-for.ts'
 
 /** Layout of a hash: offset of the cost (log2 N), number of bytes that the checksum covers, length of the checksum. */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
-/** Minimum time, in milliseconds, between counts of the stored costs. A count reads all accounts. */
+/** Minimum time, in milliseconds, between two counts of the stored costs, because each count reads all accounts. */
 const countEveryMs = 60_000
 
 export const costOf = (hash: Uint8Array): number => hash[header.cost]!

@@ -42,8 +42,8 @@ async function watch(
 }
 
 /**
- * Reports whether the key is no longer valid. Returns false while PostgreSQL is unavailable, and for a suspended
- * account, whose streams end with its sandboxes.
+ * Reports whether the key is no longer valid. Also returns false while PostgreSQL is unavailable, and for a suspended
+ * account, because its streams end with its sandboxes.
  */
 const isRefused = (account: Caller): Promise<boolean> =>
   account.again().then(

@@ -1,6 +1,6 @@
 /**
  * Relays a command's events from the worker to the client. Only complete events are forwarded, so that the API can
- * append the final event itself when the worker is lost.
+ * append the final event itself if the worker is lost.
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'

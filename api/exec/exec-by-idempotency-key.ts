@@ -18,7 +18,7 @@ export interface UnderKey {
 }
 
 /**
- * Maximum number of times that the command's row is looked up before the command counts as never started. The row may
+ * Maximum number of lookups of the command's row. If none finds a row, the command counts as never started. The row may
  * appear late, because the first API process may still be waiting for the sandbox.
  */
 const maxReads = 6

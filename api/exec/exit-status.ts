@@ -57,10 +57,12 @@ export interface StartedExec {
   requestId: string
   /** ID of the worker that accepted the command. It is logged if the command has no row. */
   workerId?: string | undefined
-  /** The request's Idempotency-Key. A command that was started earlier with this key has a different id. */
+  /** The request's Idempotency-Key. If an earlier request with this key started the command, its id is not `execId`. */
   key?: string | undefined
   startedAt: Date
-  /** The request, if this API process has just sent it to a worker. If no row exists, a `lost` row is inserted. */
+  /**
+   * The request, if this API process has just sent it to a worker. A `lost` row is inserted if the command has no row.
+   */
   request?: ExecRequest
 }
 
@@ -97,7 +99,7 @@ function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
   const lost = 'The worker that ran this command was lost, and the database is unavailable.'
   return key === undefined
     ? unavailable(`${lost} Get the command later with its exec_id.`, cause, { exec_id: execId })
-    : unavailable(`${lost} Repeat the request with its Idempotency-Key.`, cause)
+    : unavailable(`${lost} Retry the request with the same Idempotency-Key.`, cause)
 }
 
 /** Converts an exit status into a result with empty output. */

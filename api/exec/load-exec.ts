@@ -11,8 +11,8 @@ import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
 import { findExitStatus, type RequestIds } from './exit-status.ts'
 
 /**
- * Time, in milliseconds, added to a command's own duration when waiting for a worker's response. It covers sending the
- * call, starting the command and receiving the response.
+ * Time, in milliseconds, that is added to a command's maximum duration when waiting for a worker's response. It covers
+ * sending the call, starting the command and receiving the response.
  */
 export const marginMs = 20_000
 

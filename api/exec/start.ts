@@ -37,7 +37,9 @@ export interface ExecStart {
   signal: AbortSignal
 }
 
-/** Returns the command's result after it ends. For a background command, returns the result so far immediately. */
+/**
+ * Returns the command's result once the command ends. For a background command, immediately returns the result so far.
+ */
 export async function runToResult(
   app: App,
   start: ExecStart,

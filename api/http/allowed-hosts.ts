@@ -9,7 +9,7 @@ export type HostCheck = (headers: { host?: string | undefined; origin?: string |
 
 /** The entry of `ALLOWED_HOSTS` that allows any `Host`, so that only `Origin` is checked. */
 const anyHost = '*'
-/** Listen addresses that mean all network interfaces, so they are not valid host names. */
+/** Listen addresses that stand for all network interfaces. They are not valid host names. */
 const unspecified = ['0.0.0.0', '::', '']
 
 /**
@@ -43,7 +43,7 @@ export const isLocal = (host: string): boolean =>
 
 interface Host {
   name: string
-  /** The host name with the port, if there is one. */
+  /** The host name, followed by the port if there is one. */
   whole: string
 }
 

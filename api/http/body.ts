@@ -1,4 +1,4 @@
-/** Reads the JSON body of a request. Limits its size, memory, number of values, and the time in which it arrives. */
+/** Reads a request's JSON body. Limits its size, its memory, its number of values, and the time it takes to arrive. */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
@@ -10,7 +10,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { wrongEncoding } from './assert-supported-headers.ts'
 import { whyNoText } from './utf8.ts'
 
-/** Maximum time, in milliseconds, in which the complete body must arrive. A later body gets 408. */
+/** Time, in milliseconds, within which the complete body must arrive. Otherwise, the request gets 408. */
 const deadlineMs = (maxBytes: number): number => (maxBytes > limits.usualBodyBytes ? 30_000 : 10_000)
 /** Size of a decompressed body, in bytes, above which `maxRatio` applies. */
 const anyRatioBytes = 256 * 1024

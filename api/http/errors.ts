@@ -13,7 +13,7 @@ import { type Upgrade, upgradeOf } from './websocket.ts'
 export interface RequestState {
   requestId: string
   log: Logger
-  /** Aborts when the client disconnects, or when the stopping process cannot wait any longer. */
+  /** Aborts when the client disconnects, or when this process is stopping and cannot wait any longer. */
   signal: AbortSignal
   /** The path pattern of the matched route. */
   route?: string
@@ -88,7 +88,10 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
   )
 }
 
-/** Returns the first line of an error message. The stack is omitted, because every request logs it during an outage. */
+/**
+ * Returns the first line of an error message. The stack is omitted, because every request would log it during an
+ * outage.
+ */
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message.split('\n')[0] : String(error))
 
 function answerWith(koa: KoaContext, problem: Problem, requestId: string) {

@@ -80,7 +80,7 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>, se
       ...parametersIn('header', inputOf(endpoint.headers)),
     ],
     ...(body ? { requestBody: describeBody(endpoint, body, content({ ...given })) } : {}),
-    ...(rawBody ? { requestBody: { description: 'By default empty', ...content(bytes, octets) } } : {}),
+    ...(rawBody ? { requestBody: { description: 'Empty by default', ...content(bytes, octets) } } : {}),
     responses: describeResponses(endpoint, schemaOf),
     'x-codeSamples': samplesOf(endpoint),
   }

@@ -17,7 +17,7 @@ const count = { type: 'integer' }
 export const describedHeaders = {
   'X-Request-Id': { description: 'Identifies this request in the logs', schema: text },
   'X-RateLimit-Limit': { description: 'Number of requests allowed per minute', schema: count },
-  'X-RateLimit-Remaining': { description: 'Number of requests that may be sent immediately', schema: count },
+  'X-RateLimit-Remaining': { description: 'Number of requests that can be sent immediately', schema: count },
   'Retry-After': { description: 'Number of seconds to wait before retrying', schema: count },
   Location: { description: 'Path of the created resource', schema: text },
   ETag: { description: "The file's SHA-256 hash in double quotes", schema: text },

@@ -1,6 +1,6 @@
 /**
- * Combines an endpoint of the contract with its handler. Every request passes the same steps: it is authenticated,
- * rate-limited, validated, handled and answered.
+ * Combines an endpoint of the contract with its handler. Every request goes through the same steps: it is
+ * authenticated, rate-limited, validated, handled and answered.
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
@@ -34,7 +34,7 @@ export interface Call<E extends Endpoint> {
   upgrade: Upgrade | undefined
   requestId: string
   log: Logger
-  /** Aborts when the client disconnects, or when the stopping process cannot wait any longer. */
+  /** Aborts when the client disconnects, or when this process is stopping and cannot wait any longer. */
   signal: AbortSignal
 }
 

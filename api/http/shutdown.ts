@@ -12,15 +12,15 @@ import { Problem } from '../../shared/platform/problem.ts'
  */
 const maxListeners = 20
 /**
- * Value of `Retry-After`, in seconds. It is shorter than a command's default grace, so that the command is still
+ * Value of `Retry-After`, in seconds. It is shorter than a command's default grace period, so the command is still
  * running when the client retries.
  */
 const retrySeconds = 1
 
 const stopping = new Problem(
   'unavailable',
-  'This API process is stopping. If the request had an Idempotency-Key, repeat the request. A command that it started ' +
-    'keeps running for grace_ms, and the repeated request attaches to it. Without a key, first check whether the ' +
+  'This API process is stopping. If the request had an Idempotency-Key, retry it with that key. A command that it ' +
+    'started keeps running for grace_ms, and the retry attaches to it. Without a key, first check whether the ' +
     'request took effect. If exec_id is present, it identifies the command.',
   { retryAfterSeconds: retrySeconds },
 )
@@ -38,8 +38,8 @@ export class OpenRequests {
 
   /**
    * Tracks a request until its response is closed.
-   * @returns a signal that aborts when the client disconnects, or when the stopping process cannot wait any longer. In
-   *   the second case, {@link stoppingOf} returns the error.
+   * @returns a signal that aborts when the client disconnects, or when this process is stopping and cannot wait any
+   *   longer. In the second case, {@link stoppingOf} returns the error.
    */
   follow(response: ServerResponse): AbortSignal {
     const gone = new AbortController()
@@ -54,13 +54,13 @@ export class OpenRequests {
     return gone.signal
   }
 
-  /** From now on, closes each connection after its current or next response. */
+  /** Makes each connection close after its current or next response. */
   closeBehind(): void {
     this.isClosing = true
     for (const response of this.open.keys()) response.shouldKeepAlive = false
   }
 
-  /** Aborts all open requests. To workers, their clients appear disconnected, so the grace of their commands begins. */
+  /** Aborts all open requests. To workers, the clients appear disconnected, so the commands' grace periods begin. */
   giveUp(): void {
     this.hasGivenUp = true
     for (const gone of this.open.values()) gone.abort(stopping)

@@ -10,8 +10,9 @@ import type { Logger } from '../../shared/platform/log.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 
 /**
- * Factor by which an event stream may stall longer than other connections. A command blocks until its output is read,
- * and the reader may be a pager such as `less`. The resulting default is 30 minutes, the maximum TTL of a sandbox.
+ * An event stream may stall this many times as long as other connections, because its reader may be a pager such as
+ * `less`. The command blocks until its output is read. With default settings, the result is 30 minutes, which is the
+ * maximum TTL of a sandbox.
  */
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()
@@ -78,9 +79,9 @@ export class StalledClients {
 }
 
 /**
- * Returns the size of the kernel's send queue for each connection, in hexadecimal, by {@link portsOf}. These sizes show
- * a slow client's progress early. The process itself can write again only when a third of the send buffer is free,
- * which may be a megabyte. On systems other than Linux, the result is empty.
+ * Returns the size of each connection's kernel send queue, in hexadecimal, keyed by {@link portsOf}. These sizes show a
+ * slow client's progress early: the process itself can write again only when a third of the send buffer, which can be a
+ * megabyte, is free. On systems other than Linux, the result is empty.
  */
 export async function readSendQueues(): Promise<Map<string, string>> {
   const queues = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** Handles WebSocket requests, which pass the same steps as every other request. */
+/** Handles WebSocket requests, which go through the same steps as every other request. */
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { closeGracefully } from '../../shared/platform/sockets.ts'

@@ -37,8 +37,8 @@ function withoutPort(address: string): string {
 }
 
 /**
- * Returns an IPv4 address in canonical form. Returns the /64 network of an IPv6 address, because a customer has at
- * least a /64.
+ * Returns an IPv4 address in canonical form. Returns the /64 network of an IPv6 address, because an ISP assigns each
+ * customer at least a /64.
  */
 export function normalise(address: string): string {
   if (!ipaddr.isValid(address)) return address
@@ -48,7 +48,10 @@ export function normalise(address: string): string {
   return `${network.map((part) => part.toString(16)).join(':')}::/64`
 }
 
-/** Returns the /24 network of an IPv4 address or the /48 network of an IPv6 address, which one customer may own. */
+/**
+ * Returns the /24 network of an IPv4 address or the /48 network of an IPv6 address, which may belong to a single
+ * customer.
+ */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address.split('.').slice(0, 3).join('.')
   return address.split(':').slice(0, 3).join(':')

@@ -25,8 +25,8 @@ interface Waiting {
 type Lane = RoundRobinQueue<Waiting>
 
 /**
- * Maximum number of waiting requests per lane, for each hash that may run concurrently. Beyond the limit, requests fail
- * with 503. The last request in a full lane waits for ten hashes, which usually takes 4 s.
+ * Maximum number of waiting requests per lane, as a multiple of the number of concurrent hashes. Requests beyond the
+ * limit fail with 503. The last request in a full lane waits for ten hashes, which usually takes 4 s.
  */
 const maxWaitingPerRunning = 10
 
@@ -78,7 +78,7 @@ export class FairQueue {
 
 const crowded = () => unavailable('Too many sign-ups and logins are in progress. Try again in a moment.')
 
-/** Refuses the newest waiter of the largest group. Of several equally large groups, the last one is chosen. */
+/** Refuses the newest waiter of the largest group. If several groups are equally large, the last one is chosen. */
 function dropLast(lane: Lane): void {
   let largest: Waiting[] = []
   for (const turns of lane.values()) if (turns.length >= largest.length) largest = turns

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../shared/contract/errors.ts'
 
 const steps: { [C in ErrorCode]?: string } = {
   invalid_request: 'Correct the arguments listed in errors, then call again.',
-  account_suspended: 'No call works until the operator lifts the suspension. Inform the user.',
+  account_suspended: 'All calls fail until the operator lifts the suspension. Inform the user.',
   scope_not_allowed:
     'Only the user can provide a key with the required scope, or make this change. Report detail to the user.',
   command_not_allowed:
@@ -37,7 +37,7 @@ const steps: { [C in ErrorCode]?: string } = {
 
 const fallback = 'Report detail to the user.'
 
-/** Advice for `unavailable` after a tool that changes something. The change may have happened before the error. */
+/** Advice for `unavailable` from a tool that changes something. The change may have been made before the error. */
 const unlessDone =
   'Wait retry_after seconds, then check whether the call took effect. If it did not, call again.'
 

@@ -1,7 +1,7 @@
 /**
- * Cancels tool calls in any API process. A cancellation stores a short-lived key in Redis and sends a notification. The
- * running call also polls for the key. Therefore a lost notification only delays the cancellation, and a cancellation
- * may arrive before its call.
+ * Cancels tool calls that run in any API process. A cancellation stores a short-lived key in Redis and sends a
+ * notification. The running call also polls for the key. Therefore a lost notification only delays the cancellation,
+ * and a cancellation may arrive before its call.
  */
 import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'

@@ -2,7 +2,7 @@
 import { inOneLine } from '../../shared/contract/server-sent-events.ts'
 
 export class Outbox {
-  /** Whether all sent data has been written to the client's connection. Otherwise, optional messages are skipped. */
+  /** Whether all sent data has been written to the client's connection. If not, optional messages are skipped. */
   isTaken = false
 
   /**

@@ -1,4 +1,4 @@
-/** Sends progress notifications during a tool call. Without progress, clients time out. */
+/** Sends progress notifications during a tool call. Without them, clients time out. */
 import type { ServerContext } from '@modelcontextprotocol/server'
 import type { Outbox } from './outbox.ts'
 

@@ -31,7 +31,7 @@ export interface McpMessage {
   requestId: string
   log: Logger
   outbox: Outbox
-  /** Aborts when the client disconnects, or when the stopping process cannot wait any longer. */
+  /** Aborts when the client disconnects, or when this process is stopping and cannot wait any longer. */
   signal: AbortSignal
   /** Set if the client has reconnected to get the result of an earlier call. */
   resumed?: { ticket: Ticket; next: number }

@@ -63,7 +63,7 @@ export const deleteSecret = route(
       return await removeSecret(db, { accountId: account.id, name, sandboxId: sandbox_id })
     })
     if (removed) return undefined
-    throw new Problem('not_found', 'There is no secret with this name.')
+    throw new Problem('not_found', 'No secret with this name exists.')
   },
 )
 

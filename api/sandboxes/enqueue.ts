@@ -12,7 +12,7 @@ interface Of {
   log: Logger
 }
 
-/** Delay, in milliseconds, of the job that assigns a claimed pod, so that the first command does not wait for it. */
+/** Delay, in milliseconds, of the job that assigns a claimed pod. It keeps the job from delaying the first command. */
 const assignAfterMs = 500
 
 /** Enqueues the jobs of an admitted sandbox: one creates or assigns its pod, and a delayed one expires the sandbox. */

@@ -25,7 +25,7 @@ export interface WaitOptions {
   signal: AbortSignal
 }
 
-/** Waits until the sandbox is ready or destroyed, but at most `maxMs`. Returns the sandbox in any case. */
+/** Waits until the sandbox is ready or destroyed, or until `maxMs` has passed, and returns the sandbox. */
 export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<SandboxOfAccount> {
   const end = performance.now() + wait.maxMs
   let change: Promise<void> | undefined

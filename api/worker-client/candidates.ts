@@ -16,7 +16,7 @@ import type { WorkerHealth } from './health.ts'
 const registryMs = 500
 const rereadMs = 250
 /**
- * How long a worker is remembered as missing, in milliseconds. During this time its commands are marked as lost, so no
+ * How long a worker is remembered as missing, in milliseconds. During this time, its commands are marked as lost, so no
  * caller waits for the worker again.
  */
 const rememberMs = 10 * 60_000
@@ -29,7 +29,7 @@ export class Candidates {
   private readonly health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>
   /** Time, in milliseconds, after which an unregistered worker is considered gone. */
   private readonly goneMs: number
-  /** Unregistered workers by id, each with the wait for its registration. All callers share one wait. */
+  /** For each unregistered worker, by id, the pending wait for its registration. All callers share this wait. */
   private readonly missing = new Map<string, Promise<ListedWorker[]>>()
 
   constructor(context: Context, health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>) {
@@ -47,10 +47,10 @@ export class Candidates {
   }
 
   /**
-   * Yields the workers to try, in order. After the workers in the cached list, which may be outdated, reads the list
-   * again and yields the new ones.
-   * @param workerId the only worker that can serve the call. Undefined allows every worker, the sandbox's slot owner
-   *   first.
+   * Yields the workers to try, in order. First yields the workers in the cached list, which may be outdated, then reads
+   * the list again and yields the new ones.
+   * @param workerId the only worker that can serve the call. Undefined allows every worker, starting with the sandbox's
+   *   slot owner.
    */
   async *of(sandboxId: string, workerId: string | undefined): AsyncGenerator<ListedWorker> {
     const asked = new Set<string>()

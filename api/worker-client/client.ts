@@ -45,7 +45,9 @@ export interface CallOptions {
   signal: AbortSignal
   /** Maximum time, in milliseconds, from sending the call to its response. Afterwards the call counts as lost. */
   timeoutMs: number
-  /** The only worker that can serve the call. By default every worker can, and the sandbox's slot owner is first. */
+  /**
+   * The only worker that can serve the call. By default, every worker can, and the sandbox's slot owner is tried first.
+   */
   workerId?: string | undefined
 }
 
@@ -146,7 +148,7 @@ export class Workers {
   }
 
   /**
-   * Calls a worker and returns its streamed response. `timeoutMs` ends when the head of the response arrives.
+   * Calls a worker and returns its streamed response. `timeoutMs` applies only until the head of the response arrives.
    * @throws the errors of {@link call}
    */
   async stream<N extends StreamCallName>(

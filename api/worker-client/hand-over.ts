@@ -22,7 +22,7 @@ export interface HandOver {
   signal: AbortSignal
   /** Maximum time, in milliseconds, until the worker accepts the call. Afterwards the next worker is tried. */
   handOverMs: number
-  /** Maximum time, in milliseconds, from acceptance to the head of the response. Later, the call counts as lost. */
+  /** Maximum time, in milliseconds, from acceptance to the head of the response. After that, the call is lost. */
   timeoutMs: number
   /**
    * Starts watching the worker's liveness once the worker has accepted the call.
@@ -33,7 +33,7 @@ export interface HandOver {
 
 /**
  * The response, of which only the head has been read, or the reason why the worker did not accept the call. `stale`
- * means that a reused connection had been closed, so the call can be repeated on a new connection.
+ * means that a reused connection had been closed, so the call can be retried on a new connection.
  */
 export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
 
@@ -49,7 +49,7 @@ export class CallLost extends Error {
   }
 }
 
-/** Returns a rejection handler that rethrows errors, but replaces {@link CallLost} with `unavailable` and a detail. */
+/** Returns a rejection handler that replaces {@link CallLost} with `unavailable` and rethrows any other error. */
 export const reportLost = (detail: string) => (error: unknown) => {
   throw error instanceof CallLost ? unavailable(detail, error) : error
 }

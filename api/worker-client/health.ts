@@ -68,7 +68,9 @@ export class WorkerHealth {
 export const bytesOver = (socket: Socket | null | undefined): number =>
   !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
 
-/** Checks one worker repeatedly. Stops when no call is open and the worker has responded or the checks are used up. */
+/**
+ * Checks one worker repeatedly. Stops when no call is open and the worker has responded or `maxIdleChecks` is reached.
+ */
 class Watch {
   isSilent = false
   private readonly calls = new Map<() => void, () => number>()

@@ -26,7 +26,10 @@ export const define: Define = (command, _exitWith, describeProgram) => {
     })
 }
 
-/** Returns one candidate per line, then a line with a directive for the script. Returns nothing after an error. */
+/**
+ * Returns one candidate per line, then a line with a directive for the script. If an error occurs, returns an empty
+ * string.
+ */
 async function answer(command: Command, commands: CommandTree): Promise<string> {
   const { line, breaks, type } = command.opts<Options>()
   try {

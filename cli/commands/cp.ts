@@ -9,7 +9,7 @@ import type { Skipped } from '../files/skipped.ts'
 import { sendFile } from '../files/upload.ts'
 
 interface Copied {
-  /** Path that was written; undefined for stdout. */
+  /** Path of the written file; undefined for stdout. */
   target?: string
   bytes: number
   skipped?: Skipped

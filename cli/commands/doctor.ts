@@ -12,7 +12,7 @@ interface Options {
   create: boolean
 }
 
-/** Maximum clock difference, in milliseconds, that is not reported. */
+/** Clock difference, in milliseconds, above which a problem is reported. */
 const skewMs = 30_000
 
 export const define = defineCommand<Options>({
@@ -38,7 +38,7 @@ reads a file, and always destroys the session. Exits with 0, or with the code of
   },
 })
 
-/** Runs the checks that need no session. Returns whether the service accepts this client's requests. */
+/** Runs the checks that do not need a session. Returns whether the service accepts this client's requests. */
 async function checkService(invocation: Invocation<Options>, checks: Checks): Promise<boolean> {
   if (!(await checkSettings(invocation, checks))) return false
   const { settings, api } = invocation

@@ -29,10 +29,10 @@ interface Options {
   detachKeys: string
 }
 
-/** Matches programs that are interactive when they are started without arguments. */
+/** Matches programs that run interactively when started without arguments. */
 const interactivePrograms = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** Limits, in bytes and milliseconds, of input that is sent in the request. Larger or slower input is streamed. */
+/** Limits, in bytes and milliseconds, for sending input as part of the request. Larger or slower input is streamed. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -142,7 +142,10 @@ async function runWithoutTerminal(
   return exitCodeOf(result)
 }
 
-/** Validates the options that are used with -t. @throws {CliError} `usage` if they conflict, or without a terminal */
+/**
+ * Validates the options that are used with -t.
+ * @throws {CliError} `usage` if they conflict, or if there is no terminal
+ */
 function requireTerminalOptions({ background, detachKeys }: Options): void {
   if (background) {
     throw new CliError('usage', '-t and --background are mutually exclusive.', {
@@ -211,7 +214,9 @@ async function leaveRunning(
   return exitCodes.done
 }
 
-/** Reads short input completely, to send it in the request. Returns undefined if the input must be streamed. */
+/**
+ * Reads all of a short input, so that it can be sent in the request. Returns undefined if the input must be streamed.
+ */
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)

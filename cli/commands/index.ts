@@ -97,7 +97,7 @@ export const commands: Branch = {
   },
   whoami: { summary: 'show the account, its usage and its limits', load: () => import('./whoami.ts') },
   keys: {
-    summary: 'manage API keys; asks for email address and password unless you are logged in',
+    summary: 'manage API keys; asks for your email address and password unless you are logged in',
     commands: {
       create: { summary: 'create an API key and print it', load: () => import('./keys/create.ts') },
       ls: { summary: 'list API keys', aliases: ['list'], load: () => import('./keys/ls.ts') },
@@ -110,7 +110,7 @@ export const commands: Branch = {
   },
   account: {
     summary:
-      'change the password, log out everywhere, delete the account; asks for email address and password',
+      'change the password, log out everywhere, delete the account; asks for your email address and password',
     commands: {
       password: { summary: 'change the password', load: () => import('./account/password.ts') },
       'end-sessions': {

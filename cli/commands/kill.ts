@@ -9,8 +9,8 @@ import { describeExit } from '../exec/exit-status.ts'
 import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 
 /**
- * How long to wait for the exit status, in milliseconds. `ending` is for TERM, which the service follows with KILL, and
- * for KILL. Other signals may not end the command.
+ * How long to wait for the exit status, in milliseconds. `ending` applies to KILL, and to TERM, which the service
+ * follows with KILL. Other signals might not end the command.
  */
 const waitMs = { ending: 10_000, other: 1_000 }
 /** Delay before the second poll, in milliseconds. The delay doubles with each poll. */
@@ -37,7 +37,7 @@ still running. Exits with 3 if the command is not found, and with 5 if it has al
   },
 })
 
-/** Converts a signal's name or number to its name without SIG. The service rejects unknown names. */
+/** Converts a signal name or number to the name without the SIG prefix. The service rejects unknown names. */
 function readSignal(text: string): Signal {
   const byNumber = Object.entries(constants.signals).find(([, number]) => String(number) === text)?.[0]
   return (byNumber ?? text.toUpperCase()).replace(/^SIG/, '') as Signal

@@ -23,9 +23,7 @@ kept. The key remains valid until it is revoked; logout prints the command.`,
     const { logged_out, key } = await forget(settings, trace)
     const { file, profile = null } = settings
     output.result({ logged_out, api_key: key, file, profile }, '')
-    output.aside(
-      logged_out ? `Removed from ${settings.location}` : 'Neither a login nor an API key is saved.',
-    )
+    output.aside(logged_out ? `Removed from ${settings.location}` : 'No login or API key is saved.')
     if (key) output.note(describe(key, describeProfile(settings.profile).flag))
     if (settings.shadowing().includes('SANDLOT_API_KEY'))
       output.note('SANDLOT_API_KEY is set, so this client still uses the key in it.')

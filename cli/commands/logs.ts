@@ -88,7 +88,7 @@ async function printOutput(
   }
 }
 
-/** Adds the duration of the interruption to a network error. */
+/** Adds to a network error how long the connection was lost. */
 function explainLostConnection(
   error: unknown,
   { disconnectedMs }: RetryPolicy,

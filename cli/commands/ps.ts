@@ -13,7 +13,7 @@ import { marked } from '../files/tar-commands.ts'
 export const define = defineCommand<PageOptions & { running?: boolean }>({
   declare: (command) =>
     addPageOptions(
-      addSessionOption(command).option('-r, --running', 'list only running commands, of all pages'),
+      addSessionOption(command).option('-r, --running', 'list only running commands, from all pages'),
     ),
   notes: `
 At a terminal, commands that \`sandlot cp\` runs to copy folders are marked. \`sandlot ls\` lists the sessions, and

@@ -57,8 +57,8 @@ function loginHint({ address }: SavedKey): string {
 }
 
 /**
- * Suggests the next command, which starts with `sandlot`, `npx sandlot` or `node`, depending on how the client is
- * installed.
+ * Returns the suggested next command, which starts with `sandlot`, `npx sandlot` or `node`, depending on how the client
+ * is installed.
  */
 function nextStep(settings: Settings): string {
   const next = `Next: ${settings.ownCall()} session create`

@@ -8,7 +8,7 @@ import { showTime } from '../core/times.ts'
 export const define = defineCommand<{ usage?: boolean; month?: string }>({
   declare: (command) =>
     command
-      .option('--usage', 'show the seconds of each sandbox in the month, and their sum')
+      .option('--usage', 'show how many seconds each sandbox used in the month, and the sum')
       .option(
         '--month <month>',
         'with --usage: the month, such as 2026-11 (UTC); by default the current one',
@@ -51,7 +51,9 @@ export const define = defineCommand<{ usage?: boolean; month?: string }>({
   },
 })
 
-/** Reads all pages of the usage. Each cursor contains the time of the first page, so the rows add up to the total. */
+/**
+ * Reads all pages of the usage list. Every page shows usage as of the first request, so the rows add up to the total.
+ */
 async function readUsage(api: Api, month: string | undefined) {
   const data: SandboxUsage[] = []
   for (let cursor: string | undefined; ; ) {

@@ -13,7 +13,7 @@ export interface Cursor {
 }
 
 /**
- * Splits a command line like a shell, but performs no expansions.
+ * Splits a command line as a shell would, but without expansions.
  * @param breaks the value of COMP_WORDBREAKS
  */
 export function readLine(line: string, breaks: string): Cursor {

@@ -16,9 +16,12 @@ export interface Completion {
 
 /** Completion values from the service or the settings file. */
 export interface Sources {
-  /** Returns each unique session name, or the id if a session has none. Returns all ids if a word was typed. */
+  /**
+   * Returns the name of each session, or its id if the name is not usable or not unique. If `typed` is not empty, also
+   * returns all ids.
+   */
   sessions(typed: string): Promise<Candidate[]>
-  /** Returns the remote paths in the folder of `typed`, relative to /workspace or --cwd. */
+  /** Returns the remote paths in the folder that `typed` starts with, which is relative to /workspace or --cwd. */
   paths(typed: string): Promise<Candidate[]>
   profiles(): Promise<Candidate[]>
   /** Returns the ids of all commands in the session. */
@@ -27,7 +30,7 @@ export interface Sources {
 
 /**
  * Returns the completions of the current word.
- * @param words before the current word, without the program name
+ * @param words the words before the current one, without the program name
  * @param current the current word up to the cursor
  * @param open creates sources for the options on the line
  */
@@ -53,7 +56,7 @@ interface TypedLine {
   pending: Option | undefined
   /** Whether all following words are operands, even if they begin with a hyphen. */
   ended: boolean
-  /** Whether the line starts with `help`, after which only command names may follow. */
+  /** Whether the line starts with `help`, which only command names can follow. */
   helping: boolean
 }
 
@@ -149,7 +152,7 @@ const prefix = (text: string, { candidates, files }: Completion): Completion => 
   candidates: candidates.map(({ value, description }) => ({ value: text + value, description })),
 })
 
-/** Returns the options that are repeatable or not on the line yet, with the global options last. */
+/** Returns the options that are not on the line yet or can be repeated, with the global options last. */
 function optionsOf({ command, seen }: TypedLine): Candidate[] {
   const options = command
     .createHelp()
@@ -161,7 +164,7 @@ function optionsOf({ command, seen }: TypedLine): Candidate[] {
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/** Reports whether an option may be repeated. Only repeatable options have their own parser in the declarations. */
+/** Reports whether an option can be given more than once. Only such options are declared with a parser of their own. */
 const isRepeatable = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 
@@ -175,7 +178,7 @@ function subcommands({ command, helping }: TypedLine): Candidate[] {
   return [...below.filter(({ value }) => value !== 'help'), ...further]
 }
 
-/** Completes a value with its declared choices, or by its placeholder, such as `<id>` or `<path>`. */
+/** Completes a value from its declared choices, or according to its placeholder, such as `<id>` or `<path>`. */
 async function values(
   line: TypedLine,
   wanted: Option | Argument,

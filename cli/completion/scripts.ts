@@ -3,7 +3,7 @@
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
-/** Directives for the shell. As in Cobra, the last line of a reply is `:` and the sum of its directives. */
+/** Directives for the shell. As in Cobra, the last line of a reply is `:` followed by the sum of its directives. */
 export const directives = { noSpace: 2, noFiles: 4 } as const
 
 const bash = String.raw`# bash completion for sandlot: source <(sandlot completion bash)

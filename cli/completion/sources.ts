@@ -1,4 +1,4 @@
-/** Loads completion values from the service and the settings file. Returns no values after a failure. */
+/** Loads completion values from the service and the settings file. If loading fails, returns no values. */
 import { posix } from 'node:path'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -48,7 +48,7 @@ export function openSources(options: Record<string, string>): Sources {
   }
 }
 
-/** Reports whether the name is usable on a command line and identifies exactly one session. */
+/** Reports whether the name can be used on a command line and identifies exactly one session. */
 const isHandle = (name: string | null, sessions: Sandbox[]): name is string =>
   name !== null &&
   !/^-|^sbx_/.test(name) &&

@@ -1,6 +1,6 @@
 /**
- * Validates base addresses. An API key must never be sent in cleartext, so only `https://` addresses are accepted, and
- * `http://` addresses of this machine.
+ * Validates base addresses. An API key must never be sent in cleartext, so `http://` addresses are accepted only if
+ * they refer to this machine.
  */
 import { CliError } from './errors.ts'
 
@@ -8,7 +8,7 @@ const localHosts = ['localhost', '127.0.0.1']
 
 /**
  * Validates a base address. Its path becomes a prefix of every route.
- * @param source the flag, variable or file that contains the address, for error messages
+ * @param source the flag, environment variable or file that the address comes from, for error messages
  * @returns the address without a trailing slash
  * @throws {CliError} `address_refused` if the address is malformed or would send the API key in cleartext
  */
@@ -51,8 +51,8 @@ export function readAddress(text: string, source: string): string {
 const withoutUser = (text: string): string => text.replace(/^([a-z]+:[/\\]+)?.*@/is, '$1…@')
 
 /**
- * Reports whether an address is on this machine. Also compares the typed host, because the URL parser turns `0x7f.1`
- * and `2130706433` into 127.0.0.1.
+ * Reports whether an address refers to this machine. Rejects notations such as `0x7f.1` and `2130706433`, which the URL
+ * parser converts to 127.0.0.1, by also comparing the host as typed.
  */
 const isLocal = (parsed: string, typed: string): boolean =>
   localHosts.includes(parsed) && typed.replace(/:\d*$/, '').toLowerCase() === parsed

@@ -70,7 +70,7 @@ export interface RequestTrace {
   path: string
   status?: number
   problem?: string
-  /** Time, in milliseconds, until the reply was received. For a streamed reply, until its headers were received. */
+  /** Time, in milliseconds, until the reply was received or, for a streamed reply, until its headers were received. */
   ms: number
   requestId?: string
 }
@@ -85,7 +85,7 @@ export interface Waiting {
 /**
  * Creates the client for the service's API.
  * @param trace called after each request
- * @param waiting prints notes during a wait; without it, the client reports an exceeded rate limit immediately
+ * @param waiting prints notes during a wait; without it, a request that exceeds a rate limit fails immediately
  */
 export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) => ({
   /**
@@ -178,14 +178,14 @@ function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' 
   }
   throw new CliError(
     'body_too_large',
-    `The request has ${length} bytes, which exceeds the limit of ${limits.bodyBytes} bytes.`,
+    `The request is ${length} bytes long, which exceeds the limit of ${limits.bodyBytes} bytes.`,
     {
       hint: largeHint,
     },
   )
 }
 
-/** Percent-encodes an id. Rejects `.` and `..`, which the URL parser resolves even when they are percent-encoded. */
+/** Percent-encodes an id. Rejects `.` and `..`, which the URL parser resolves even when percent-encoded. */
 function encodeId(id: string): string {
   if (id !== '' && id !== '.' && id !== '..') return encodeURIComponent(id)
   throw new CliError('usage', `${JSON.stringify(id)} is not an id.`)
@@ -203,14 +203,14 @@ async function headersFor(
   return { ...headers, authorization: `Bearer ${credential}` }
 }
 
-/** Reports whether a request is safe to send again after the connection was lost. */
+/** Reports whether a request can safely be retried after the connection was lost. */
 function isRepeatable({ route: { repeat }, given: { query = {} }, outgoing: { headers } }: Call): boolean {
   if (repeat === 'keyed') return headers['idempotency-key'] !== undefined
   if (repeat === 'plain') return headers['if-match'] === undefined && query.overwrite !== 'false'
   return repeat !== 'no'
 }
 
-/** Reports whether a repeated delete returned 404 because the first attempt had already succeeded. */
+/** Reports whether a retried delete returned 404 because the first attempt had already succeeded. */
 function wasDone({ status, text }: HttpAnswer, { route }: Call): boolean {
   if (route.repeat !== 'gone' || status !== 404) return false
   const value = parseJson(text)
@@ -297,7 +297,7 @@ function shortWaitOf(error: unknown): number | undefined {
 /**
  * Sends a request, with up to two retries.
  * @param mayPass reports whether to retry after this reply, such as the 503 of a process that is shutting down
- * @returns the reply; `isRepeat` is true if an earlier attempt may have reached the service
+ * @returns the reply; `isRepeat` is true if an earlier attempt might have reached the service
  */
 async function exchangeWithRetries<T>(
   send: (outgoing: Exchange) => Promise<T>,

@@ -19,7 +19,7 @@ export type Define = (
 
 export interface CommandTree {
   program: Command
-  /** Loads a command's arguments and options, or its subcommands. May be called only once for each command. */
+  /** Loads a command's arguments and options, or its subcommands. Must be called only once per command. */
   load(command: Command): Promise<void>
 }
 
@@ -53,7 +53,9 @@ export interface CommonOptions {
   session?: string
 }
 
-/** Parses `--json` and `--json=FIELDS`. Commander alone would also read the argument after `--json` as its value. */
+/**
+ * Parses `--json` and `--json=FIELDS`. By default, commander would also take the argument after `--json` as its value.
+ */
 class JsonOption extends Option {
   /** Reports whether an argument is this option. Commander calls it for each argument. */
   is(word: string): boolean {
@@ -67,14 +69,14 @@ class JsonOption extends Option {
 /** Help heading of the options that every command accepts. */
 export const globalGroup = 'Global options:'
 
-/** Adds the options that every command accepts, before or after the command's name. */
+/** Adds the options that every command accepts. Users can type them before or after the command's name. */
 export function addCommonOptions(command: Command): void {
   const options = [
     new JsonOption(
       '--json',
-      'print one JSON object, also for errors; --json=FIELD,FIELD.PATH prints only these fields',
+      'print one JSON object, even for errors; --json=FIELD,FIELD.PATH prints only these fields',
     ),
-    new Option('-q, --quiet', 'print no notes on stderr, and only the ids of lists'),
+    new Option('-q, --quiet', 'print no notes on stderr, and only the ids in lists'),
     new Option('--no-input', 'never prompt: fail and name the option to use instead'),
     new Option('-y, --yes', 'answer every yes-or-no question with yes'),
     new Option('--debug', 'show each request with its duration and id, without secrets'),
@@ -127,7 +129,7 @@ interface Declaration<Options> {
   fields?: readonly string[] | ((options: Options) => readonly string[])
   /** Name of the field that contains the result's list. Defaults to `data`. */
   list?: string
-  /** Whether the command creates the profile, so that the profile does not have to exist. */
+  /** Whether the command creates the profile if it does not exist. */
   makesProfile?: boolean
   handle(invocation: Invocation<Options>): Promise<void>
 }
@@ -177,7 +179,8 @@ function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape
 }
 
 /**
- * Returns a command's options. A value after the command's name overrides one before it, and both override defaults.
+ * Returns a command's options. An option after the command's name overrides the same option before it, and both
+ * override the default.
  */
 export function optionsOf<Options extends object>(command: Command): Options {
   const line = [command.parent?.parent, command.parent, command].filter((each) => each != null)

@@ -101,7 +101,7 @@ function readText(file: string): string {
 }
 
 /**
- * Returns the changed text of the file. Edits single lines, to keep comments. If the edited text does not have the
+ * Returns the changed text of the file. Edits individual lines to keep comments. If the edited text does not have the
  * expected values, rewrites the file without comments.
  */
 function change({ text, values }: Config, changes: Changes, profile?: string): string {

@@ -66,8 +66,9 @@ export const readEmail = async ({ options, ask }: Asking): Promise<string> =>
   options.email ?? (await ask.text('Email', both, validateEmail))
 
 /**
- * Reads the current and the new password from two lines of stdin, or prompts for both. Prompts for the new one twice.
- * @throws {CliError} `usage` if one is missing
+ * Reads the current and the new password from two lines of stdin, or prompts for both. Prompts for the new password
+ * twice.
+ * @throws {CliError} `usage` if a password is missing
  */
 export async function readNewPassword(asking: Asking): Promise<{ password: string; newPassword: string }> {
   const { options } = asking
@@ -98,7 +99,7 @@ const isLongEnough = (password: string): true | string =>
 
 type Token = Reply<'logIn'>['token']
 
-/** Returns the token that `sandlot login` saved, or a new one that is not saved. */
+/** Returns the token that `sandlot login` saved, or a new token that is not saved. */
 export async function logIn(invocation: Invocation<CredentialOptions>): Promise<Token> {
   await invocation.settings.baseUrl()
   const kept = await keptToken(invocation)

@@ -12,7 +12,7 @@ const reasons: Record<DestroyReason, string> = {
 export const describeDestroyReason = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
   reason === null ? 'the reason is unknown' : (reasons[reason] ?? reason)
 
-/** Describes why a session ended, if a command was killed because of that. Otherwise returns undefined. */
+/** If a command was killed because its session ended, describes why the session ended. Otherwise returns undefined. */
 export const destroyReasonOf = ({
   status,
   reason = null,

@@ -18,5 +18,5 @@ export const canAnimate = (): boolean =>
 export const canDraw = (): boolean =>
   process.stdin.isTTY === true && process.stdout.isTTY === true && process.env.TERM !== 'dumb'
 
-/** Reports whether a screen reader is in use, based on the same variable that Ink reads. */
+/** Reports whether a screen reader is in use, based on the same environment variable that Ink reads. */
 export const isReadAloud = (): boolean => process.env.INK_SCREEN_READER === 'true'

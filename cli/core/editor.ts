@@ -27,7 +27,7 @@ interface Change {
 
 /**
  * Opens a file in the user's editor, uploads the result and prints the change as a diff.
- * @throws {CliError} `usage` without a terminal, or under the same conditions as {@link changeByHand}
+ * @throws {CliError} `usage` if there is no terminal, or under the same conditions as {@link changeByHand}
  */
 export async function editByHand({ output, ...editing }: RemoteFile & { output: Output }): Promise<void> {
   if (!process.stdin.isTTY || output.json) {

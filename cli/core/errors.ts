@@ -89,7 +89,7 @@ export class CliError extends Error {
     this.details = extras.details ?? {}
   }
 
-  /** Returns a copy of the error with these changes. */
+  /** Returns a copy of the error with the given fields changed. */
   with({ message = this.message, ...extras }: Extras & { message?: string }): CliError {
     const { code, hint, details, exitCode } = this
     return new CliError(code, message, { hint, details, exitCode, ...extras })
@@ -106,11 +106,11 @@ export function describeError(error: unknown): CliError {
   )
 }
 
-/** Returns a copy of the error, with `story` before its message and `hint` before its hint. */
+/** Returns a copy of the error, with `story` prepended to its message and `hint` to its hint. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
   addHint(error, hint, `${story} ${error.message}`)
 
-/** Returns a copy of the error, with another hint before the existing one. */
+/** Returns a copy of the error with `hint` prepended to its hint. */
 export const addHint = (error: CliError, hint: string, message = error.message): CliError =>
   error.with({ message, hint: error.hint === undefined ? hint : `${hint}\n${error.hint}` })
 

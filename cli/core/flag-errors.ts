@@ -4,7 +4,7 @@ import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
 
-/** Option names for request fields, where the two differ by more than a unit. */
+/** Maps request fields to option names that cannot be derived from the field's name. */
 const otherNames: Record<string, string> = { expires_at: 'ttl', start_line: 'lines', end_line: 'lines' }
 const unit = /_(ms|seconds)$/
 /** Maximum length, in characters, of a value in an error message. A longer value is omitted. */

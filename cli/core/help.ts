@@ -5,8 +5,8 @@ import { globalGroup } from './command.ts'
 const isGlobal = ({ helpGroupHeading }: Option): boolean => helpGroupHeading === globalGroup
 
 /**
- * Formats help like commander, with the options of every command at the end. The program's help describes these
- * options; a command's help only lists their names.
+ * Formats help as commander does, but moves the options that every command accepts to the end. The program's help
+ * describes these options; a command's help only lists their names.
  */
 export function formatHelp(command: Command, helper: Help): string {
   const isProgram = command.parent === null

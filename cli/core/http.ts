@@ -22,7 +22,7 @@ export interface HttpAnswer {
 
 /** A network failure: the request could not be sent, or no complete response was received. */
 export class ConnectionError extends CliError {
-  /** False if no connection was established, so the service cannot have seen the request. */
+  /** False if no connection was established, in which case the service cannot have received the request. */
   readonly reached: boolean
 
   constructor(message: string, hint: string | undefined, reached: boolean) {
@@ -56,7 +56,7 @@ export const readText = async (response: IncomingMessage): Promise<string> =>
 /** A response whose body has not been read. */
 export interface OpenExchange {
   response: IncomingMessage
-  /** Converts an error that occurs while the response is read to a ConnectionError. */
+  /** Converts an error that occurred while reading the response to a ConnectionError. */
   fail: (error: unknown) => ConnectionError
 }
 
@@ -134,11 +134,11 @@ export function explain(error: NodeJS.ErrnoException, { origin }: URL, reached: 
   if (/CERT|SIGNATURE|SELF_SIGNED/.test(code)) {
     return fail(
       `The certificate of ${origin} is not trusted: ${message}.`,
-      'To trust another certificate authority, set NODE_EXTRA_CA_CERTS to a file that contains its certificate.',
+      'To trust an additional certificate authority, set NODE_EXTRA_CA_CERTS to a file that contains its certificate.',
     )
   }
   if (code === 'EPROTO')
-    return fail(`${origin} does not support TLS. Its address may start with http://.`, check)
+    return fail(`${origin} does not support TLS. The correct address might start with http://.`, check)
   const action = reached ? 'The connection to' : 'Connecting to'
   return fail(`${action} ${origin} failed: ${message || code}.`, reached ? undefined : check)
 }

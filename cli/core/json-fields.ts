@@ -8,7 +8,7 @@ export interface JsonShape {
   list?: string | undefined
 }
 
-/** Parses the value of --json. @throws {CliError} `usage` for an empty list or an empty path segment */
+/** Parses the value of --json. @throws {CliError} `usage` if the list or a path segment is empty */
 export function readFields(text: string): string[] {
   const fields = text
     .split(',')
@@ -35,9 +35,9 @@ export function assertFieldsExist(asked: string[], existing: readonly string[]):
 }
 
 /**
- * Reduces each object in the result's list to the selected paths, and keeps all fields outside the list. Without a
- * list, reduces the result.
- * @throws {CliError} `usage` for an unknown field, if the command declares no fields
+ * Reduces each object in the result's list to the selected paths, and keeps all fields outside the list. If the result
+ * has no list, reduces the result itself.
+ * @throws {CliError} `usage` if the command declares no fields and the result lacks a selected field
  */
 export function pick(value: unknown, asked: string[], shape: JsonShape | undefined): unknown {
   const object = isObject(value) ? value : {}

@@ -9,7 +9,7 @@ const pauseMs = 10
 const staleMs = 5_000
 
 /**
- * Acquires a lock, and blocks the thread until the lock is free.
+ * Blocks the thread until the lock is free, then acquires it.
  * @throws the file system's error if the lock file cannot be created
  */
 export function lockFile(file: string): Disposable {
@@ -45,7 +45,7 @@ function link(from: string, to: string): boolean {
   }
 }
 
-/** Removes a stale lock. If another process acquired the lock before the rename, restores it. */
+/** Removes a stale lock. If another process acquired the lock before it was renamed, restores that lock. */
 function removeStale(lock: string, aside: string): void {
   try {
     renameSync(lock, aside)

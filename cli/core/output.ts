@@ -16,7 +16,7 @@ export interface OutputOptions {
   json?: boolean
   fields?: string[] | undefined
   shape?: JsonShape | undefined
-  /** Whether to omit notes and print only the ids of lists. */
+  /** Whether to omit notes, and to print only the ids of listed items. */
   quiet?: boolean
   color?: ColorChoice | undefined
 }
@@ -42,7 +42,7 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
     /** Reports whether the output includes this field. */
     shows: (field: string): boolean =>
       fields === undefined || fields.some((path) => path.split('.', 1)[0] === field),
-    /** Prints `value` as JSON with --json, otherwise `text`. Neutralizes control characters at a terminal. */
+    /** With --json, prints `value` as JSON; otherwise prints `text`. Neutralizes control characters on a terminal. */
     result(value: unknown, text: string | Uint8Array): void {
       write(value, process.stdout.isTTY ? printable(Buffer.from(text).toString()) : text)
     },
@@ -68,7 +68,7 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
     aside(text: string): void {
       if (process.stderr.isTTY && !json && !quiet) writeNote(paint(process.stderr, 'dim', printable(text)))
     },
-    /** Shows a progress line at a terminal until the returned object is disposed. */
+    /** Shows a progress line on a terminal until the returned object is disposed. */
     progress(text: string): Progress {
       progress = !json && !quiet && canAnimate() ? showProgress(text) : noProgress
       return progress

@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises'
 import { CliError } from './errors.ts'
 
 /**
- * Receives the whole text before it starts the pager, because a pager that stops reading would block the service.
+ * Receives the whole text before starting the pager. Otherwise, a pager that stops reading would block the service.
  * @param text contains no control characters, because some pagers print them unchanged
  * @param show releases the terminal while it runs the given function
  */
@@ -27,7 +27,7 @@ export async function showInPager(
   }
 }
 
-/** Opens a temporary file and deletes its name. The file is deleted when the last process closes it. */
+/** Opens a temporary file and unlinks it, so that it is deleted when the last process closes it. */
 function openPrivateFile() {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-pager-'))
   try {

@@ -1,6 +1,6 @@
 /** Neutralizes control characters in untrusted text. */
 
-/** Matches bidirectional controls, and all control characters except tab and newline. */
+/** Matches bidirectional formatting characters, and all control characters except tab and newline. */
 export const controlCharacters =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
@@ -40,8 +40,8 @@ export interface Styled {
 }
 
 /**
- * Splits a line of output into pieces with a uniform style, like `less -R`. Keeps colors and styles such as bold.
- * Removes all other escape sequences, including those for hidden and blinking text.
+ * Splits a line of output into pieces of uniform style. Like `less -R`, keeps colors and styles such as bold. Removes
+ * all other escape sequences, including those that hide text or make it blink.
  */
 export function* styledPieces(line: string): Generator<Styled> {
   for (const { text, style } of splitStyles(line, new Map())) {
@@ -69,7 +69,7 @@ function* splitStyles(text: string, before: Style): Generator<{ text: string; st
 export class OutputCleaner {
   private readonly styles: boolean
   private decoder = new TextDecoder()
-  /** Start of an escape sequence that may continue in the next chunk. */
+  /** Start of an escape sequence that might continue in the next chunk. */
   private pending = ''
   private style: Style = new Map()
   private isAfterReturn = false
@@ -85,7 +85,7 @@ export class OutputCleaner {
     return this.show(end < 0 ? text : text.slice(0, end))
   }
 
-  /** Returns the remaining text. Call it at the end of the output and before a gap. */
+  /** Returns the remaining text. Call this at the end of the output and before a gap. */
   flush(): string {
     const rest = this.pending + this.decoder.decode()
     this.pending = ''
@@ -106,7 +106,7 @@ export class OutputCleaner {
     return shown
   }
 
-  /** Converts CR LF and CR to LF, even if a CR LF is split between two chunks. */
+  /** Converts CR LF and CR to LF, even if a CR LF is split across two chunks. */
   private endLines(text: string): string {
     if (text === '') return ''
     const rest = this.isAfterReturn ? text.replace(/^\r*\n?/, '') : text
@@ -118,7 +118,7 @@ export class OutputCleaner {
 
 type Style = ReadonlyMap<string, string>
 
-/** Adds the escape sequences that enable the style before the text and disable it after the text. */
+/** Surrounds text with the escape sequences that enable and disable its style. */
 export function withStyle({ text, style }: Styled): string {
   const on = style.map((code) => `\u001b[${code}m`).join('')
   const off = style.map((code) => `\u001b[${kindOf(code)}m`)

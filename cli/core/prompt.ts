@@ -35,7 +35,7 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
     },
     /**
      * Asks a yes-or-no question. The default answer is no.
-     * @param otherwise the error message if the answer is no
+     * @param otherwise the message of the error that is thrown if the answer is no
      * @throws {CliError} unless the answer is yes
      */
     async confirm(message: string, otherwise: string): Promise<void> {

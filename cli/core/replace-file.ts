@@ -17,7 +17,7 @@ const maxLinks = 40
 
 /**
  * Resolves the symbolic links of a path. The resulting file does not have to exist.
- * @throws the file system's error, for example if the folder of a link's target does not exist
+ * @throws the file system error, for example if the folder that contains a link's target does not exist
  */
 export function followLinks(file: string): string {
   let path = file

@@ -24,15 +24,17 @@ export function keyIn(table: SavedTable, profile?: string): SavedKey | undefined
   return { profile, key: api_key, address: readSaved(api_key_url ?? base_url) }
 }
 
-/** Reports whether two addresses have the same origin. Two names of one host are different services. */
+/** Reports whether two addresses have the same origin. Two names for the same host count as different services. */
 export const isSameService = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && new URL(one).origin === new URL(other).origin
 
-/** Reports whether two states of a table, read at different times, belong to the same account. */
+/** Reports whether two versions of a table, read at different times, belong to the same account. */
 export const isSameAccount = (one: SavedTable, other: SavedTable): boolean =>
   (['base_url', 'api_key', 'api_key_url'] as const).every((name) => one[name] === other[name])
 
-/** Returns the keys that were saved for an address or, without `address`, the keys that have no address. */
+/**
+ * Returns the keys that were saved for an address or, if `address` is undefined, the keys that were saved without one.
+ */
 export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey[] =>
   keys.filter((key) =>
     address === undefined ? key.address === undefined : isSameService(key.address, address),
@@ -60,7 +62,7 @@ export const describeProfile = (profile: string | undefined) =>
 
 interface Missing {
   address: string
-  /** Whether `address` is the address that the profile contains. */
+  /** Whether `address` is the one saved in the profile. */
   isSavedAddress: boolean
   keys: SavedKey[]
   profile: string | undefined

@@ -1,6 +1,6 @@
 /**
- * Resolves settings. Precedence: flag, the profile of --profile, environment variable, settings file (the profile of
- * SANDLOT_PROFILE, or the top level). Only this module and drawing.ts read the environment.
+ * Resolves settings. Precedence: flag, the profile that --profile names, environment variable, settings file (the
+ * profile that SANDLOT_PROFILE names, or the top level). Only this module and drawing.ts read the environment.
  */
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -110,7 +110,7 @@ export class Settings {
     return this.resolve(name, () => this.findInFile(names[name].key))
   }
 
-  /** Finds the API key for an address. Finds a saved key only for the address that it was saved for. */
+  /** Finds the API key for an address. A saved key is found only for the address that it was saved for. */
   findKey(address: string | undefined): Promise<FoundSetting | undefined> {
     return this.resolve('apiKey', () => this.findSavedKey(address))
   }
@@ -173,7 +173,7 @@ export class Settings {
   }
 
   /**
-   * Returns the address to save with a new key. Uses SANDLOT_URL only if no address is saved, because a project may
+   * Returns the address to save with a new key. Uses SANDLOT_URL only if no address is saved, because a project might
    * have set this variable.
    */
   addressForKey({ base_url }: SavedTable): FoundSetting | undefined {
@@ -184,12 +184,15 @@ export class Settings {
     return set === undefined || set === '' ? undefined : { value: set, source: names.url.variable }
   }
 
-  /** Returns the saved values of the profile or the top level. @throws {CliError} `settings_broken` */
+  /**
+   * Returns the saved values of the profile or the top level.
+   * @throws {CliError} `settings_broken` if the file is invalid
+   */
   async saved(): Promise<SavedTable> {
     return (await this.readTable()).table ?? {}
   }
 
-  /** Returns the token of `sandlot login` if it has not expired and was saved for the address in use. */
+  /** Returns the token that `sandlot login` saved, if it has not expired and was saved for the address in use. */
   async token(): Promise<string | undefined> {
     const { base_url, token, token_expires_at } = await this.saved()
     if (typeof base_url !== 'string' || typeof token !== 'string') return undefined
@@ -302,8 +305,8 @@ export class Settings {
   }
 
   /**
-   * Returns the key of the profile in use. Without a profile, also accepts the key of any profile if it is the only one
-   * that was saved for the address.
+   * Returns the key of the profile in use. If no profile is in use, also accepts a key from any profile, provided that
+   * it is the only key saved for the address.
    */
   private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
     await this.findInFile('api_key')
@@ -327,7 +330,7 @@ export class Settings {
     return { ...file, config }
   }
 
-  /** Returns the table in use, which is undefined if the profile does not exist, and the names of all profiles. */
+  /** Returns the table in use (undefined if the profile does not exist) and the names of all profiles. */
   private async readTable() {
     const { config, readProfile, profileNames } = await this.read()
     const table = this.profile === undefined ? config.values : readProfile(config, this.profile, this.file)

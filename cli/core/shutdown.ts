@@ -2,7 +2,7 @@
 
 const cleanups = new Set<() => Promise<void>>()
 let isLeaving = false
-/** Maximum time, in milliseconds, that all cleanups may take. After that, the client exits anyway. */
+/** Maximum time, in milliseconds, for all cleanups together. After that, the client exits even if they are not done. */
 const maxMs = 15_000
 
 export const isShuttingDown = (): boolean => isLeaving

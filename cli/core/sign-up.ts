@@ -7,7 +7,7 @@ import { noAccount, type Settings } from './settings.ts'
 /**
  * Creates an account, or logs in if the account exists. Then creates and saves an API key.
  * @returns `made`: false if the account already existed
- * @throws {CliError} that lists the completed steps; another call continues after them
+ * @throws {CliError} that lists the completed steps; calling this function again continues after these steps
  */
 export async function signUp(api: Api, settings: Settings, base_url: string, credentials: Credentials) {
   const made = await makeAccount(api, credentials)
@@ -61,8 +61,8 @@ async function logIn(api: Api, body: Credentials, made: boolean): Promise<Reply<
     const failure = describeError(error)
     if (made) throw addStory(failure, 'The account was created, but logging in failed.', again)
     if (failure.code !== 'invalid_credentials') throw failure
-    throw new CliError('email_taken', `${body.email} already has an account with another password.`, {
-      hint: "Try again with the account's password, or with another email address.",
+    throw new CliError('email_taken', `${body.email} already has an account with a different password.`, {
+      hint: "Try again with the account's password, or with a different email address.",
       details: failure.details,
     })
   }

@@ -3,13 +3,16 @@ import { oneLine, unbroken } from './printable.ts'
 
 /** Minimum width of a column, in terminal cells. A narrow terminal does not shrink columns below this width. */
 const minCells = 4
-/** Width that each other column must reach, in terminal cells, before spare columns are shown. */
+/**
+ * Spare columns are omitted until each column except the first can be this wide, in terminal cells, or show its
+ * content.
+ */
 const readableCells = 16
 const gap = '  '
 
 /**
  * Formats a table for stdout.
- * @param spare titles of the columns that a narrow terminal omits, in this order
+ * @param spare titles of the columns to omit on a narrow terminal, in the order in which to omit them
  */
 export function table(
   head: string[],

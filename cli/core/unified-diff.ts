@@ -1,7 +1,7 @@
-/** Maximum time of a comparison, in milliseconds. Without a limit, comparing large files could take minutes. */
+/** Maximum time for a comparison, in milliseconds. Without a limit, comparing large files could take minutes. */
 const timeoutMs = 5_000
 
-/** Returns a unified diff, or an empty string after the timeout. Loads the diff library on demand. */
+/** Returns a unified diff, or an empty string if the comparison times out. Loads the diff library on demand. */
 export async function unifiedDiff(
   oldName: string,
   newName: string,

@@ -12,10 +12,10 @@ interface WaitReporter {
 
 /** Maximum pause between two attempts, in seconds, even if Retry-After is longer. */
 const maxSeconds = 3600
-/** How often to check whether a session has ended before its TTL, in milliseconds. */
+/** Interval, in milliseconds, at which to update the progress line, and to check whether a session can be created. */
 const pollMs = 1_000
 
-/** Repeats an attempt while a quota or a rate limit is exceeded. @throws {CliError} after any other failure */
+/** Retries an operation while a quota or a rate limit is exceeded. @throws {CliError} after any other failure */
 export async function waitOut<T>(api: Api, attempt: () => Promise<T>, reporter: WaitReporter): Promise<T> {
   for (let before = ''; ; ) {
     try {
@@ -46,7 +46,9 @@ async function waitFor(api: Api, code: string, seconds: number, { show }: WaitRe
   }
 }
 
-/** Reports whether the account may create another sandbox. Returns false if the service is unavailable. */
+/**
+ * Reports whether the account is below its limit of concurrent sandboxes. Returns false if the service is unavailable.
+ */
 async function hasRoom(api: Api): Promise<boolean> {
   try {
     const { active, limit } = (await api.call('getAccount', {})).concurrent

@@ -10,8 +10,8 @@ import { explain } from '../core/http.ts'
 const timeoutMs = 10_000
 
 /**
- * @param proxy URL of the proxy for https:// addresses. With a proxy, only the proxy setting is checked.
- * @returns whether the service is reachable
+ * @param proxy URL of the proxy for https:// addresses. If a proxy is used, only its setting is checked.
+ * @returns whether all checks passed
  */
 export async function checkConnectivity(
   { check }: Checks,
@@ -53,7 +53,7 @@ function describeProxy({ host }: URL): string {
     'failed',
     `Node ${process.versions.node} uses no proxy, because it does not support NODE_USE_ENV_PROXY.`,
     {
-      hint: 'Use Node 22.21 or later in version 22, or 24.5 or later. To connect without a proxy, unset NODE_USE_ENV_PROXY.',
+      hint: 'Use Node 22.21 or a later 22.x release, or Node 24.5 or later. To connect without a proxy, unset NODE_USE_ENV_PROXY.',
     },
   )
 }

@@ -12,7 +12,7 @@ import type { ScreenModes } from './screen-modes.ts'
 import type { ShownOutput } from './shown-output.ts'
 
 const pingMs = 15_000
-/** How long a program may react to one terminal size before the next one is sent, in milliseconds. */
+/** How long a program has to react to a terminal size before the next one is sent, in milliseconds. */
 const drawMs = 100
 /** Number of unsent input bytes above which reading stdin pauses. */
 const unsentBytes = 1024 * 1024
@@ -22,22 +22,22 @@ export const terminalSize = () => {
   return { rows: rows || 24, columns: columns || 80 }
 }
 
-/** Returns a different terminal size. A program redraws its screen only if the size changes. */
+/** Returns a size that differs from that of this terminal. A program redraws its screen only if the size changes. */
 function otherSize() {
   const { rows, columns } = terminalSize()
   return { rows: rows > 1 ? rows - 1 : 2, columns }
 }
 
-/** State of a command's terminal that outlives a connection. */
+/** State of a command's terminal that is kept across connections. */
 export interface TerminalState {
   shown: ShownOutput
   modes: ScreenModes
-  /** Whether a client was attached before. The program then redraws its screen only after a size change. */
+  /** Whether a client was attached before. If so, the program redraws its screen only when the size changes. */
   hasScreen: boolean
 }
 
 /**
- * Forwards keys and output until the command exits or the user types `detachKeys`. Restores the terminal.
+ * Forwards keys and output until the command exits or the user types `detachKeys`. Restores the terminal afterwards.
  * @throws {CliError} `network` if the connection breaks
  */
 export async function useTerminal(
@@ -128,7 +128,10 @@ function untilExit(socket: WebSocket, { shown, modes }: TerminalState): Promise<
   })
 }
 
-/** Prints a frame, whose first byte names its stream. Pauses the socket while the local terminal is slow. */
+/**
+ * Prints the output in a frame, whose first byte identifies the stream. Pauses the socket while the local terminal is
+ * slow.
+ */
 function show(socket: WebSocket, frame: Buffer, shown: ShownOutput, modes: ScreenModes): void {
   const stream = frame[0] === frameStreams.stderr ? 'stderr' : 'stdout'
   const out = process[stream]

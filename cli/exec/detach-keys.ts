@@ -1,8 +1,8 @@
-/** Parses and detects the keys that detach the user from a terminal while its command continues. */
+/** Parses and detects the keys that detach the user from a terminal and leave its command running. */
 import { CliError } from '../core/errors.ts'
 
 export const defaultDetachKeys = 'ctrl-p,ctrl-q'
-/** Maximum time between two detach keys, in milliseconds. After it, the keys typed so far are sent. */
+/** Maximum time between two detach keys, in milliseconds. Once it has passed, the keys held back so far are sent. */
 const apartMs = 1_000
 
 /**
@@ -27,7 +27,7 @@ export function readDetachKeys(text: string): Buffer {
 export class DetachKeys {
   private readonly keys: Buffer
   private readonly send: (bytes: Buffer) => void
-  /** Number of typed keys that are held back because they may begin the detach keys. */
+  /** Number of typed bytes that are held back because they might be the start of the detach keys. */
   private held = 0
   private timer: NodeJS.Timeout | undefined
 
@@ -58,7 +58,7 @@ export class DetachKeys {
     this.held = 0
   }
 
-  /** Returns the length of the longest prefix of the detach keys with which `bytes` ends. */
+  /** Returns the length of the longest prefix of the detach keys that `bytes` ends with. */
   private beginningAtEndOf(bytes: Buffer): number {
     for (let count = this.keys.length - 1; count > 0; count--) {
       if (bytes.subarray(-count).equals(this.keys.subarray(0, count))) return count

@@ -10,7 +10,7 @@ export function readExecId(id: string): string {
 }
 
 /**
- * Returns the id of the only running command, or of the only running command with a terminal.
+ * Returns the id of the only running command. If `withTerminal` is true, ignores commands without a terminal.
  * @throws {CliError} `exec_not_found` or `several_commands`; the error lists the candidates
  */
 export async function onlyRunning(api: Api, session: string, { withTerminal = false } = {}): Promise<string> {

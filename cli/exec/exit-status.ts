@@ -23,12 +23,12 @@ export function noteExitStatus(ended: ExecOutcome, note: (text: string) => void)
   }
   const rule =
     reason === clientDisconnected
-      ? " The client was disconnected for longer than the command's grace (--grace)."
+      ? " The client was disconnected for longer than the command's grace period (--grace)."
       : ''
   if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
 }
 
-/** Reports the command's exit status after its output. @returns the client's exit code */
+/** Reports a command's exit status, once its output has been printed. @returns the client's exit code */
 export function finish(ended: ExecOutcome, output: Output): number {
   if (output.json) output.result(ended, '')
   else noteExitStatus(ended, output.note)

@@ -1,12 +1,12 @@
 /**
  * Streams stdin to a command in requests of a few MiB, each with its offset. A request's bytes are kept until the
- * service accepts them, so that the request can be repeated.
+ * service accepts them, so that the request can be retried.
  */
 import type { Input } from './input.ts'
 import { RetryPolicy, retrying } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
-/** How long a request waits for more input, in milliseconds. Proxies would close an idle request. */
+/** How long a request waits for more input, in milliseconds. Proxies close requests that are idle for longer. */
 const idleMs = 5_000
 
 export interface Stdin {
@@ -45,7 +45,7 @@ async function fill(segment: Segment, input: Input): Promise<void> {
   segment.close()
 }
 
-/** Bytes of one request. They can be read repeatedly, even while more bytes arrive. */
+/** Bytes of one request. They can be read more than once, even while more bytes arrive. */
 class Segment implements AsyncIterable<Buffer> {
   size = 0
   private readonly chunks: Buffer[] = []

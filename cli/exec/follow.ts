@@ -1,4 +1,4 @@
-/** Reads a command's events and reconnects without gaps or repetitions when the connection breaks. */
+/** Reads a command's events. If the connection breaks, reconnects without missing or repeating events. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { bytesOf, type ExecEvent, readExecEvents } from '../../shared/contract/exec-events.ts'
@@ -18,16 +18,20 @@ export interface Reconnecting {
 export interface Follower extends Reconnecting {
   /** Called with the command's id when the stream starts. */
   onStart(id: string): void
-  /** Writes output. Resolves when the destination can accept more. */
+  /** Writes output. Resolves when more output can be written. */
   write(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /** Called with the size of missing output that the service no longer keeps. */
+  /** Called with the size of output that is missing because the service no longer keeps it. */
   onGap(missing: ByteCounts): void
 }
 
-/** Opens the event stream after the given event, or from its start. */
+/** Opens the event stream after the given event or, without one, from the start. */
 export type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
-/** Passes all events to `follower`. @returns the exit status. @throws {CliError} as {@link readAll} */
+/**
+ * Passes all events to `follower`.
+ * @returns the exit status
+ * @throws {CliError} under the same conditions as {@link readAll}
+ */
 export async function follow(
   first: OpenExchange | undefined,
   reopen: Reopen,
@@ -40,7 +44,7 @@ export async function follow(
   throw new Error('The event stream ended without an exit event.')
 }
 
-/** Retry delay from which an interruption is reported to the user, in milliseconds. */
+/** Minimum retry delay, in milliseconds, at which an interruption is reported to the user. */
 const momentMs = 1_000
 
 /**
@@ -93,8 +97,8 @@ async function* untilBroken({ response, fail }: OpenExchange, retry: RetryPolicy
 }
 
 /**
- * Passes bytes through and reports each chunk except the first as a sign of life. The first chunk proves nothing,
- * because every connection begins with a comment. A silent command sends only comments.
+ * Passes bytes through and reports each chunk except the first as a sign of life. The first chunk is not counted,
+ * because every connection begins with a comment. While a command prints nothing, later chunks are comments as well.
  */
 async function* countingSignsOfLife(response: AsyncIterable<Uint8Array>, retry: RetryPolicy) {
   let isGreeted = false

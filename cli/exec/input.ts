@@ -16,7 +16,7 @@ export class Input {
     this.chunks = source[Symbol.asyncIterator]()
   }
 
-  /** Returns the next bytes. After `late`, the bytes that arrive remain for the next call. */
+  /** Returns the next bytes. After `late`, bytes that arrive are kept for the next call. */
   async pull(maxMs?: number): Promise<Buffer | 'late' | 'end'> {
     const before = this.early.shift()
     return before ?? (await this.next(maxMs))

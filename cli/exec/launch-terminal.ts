@@ -1,4 +1,4 @@
-/** Starts a command on a terminal of the same size and type as the local one. */
+/** Starts a command with a terminal of the same size and type as the local terminal. */
 import { basename } from 'node:path/posix'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { CliError } from '../core/errors.ts'
@@ -6,7 +6,7 @@ import { terminalSize } from './attachment.ts'
 import type { Remote } from './remote.ts'
 
 /**
- * Starts the command. A shell without its own prompt shows the session's name.
+ * Starts the command. If the command is a shell and PS1 is not set, its prompt shows the session's name.
  * @param findName returns the session's name; called only for shells
  * @returns the command's id
  */
@@ -34,7 +34,7 @@ const shells = new Set(['sh', 'bash', 'dash', 'ash'])
 const isShell = ({ command }: ExecRequest): boolean =>
   Array.isArray(command) && shells.has(basename(command[0] ?? ''))
 
-/** Returns a prompt with the name, or undefined if the name is long or a shell would evaluate it. */
+/** Returns a prompt that contains the name, or undefined if the name is too long or a shell might expand it. */
 export const promptFor = (name: string | null): string | undefined =>
   name !== null && /^[\w.,:@+=-][\w .,:@+=-]{0,39}$/.test(name) ? `${name}:$PWD\\$ ` : undefined
 

@@ -1,4 +1,4 @@
-/** Terminal handling that `exec -t` and `attach` share. */
+/** Terminal handling that is shared by `exec -t` and `attach`. */
 import type { Command } from 'commander'
 import { CliError, exitCodes } from '../core/errors.ts'
 import type { Output } from '../core/output.ts'

@@ -12,11 +12,11 @@ export const print = (stream: 'stdout' | 'stderr', bytes: Buffer | string): Prom
 
 export interface Replay {
   print(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /** Prints incomplete sequences. Called before a gap and at the end. */
+  /** Prints what remains of an incomplete sequence. Called before a gap and at the end of the output. */
   flush(): Promise<void>
 }
 
-/** Removes control sequences from recorded output on a terminal. Pipes and files receive every byte. */
+/** Prints recorded output. Removes control sequences on a terminal; pipes and files receive every byte. */
 export function createReplay({ raw = false, color }: { raw?: boolean; color?: ColorChoice }): Replay {
   const cleanerFor = (stream: NodeJS.WriteStream) =>
     stream.isTTY && !raw ? new OutputCleaner({ styles: wantsColor(stream, color) }) : undefined
@@ -40,7 +40,7 @@ export interface ByteCounts {
   stderr_bytes: number
 }
 
-/** Reports how much output is missing at the current position. */
+/** Prints a note that states how much output is missing at this point. */
 export function noteMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (text: string) => void): void {
   const parts = [
     ...(stdout_bytes > 0 ? [`${stdout_bytes} bytes of stdout`] : []),

@@ -10,17 +10,17 @@ import type { OpenExchange } from '../core/http.ts'
 export type Signal = (typeof execSignals)[number]
 export type Remote = ReturnType<typeof createRemote>
 
-/** Timeout of a request that may wait for a sandbox to start, in milliseconds. */
+/** Timeout, in milliseconds, of requests that might have to wait for a sandbox to start. */
 const startMs = limits.startingWaitMs + 30_000
-/** Timeout of a stdin request, in milliseconds. It exceeds every TTL, because a command may never read stdin. */
+/** Timeout of a stdin request, in milliseconds. It exceeds every TTL, because a command might never read its stdin. */
 const feedMs = 25 * 60 * 60 * 1000
-/** Default grace: how long a command keeps running without a client, in milliseconds. */
+/** Default grace period, in milliseconds: how long a command keeps running without a client. */
 export const graceMs = 10_000
 
 const withGrace = (body: ExecRequest) => ({ ...body, grace_ms: body.grace_ms ?? graceMs })
 
 export function createRemote(api: Api, id: string) {
-  /** Returns a new Idempotency-Key. A repeated request with this key attaches to the same command. */
+  /** Returns a new Idempotency-Key. A retried request with the same key attaches to the same command. */
   const keyed = () => ({ 'idempotency-key': randomUUID() })
   const one = (exec_id: string) => ({ id, exec_id })
   const launch = (body: ExecRequest): Promise<Reply<'execCommand'>> =>
@@ -41,7 +41,7 @@ export function createRemote(api: Api, id: string) {
       }),
     /** Starts a background command that keeps running without a client. */
     launch: ({ grace_ms: _, ...body }: ExecRequest) => launch(body),
-    /** Starts a background command that the service kills after its grace without a client. */
+    /** Starts a background command that the service kills if no client is attached for its grace period. */
     launchFollowed: (body: ExecRequest) => launch(withGrace(body)),
     /** Starts a command and opens its events. Calling the returned function again reopens the same events. */
     streaming(body: ExecRequest): () => Promise<OpenExchange> {

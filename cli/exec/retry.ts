@@ -1,9 +1,9 @@
-/** Retries requests while the service is unavailable or rate limits the client. */
+/** Retries requests while the service is unavailable or a rate limit is exceeded. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from '../core/errors.ts'
 
 /**
- * Minimum retry budget for following and attaching, in milliseconds. It exceeds the 20 s that a service may need to
+ * Minimum retry budget for following and attaching, in milliseconds. It exceeds the 20 s that the service can take to
  * detect a lost worker (`WORKER_LIVENESS_TIMEOUT_SECONDS`).
  */
 export const retryBudgetMs = 30_000
@@ -12,7 +12,7 @@ export const retryBudgetMs = 30_000
 const pausesMs = [100, 300, 1_000, 2_000, 4_000]
 
 interface RetryOptions {
-  /** Retry budget, in milliseconds. With 0, there is one attempt after each delay. */
+  /** Retry budget, in milliseconds. If 0, there is only one attempt after each delay in `pausesMs`. */
   maxMs?: number
   pausesMs?: number[]
   now?(): number
@@ -49,7 +49,7 @@ export class RetryPolicy {
 
   /**
    * Records a failure.
-   * @param passes whether the failure may be temporary; true by default for connection and server errors
+   * @param passes whether the failure might be temporary; by default, true for connection and server errors
    * @returns the delay before the next attempt, in milliseconds, or undefined to give up
    */
   afterFailure(error: unknown, passes = mayPass(error)): number | undefined {
@@ -65,14 +65,17 @@ export class RetryPolicy {
 const mayPass = (error: unknown): boolean =>
   error instanceof CliError && (error.code === 'network' || Number(error.details.status) >= 500)
 
-/** Returns the delay that a rate limit asks for, in milliseconds. It is allowed even without a budget. */
+/**
+ * Returns the delay, in milliseconds, that a rate limit response asks for. The client waits for it even after the
+ * budget is used up.
+ */
 function askedWaitMs(error: unknown): number | undefined {
   if (!(error instanceof CliError) || error.code !== 'rate_limited') return undefined
   const seconds = Number(error.details.retry_after)
   return (Number.isFinite(seconds) ? seconds : 1) * 1_000
 }
 
-/** Repeats an idempotent operation until it succeeds. @throws {CliError} the last error */
+/** Retries an idempotent operation until it succeeds. @throws {CliError} the last error */
 export async function retrying<T>(
   attempt: () => Promise<T>,
   retry = new RetryPolicy({ maxMs: 0 }),

@@ -3,7 +3,7 @@
  * resets the modes while it is disconnected and restores them after it reconnects.
  */
 export class ScreenModes {
-  /** Changed modes and their values, in the order of their changes. */
+  /** Changed modes and their values, in the order in which they were changed. */
   private readonly switched = new Map<string, boolean>()
   private unfinishedSequence = ''
 

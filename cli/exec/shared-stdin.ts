@@ -1,4 +1,4 @@
-/** Detects that the client sent a command input that was meant for the surrounding shell. */
+/** Detects when the client has read stdin that was meant for the surrounding shell. */
 import { fstatSync, readFileSync, statSync } from 'node:fs'
 import type { Input } from './input.ts'
 
@@ -6,7 +6,7 @@ const shells = /^((ba|da|a|k|mk|z|fi)?sh|busybox)$/
 
 /**
  * Warns about bytes that a `while read` loop or a script on stdin can no longer read. The client cannot detect whether
- * the command reads its stdin, so the warning also appears if a script passes its stdin on deliberately.
+ * the command reads its stdin, so the warning also appears if a script deliberately passes its stdin to the command.
  * @param advice explains how to leave stdin to the shell
  */
 export function noteSharedStdin({ byteCount }: Input, advice: string, note: (text: string) => void): void {
@@ -15,7 +15,10 @@ export function noteSharedStdin({ byteCount }: Input, advice: string, note: (tex
   note(`sandlot: the command received ${bytes} of stdin that belong to the surrounding shell. ${advice}`)
 }
 
-/** Reports whether a parent shell has the same stdin. Returns false on systems without /proc, such as macOS. */
+/**
+ * Reports whether an ancestor process is a shell that has the same stdin. Returns false on systems without /proc, such
+ * as macOS.
+ */
 function isSharedWithShell(): boolean {
   try {
     const own = fstatSync(0)

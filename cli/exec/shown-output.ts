@@ -1,4 +1,4 @@
-/** Tracks which output was already shown, because each new connection sends all kept output again. */
+/** Tracks which output has already been shown, because each new connection sends all kept output again. */
 import { eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { ByteCounts } from './print.ts'
 
@@ -16,7 +16,7 @@ export class ShownOutput {
     this.received = { stdout: 0, stderr: 0 }
   }
 
-  /** Returns the received bytes that were not shown before. */
+  /** Returns those of the received bytes that have not been shown yet. */
   unseen(stream: keyof OutputOffset, bytes: Buffer): Buffer {
     const before = this.shown[stream] - this.received[stream]
     this.advance(stream, bytes.length)

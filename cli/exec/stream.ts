@@ -20,11 +20,11 @@ export interface ExecStreamOptions {
   /** Receives the output. Without this function, output is discarded. */
   write?: Follower['write'] | undefined
   note(text: string): void
-  /** By default, the retry budget is the command's grace, but at least 30 s. */
+  /** By default, the retry budget is the command's grace period, but at least 30 s. */
   retry?: RetryPolicy
 }
 
-/** Exit code after EPIPE on stdout. It equals the exit code of SIGPIPE in a shell. */
+/** Exit code after EPIPE on stdout. It equals the exit code that a shell reports for SIGPIPE. */
 const closedPipe = 128 + 13
 
 export async function runStreaming({
@@ -90,7 +90,7 @@ export async function runStreaming({
   }
 }
 
-/** Adds to a network error that the client was disconnected for longer than the grace. */
+/** Adds to a network error that the client was disconnected for longer than the grace period. */
 function explainLostConnection(
   error: unknown,
   { sessionId }: Remote,
@@ -101,13 +101,13 @@ function explainLostConnection(
   const [duration, limit] = [showSeconds(disconnectedMs / 1000), showSeconds(grace / 1000)]
   return addStory(
     error,
-    `The client was disconnected for ${duration}, longer than the command's grace of ${limit}. The service therefore kills the command.`,
-    `\`${shellLine('sandlot', 'logs', '-s', sessionId, execId)}\` shows its output. \`sandlot exec --grace 5m\` sets a longer grace.`,
+    `The client was disconnected for ${duration}, longer than the command's grace period of ${limit}. The service therefore kills the command.`,
+    `\`${shellLine('sandlot', 'logs', '-s', sessionId, execId)}\` shows its output. \`sandlot exec --grace 5m\` sets a longer grace period.`,
   )
 }
 
 /**
- * Sends stdin to the command, and reports a failure with `note`. Drops the rest if the command has exited.
+ * Sends stdin to the command, and reports a failure with `note`. Drops the remaining input if the command has exited.
  * @param maxMs retry budget of each request, in milliseconds
  */
 export async function sendInput(
@@ -153,7 +153,7 @@ function takeSignals({ idOf, isUnavailable, remote, note }: SignalOptions) {
   }
   const onInterrupt = () => {
     interrupts++
-    // The service ends the command after its grace.
+    // The service ends the command after its grace period.
     if (isUnavailable()) return void shutDown(130)
     if (interrupts > 1) return void leave('TERM', 130)
     if (process.stderr.isTTY) note('sandlot: interrupting the command; press Ctrl-C again to exit.')

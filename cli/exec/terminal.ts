@@ -16,7 +16,7 @@ import { ShownOutput } from './shown-output.ts'
 
 interface TerminalOptions {
   note(text: string): void
-  /** Whether the command was started for this attachment. */
+  /** Whether the client has just started the command. */
   isNew: boolean
   detachKeys?: Buffer
 }

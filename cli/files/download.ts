@@ -10,7 +10,7 @@ import { printable } from '../core/printable.ts'
 import { noProgress, startTransfer } from '../core/progress.ts'
 import { NewFile, openPipeForWriting, resolveTarget } from './local-file.ts'
 
-/** Maximum number of attempts to download a file whose transfer breaks. */
+/** Maximum number of attempts to download a file if the connection breaks. */
 const tries = 3
 
 export interface RemotePath {
@@ -110,7 +110,10 @@ async function receive(
   return { size: transfer.bytes, sha256: hash.digest('hex'), mode: modeOf(response.headers['x-file-mode']) }
 }
 
-/** Parses a file mode. Drops setuid and setgid, so that a program from a sandbox never runs as its owner. */
+/**
+ * Parses a file mode. Drops the setuid and setgid bits, so that a program from a sandbox never runs with the rights of
+ * its owner or group.
+ */
 const modeOf = (header: string | string[] | undefined): number | undefined =>
   header === undefined ? undefined : Number.parseInt(String(header), 8) & 0o777
 

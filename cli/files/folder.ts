@@ -1,4 +1,4 @@
-/** Copies folders between this machine and a session, like `cp -rp`. */
+/** Copies folders between this machine and a session, as `cp -rp` does. */
 import { mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { CliError } from '../core/errors.ts'
@@ -18,7 +18,7 @@ export interface CopiedFolder {
   skipped: Skipped
 }
 
-/** Uploads a folder to the target path, or into the target if it is a folder. */
+/** Uploads a folder to the target path, or into the target if that is already a folder. */
 export async function sendFolder(folder: string, to: RemotePath): Promise<CopiedFolder> {
   const source = readableFolder(folder)
   const kind = await kindOf(to)
@@ -75,7 +75,7 @@ export async function printFolder(from: RemotePath): Promise<Skipped> {
   return skipped
 }
 
-/** Returns a folder's name, or undefined for `DIR/.`, which names only the folder's entries. */
+/** Returns a folder's name, or undefined for `DIR/.`, which stands for the folder's entries only. */
 function nameOf(folder: string): string | undefined {
   const name = basename(folder)
   return ['', '.', '..'].includes(name) ? undefined : name

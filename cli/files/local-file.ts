@@ -80,14 +80,14 @@ export class NewFile {
     this.release = onShutdown(async () => this.discard())
   }
 
-  /** Creates an empty temporary file, and discards the one of an earlier attempt. */
+  /** Creates an empty temporary file, and discards any that an earlier attempt created. */
   open(): Writable {
     rmSync(this.temporary, { force: true })
     // Synchronous: a file created after a failed transfer would block the next attempt.
     return createWriteStream(this.temporary, { fd: openSync(this.temporary, 'wx', 0o600) })
   }
 
-  /** Renames the temporary file to the target. @param mode by default the mode that the umask allows */
+  /** Renames the temporary file to the target. @param mode by default, 0666 restricted by the umask */
   commit(mode = 0o666 & ~process.umask()): void {
     chmodSync(this.temporary, mode)
     renameSync(this.temporary, this.target)

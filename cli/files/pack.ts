@@ -8,7 +8,7 @@ const chunkBytes = 256 * 1024
 
 interface Context {
   skipped: Skipped
-  /** NUL-terminated mode and path of each folder whose owner lacks a permission. */
+  /** Mode and path, each followed by a NUL, of every folder whose mode denies its owner a permission. */
   modes: Buffer[]
 }
 
@@ -68,7 +68,7 @@ async function* packFile(path: Buffer, name: Buffer, skip: (reason: string) => v
   }
 }
 
-/** Yields exactly `size` bytes, as the header has announced. Replaces missing bytes with zeros. */
+/** Yields exactly `size` bytes, as stated in the header. Replaces missing bytes with zeros. */
 async function* readExactly(file: FileHandle, size: number, skip: (reason: string) => void) {
   let isMissing = false
   for (let left = size; left > 0; ) {

@@ -1,4 +1,7 @@
-/** Maximum number of skipped entries to name. All others are only counted, because a sandbox may send any number. */
+/**
+ * Maximum number of skipped entries to name. All others are only counted, because a sandbox can send any number of
+ * them.
+ */
 const namedCount = 20
 const maxLineLength = 400
 

@@ -1,6 +1,6 @@
 /**
- * Encodes tar headers in GNU format, which GNU tar and busybox read. Libraries write pax headers for long names, but
- * busybox ignores them. Names are bytes, because strings cannot represent names that are not UTF-8.
+ * Encodes tar headers in GNU format, which both GNU tar and busybox can read. Libraries write pax headers for long
+ * names, but busybox ignores them. Names are bytes, because strings cannot represent names that are not UTF-8.
  */
 const blockBytes = 512
 const types = { file: '0', symlink: '2', directory: '5', longLink: 'K', longName: 'L' }

@@ -10,7 +10,7 @@ import type { RemotePath } from './download.ts'
 import type { Skipped } from './skipped.ts'
 import { cleanUpCommand, copyExits, packCommand, unpackCommand } from './tar-commands.ts'
 
-/** Folder to which relative remote paths refer. */
+/** Folder against which relative remote paths are resolved. */
 export const home = '/workspace'
 const keptBytes = 64 * 1024
 

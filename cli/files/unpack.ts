@@ -1,6 +1,6 @@
 /**
  * Unpacks an untrusted archive into a local folder and writes nothing outside it. Writes each file under a temporary
- * name and then renames it. Strings store the bytes of names as latin1.
+ * name and then renames it. Names are stored as latin1 strings, one character per byte.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -93,7 +93,7 @@ function namesOf({ name, linkname, pax }: Header): { path: string[]; link: strin
 
 /** Splits a name into its segments. Treats an absolute name as relative to the target folder. */
 function partsOf(name: string): string[] {
-  if (name.length > maxPathBytes) throw new Error(`its name has ${name.length} bytes`)
+  if (name.length > maxPathBytes) throw new Error(`its name is ${name.length} bytes long`)
   const parts = name.split('/').filter((part) => part !== '' && part !== '.')
   if (parts.includes('..')) throw new Error('its name contains ..')
   return parts
@@ -104,7 +104,10 @@ const bytesOf = (path: string): Buffer => Buffer.from(path, 'latin1')
 
 type FolderFacts = Pick<Header, 'mode' | 'mtime'>
 
-/** Folder whose mode and time are set last. Writing entries requires permissions and changes the time. */
+/**
+ * Folder whose mode and time are set after its entries, because writing entries requires permissions and changes the
+ * time.
+ */
 interface OpenFolder {
   name: string
   facts?: FolderFacts
@@ -253,7 +256,7 @@ const statsOf = (path: Buffer): Stats | undefined => lstatSync(path, { throwIfNo
 
 /**
  * Reports whether a link's target is inside the folder, even through other unpacked links. `..` is allowed only at the
- * start, because `..` after the name of a link may lead anywhere.
+ * start, because `..` after the name of a link can point anywhere.
  */
 function staysInside(path: string, target: string): boolean {
   const climb = /^(?:\.{1,2}(?:\/+|$))*/.exec(target)![0]

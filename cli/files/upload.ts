@@ -14,11 +14,11 @@ export interface UploadOptions {
   mode?: string | undefined
   keepsMode?: boolean
   overwrite?: boolean
-  /** SHA-256 that the file must have to be replaced. */
+  /** Expected SHA-256 of the existing file. If it differs, the file is not replaced. */
   ifMatch?: string | undefined
 }
 
-/** Uploads a file. @param local a path of a file, pipe or device, or - for stdin */
+/** Uploads a file. @param local the path of a file, pipe or device, or - for stdin */
 export async function sendFile(
   { api, id, path, output }: RemotePath,
   local: string,
@@ -64,7 +64,9 @@ function statsOf(local: string): Stats {
   }
 }
 
-/** Reads a file anew for each attempt. Rejects a second attempt on a pipe, whose first bytes are gone. */
+/**
+ * Reads a file from the start for each attempt. Rejects a second attempt for a pipe, because its first bytes are gone.
+ */
 function openBytes(local: string, isFile: boolean): AsyncIterable<Uint8Array> {
   let begun = false
   return {
@@ -72,7 +74,7 @@ function openBytes(local: string, isFile: boolean): AsyncIterable<Uint8Array> {
       if (begun && !isFile)
         throw new CliError(
           'network',
-          `The upload failed. It cannot be repeated, because ${nameOf(local)} can be read only once.`,
+          `The upload failed. It cannot be retried, because ${nameOf(local)} can be read only once.`,
         )
       begun = true
       try {

@@ -24,7 +24,7 @@ interface Listening extends ForwardedPort {
   close(): void
 }
 
-/** Listens on the local port. @throws {CliError} `failed` if the port is not available */
+/** Listens on the local port. @throws {CliError} `failed` if the port cannot be used */
 export async function listen({ local, remote }: ForwardedPort, forwarding: Forwarding): Promise<Listening> {
   const open = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (connection) => {
@@ -72,7 +72,7 @@ async function forward(connection: Socket, port: number, forwarding: Forwarding)
 function cannotListen({ local, remote }: ForwardedPort, { code, message }: NodeJS.ErrnoException): CliError {
   const reason =
     code === 'EADDRINUSE' ? 'it is in use' : code === 'EACCES' ? 'it requires root privileges' : message
-  return new CliError('failed', `Cannot listen on the local port ${local}: ${reason}.`, {
+  return new CliError('failed', `Cannot listen on local port ${local}: ${reason}.`, {
     hint: `\`sandlot forward :${remote}\` picks a free port, and \`sandlot forward LOCAL:${remote}\` uses the port LOCAL.`,
   })
 }

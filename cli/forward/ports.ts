@@ -21,12 +21,12 @@ export function readPort(text: string, _: number, all: string[]): ForwardedPort 
   )
 }
 
-/** Returns a hint. Users of kubectl may type a session name before the port. */
+/** Returns a hint for the user, who might have typed a session name before the port, as with kubectl. */
 function hintFor(text: string, all: string[]): string {
   const port = all.find((each) => /^(?:\d*:)?\d+$/.test(each))
   if (port !== undefined && !/[\d:]/.test(text[0]!))
     return `\`sandlot forward --session ${shellWord(text)} ${port}\` forwards to a port of the session ${shellWord(text)}.`
-  return '`sandlot forward 8080:3000` forwards the local port 8080 to port 3000 of the session.'
+  return '`sandlot forward 8080:3000` forwards local port 8080 to port 3000 of the session.'
 }
 
 const maxPort = 65_535

@@ -1,4 +1,4 @@
-/** Forwards messages between stdio and the MCP server of the service, for `sandlot mcp serve`. */
+/** Forwards messages between stdio and the service's MCP server, for `sandlot mcp serve`. */
 import type { Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
 import { CliError } from '../core/errors.ts'
@@ -37,7 +37,10 @@ export async function bridge(
     }
   }
 
-  /** Cancels a call by closing its connection. Protocols before 2026-07-28 also need the notification. */
+  /**
+   * Cancels a call by closing its connection. Protocol versions before 2026-07-28 also require the notification to be
+   * forwarded.
+   */
   async function cancel(message: Message): Promise<void> {
     const one = running.get(message.params?.requestId as string)
     if (!one) return

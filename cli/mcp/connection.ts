@@ -105,7 +105,7 @@ export function connect(api: Api): Connection {
   }
 }
 
-/** Returns the headers for protocol 2026-07-28 and later, or undefined for earlier versions. */
+/** Returns the headers that protocol version 2026-07-28 and later require, or undefined for earlier versions. */
 function statelessHeaders(message: Message | Message[]): Record<string, string> | undefined {
   const version = statelessVersion(message)
   if (version === undefined || Array.isArray(message)) return undefined
@@ -118,7 +118,7 @@ function statelessHeaders(message: Message | Message[]): Record<string, string> 
   }
 }
 
-/** Encodes a header value. The protocol requires base64 for strings that are not valid in a header. */
+/** Encodes a header value. The protocol requires strings that are not valid in a header to be base64-encoded. */
 const inHeader = (text: string): string =>
   /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
     ? text

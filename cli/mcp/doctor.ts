@@ -41,7 +41,7 @@ export async function startPeer(command: string, args: string[], env: NodeJS.Pro
   }
 }
 
-/** Adapts a connection over HTTP to one message per line. */
+/** Makes an HTTP connection usable as a peer that exchanges one message per line. */
 export function reachPeer(connection: Connection): Peer {
   const [input, output] = [new PassThrough(), new PassThrough()]
   const ended = bridge(connection, input, (line) => output.write(line)).finally(() => output.end())
@@ -55,7 +55,7 @@ export function reachPeer(connection: Connection): Peer {
   }
 }
 
-/** Runs the checks of an MCP server and stops at the first failure. */
+/** Runs the checks on an MCP server, and stops at the first failure. */
 export async function examine(peer: Peer, { check }: Checks): Promise<void> {
   const ask = asker(peer)
   const isServer = await check('initialize', async () => {

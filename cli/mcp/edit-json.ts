@@ -8,7 +8,7 @@ import type { ServerEntry } from './targets.ts'
  * Returns the text with the changed entry.
  * @param entry the new entry, or undefined to remove the server
  * @param managed fields of the entry that this client manages; other fields are preserved
- * @throws {Unreadable} if the text cannot be parsed or has another structure
+ * @throws {Unreadable} if the text cannot be parsed or has a different structure
  */
 export function editEntry(
   text: string,
@@ -72,5 +72,7 @@ function memberOf(object: Node, key: string): Node | undefined {
   return found?.children?.[1]
 }
 
-/** Copies getNodeValue's objects. They have no prototype, so isDeepStrictEqual would never match. */
+/**
+ * Copies the objects that getNodeValue returns. They have no prototype, so isDeepStrictEqual would never match them.
+ */
 const readValue = (node: Node | undefined): unknown => node && JSON.parse(JSON.stringify(getNodeValue(node)))

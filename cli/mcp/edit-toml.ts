@@ -41,7 +41,7 @@ export function editEntry(
 /** Returns the server's entry, or undefined. @throws {Unreadable} if the file cannot be parsed */
 export const readEntry = (text: string, path: EntryPath): unknown => serversOf(read(text), path)[path.name]
 
-/** Adds or removes lines of the server's table. The library function patch() changes values. */
+/** Adds or removes lines of the server's table. Values are changed with the library function patch(). */
 function editTables(text: string, { section, name }: EntryPath, entry?: ServerEntry, found?: Table): string {
   const eol = text.includes('\r\n') ? '\r\n' : '\n'
   const print = (values: ServerEntry) => stringify(values).trimEnd().replaceAll(/\r?\n/g, eol) + eol

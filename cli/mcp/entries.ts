@@ -71,7 +71,7 @@ function placeOf(file: string): string {
   return existsSync(folder) ? join(realpathSync(folder), basename(file)) : file
 }
 
-/** Reports whether the MCP client has a dedicated folder that exists. */
+/** Reports whether the file is in a dedicated folder of the MCP client, and the folder exists. */
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 

@@ -13,7 +13,7 @@ export interface Start {
 
 export type Launch = { url: string } | Start
 
-/** Accepts the field names of all MCP clients. @throws {CliError} `failed` without a command or URL */
+/** Accepts the field names of all MCP clients. @throws {CliError} `failed` if there is no command or URL */
 export function launchOf(entry: unknown): Launch {
   const { command, args = [], url, httpUrl, serverUrl, env, environment } = membersOf(entry)
   const address = url ?? httpUrl ?? serverUrl
@@ -32,8 +32,8 @@ export const commandLine = ({ program, args, env }: Start): string =>
   ].join(' ')
 
 /**
- * Reports whether `mcp init` could have written the entry on this machine. Other fields are not allowed, because an
- * environment variable can make Node run another program.
+ * Reports whether `mcp init` could have written the entry on this machine. No other fields are allowed: an environment
+ * variable, for example, can make Node run a different program.
  */
 export function isAsInitWrites(target: Target, entry: unknown): boolean {
   const launch = launchOf(entry)

@@ -11,7 +11,10 @@ export interface Message {
   error?: { code: number; message: string; data?: unknown }
 }
 
-/** Returns the protocol version that a message contains. Only protocols since 2026-07-28 add it to each message. */
+/**
+ * Returns the protocol version that a message contains. Only protocol versions from 2026-07-28 on include it in each
+ * message.
+ */
 export function statelessVersion(message: Message | Message[]): string | undefined {
   const meta = Array.isArray(message) ? undefined : message.params?._meta
   const version = (meta as Record<string, unknown> | undefined)?.['io.modelcontextprotocol/protocolVersion']

@@ -11,7 +11,7 @@ export interface EntryPath {
   name: string
 }
 
-/** Error whose message states why a settings file cannot be edited. */
+/** Error whose message explains why a settings file cannot be edited. */
 export class Unreadable extends Error {}
 
 /**

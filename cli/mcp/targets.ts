@@ -23,7 +23,9 @@ export interface Target {
   user: (folders: ConfigFolders) => string[]
   /** Returns the entry for a local server. By default, its fields are `command` and `args`. */
   local?(server: LocalServer): ServerEntry
-  /** Returns the entry for a server over HTTP. Missing if the client cannot read the key from a variable. */
+  /**
+   * Returns the entry for an HTTP server. Undefined for clients that cannot read the key from an environment variable.
+   */
   http?(url: string): ServerEntry
   /** Fields that Sandlot manages besides those of `local` and `http`. All other fields belong to the user. */
   moreManaged?: string[]
@@ -110,7 +112,7 @@ export const sectionOf = ({ section = 'mcpServers' }: Target): string => section
 
 export const isToml = (file: string): boolean => file.endsWith('.toml')
 
-/** Returns the entry for a server, or undefined if the MCP client does not support servers over HTTP. */
+/** Returns the entry for a server, or undefined for an HTTP server that the MCP client does not support. */
 export const entryOf = ({ local, http }: Target, server: Server): ServerEntry | undefined =>
   'url' in server ? http?.(server.url) : (local?.(server) ?? { ...server })
 

@@ -11,8 +11,8 @@ import type { Ui } from './ui.ts'
 const maxRemembered = 100
 
 /**
- * Opens the prompt for a command. If no command can run, the prompt shows the error, so that typed text does not act on
- * the page.
+ * Opens the prompt for a command. It opens even if no command can be run, and then shows the error, so that typed text
+ * does not act on the page.
  */
 export function askCommand(ui: Ui): void {
   const state = ui.store.get()
@@ -36,7 +36,7 @@ export function askCommand(ui: Ui): void {
   openPrompt(ui, newForm('Run', [line], run, { enterWord: 'run', error, past }))
 }
 
-/** Adds a command to the session's history. A repeated command moves to the end. */
+/** Adds a command to the session's history. A command that is already in the history moves to the end. */
 function remember({ store }: Ui, id: string, command: string): void {
   const before = (store.get().ran.get(id) ?? []).filter((other) => other !== command)
   store.set(({ ran }) => ({ ran: new Map(ran).set(id, [...before, command].slice(-maxRemembered)) }))

@@ -62,13 +62,13 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
 }
 
 /**
- * Returns the sequence that resets the terminal after another program: colors, character set and scroll region. It also
- * moves the cursor to column 1, where Ink expects it.
+ * Returns the sequence that resets the terminal after another program has used it: colors, character set and scroll
+ * region. It also moves the cursor to column 1, where Ink expects it.
  */
 const resetSequence = (columns: number): string =>
   `\u001b[m\u001b(B\u000f\u001b7\u001b[r\u001b8${' '.repeat(Math.max(0, columns - 1))}\r`
 
-/** Reads the address and the current session. @throws {CliError} if the address is not allowed */
+/** Reads the address and the current session into the store. @throws {CliError} if the address is not allowed */
 async function readSettings({ store, settings }: Ui): Promise<void> {
   store.set({ chosen: (await chosenSession(settings))?.value })
   if ((await settings.find('url')) !== undefined) store.set({ address: await settings.baseUrl() })

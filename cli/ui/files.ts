@@ -19,7 +19,7 @@ export function showFiles(ui: Ui): void {
   if (page && !page.folder.entries) openFolder(ui, page, page.folder)
 }
 
-/** Loads and opens a folder. If it cannot be read, shows the previous folder again. */
+/** Loads and opens a folder. If the folder cannot be read, shows the previous folder again. */
 function openFolder(ui: Ui, page: SessionPage, folder: Folder): void {
   const change = (change: (open: Folder) => Folder) =>
     changePage(ui, page, ({ folder: open }) => (open.path === folder.path ? { folder: change(open) } : {}))
@@ -67,7 +67,10 @@ export function enter(ui: Ui) {
   })
 }
 
-/** Rejects a file whose name is not UTF-8. The service replaces the invalid bytes, so the path refers to no file. */
+/**
+ * Rejects a file whose name is not UTF-8. The service replaces the invalid bytes, so the path in its reply does not
+ * refer to the file.
+ */
 function assertUtf8(id: string, { entry, path }: Row): void {
   if (entry.name_base64 === undefined) return
   const copy = shellLine('sandlot', 'cp', `${id}:${posix.dirname(path)}`, '.')

@@ -1,4 +1,4 @@
-/** Asks for the address and then for credentials, on the first run or after a key was rejected. */
+/** Asks for the address and then for credentials, on the first run or after a key has been rejected. */
 import { readAddress } from '../core/address.ts'
 import { createApi } from '../core/api.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'

@@ -6,7 +6,7 @@ export interface Folder {
   /** Entries of the folder; undefined until they are loaded. */
   entries: FileEntry[] | undefined
   isCut: boolean
-  /** Key of the selected row. If the row does not exist, the first row is selected. */
+  /** Key of the selected row. If no row has this key, the first row is selected. */
   selected: string | undefined
 }
 

@@ -16,7 +16,7 @@ export interface Form {
   fields: Field[]
   at: number
   error: string | undefined
-  /** Label of the running action. Keys except Esc are ignored until the action has finished. */
+  /** Label of the running action. All keys except Esc are ignored until the action has finished. */
   busy: string | undefined
   enterWord: string
   escWord: string

@@ -45,7 +45,7 @@ export interface Key {
   short?: string
   where: Where[]
   run(ui: Ui): void
-  /** Reports whether the key applies in this state. Without this function, the key always applies. */
+  /** Reports whether the key applies in this state. If omitted, the key always applies. */
   applies?(state: State): boolean
   /** Returns the arguments of `sandlot` that have the same effect as the key. */
   commandLine?(state: State): string[] | undefined

@@ -7,7 +7,10 @@ import type { Ui } from './ui.ts'
 
 /** Delay, in milliseconds, between scrolling the list and the next request. */
 const restMs = 150
-/** Reload interval of the selected session's last command, in milliseconds. For other sessions, it is loaded once. */
+/**
+ * Reload interval of the selected session's last command, in milliseconds. For other sessions, the last command is
+ * loaded only once.
+ */
 const againMs = commandsMs
 
 export function watchLastCommands(ui: Ui) {
@@ -53,7 +56,7 @@ export function watchLastCommands(ui: Ui) {
   return {
     /**
      * Sets the sessions to load.
-     * @param ids ids of the visible sessions, the selected session first
+     * @param ids ids of the visible sessions, with the selected session first
      */
     setVisible(ids: string[]) {
       visible = ids

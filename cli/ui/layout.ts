@@ -22,8 +22,8 @@ const maxTroubleRows = 3
 /** Maximum length, in characters, of the message that precedes the reason for a failed refresh. */
 const troubleHead = '! Service unavailable since 00:00:00 (59m), retrying. '.length
 /**
- * Splits the reason for a failed refresh into rows. The first row follows the message, and is empty if the reason is
- * too long.
+ * Splits the reason for a failed refresh into rows. The first row is shown on the same line as the message before it,
+ * and is empty if the reason does not fit there.
  */
 export function troubleRows({ trouble, size }: State): string[] {
   if (trouble === undefined) return []
@@ -52,7 +52,7 @@ export function bodyRows(state: State): number {
 const promptRows = ({ dialog }: State): number =>
   dialog?.kind === 'form' && (dialog.form.error !== undefined || dialog.form.busy !== undefined) ? 2 : 1
 
-/** Rows of the session's head: one for name and time left, the facts, and one for the tabs. */
+/** Rows of the session's head: one for the name and the time left, the rows of details, and one for the tabs. */
 const sessionHeadRows = (state: State): number => 2 + factRows(state)
 
 export function factRows(state: State): number {

@@ -75,7 +75,5 @@ function emptyText({ sessions, filter, trouble }: State): string {
   if (sessions === undefined && trouble)
     return `  The sessions are not loaded yet: the service ${trouble.isUnavailable ? 'does not answer' : 'refuses'}.`
   if (sessions === undefined) return '  loading…'
-  return filter === ''
-    ? '  There are no sessions. Press n to create one.'
-    : '  No session matches the filter.'
+  return filter === '' ? '  No sessions. Press n to create one.' : '  No session matches the filter.'
 }

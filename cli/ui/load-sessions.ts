@@ -13,7 +13,7 @@ import type { Ui } from './ui.ts'
 export const answerMs = 20_000
 /** Interval, in milliseconds, at which the commands of a session are listed. */
 export const commandsMs = 10_000
-/** Maximum number of requests per refresh for sessions that are no longer active. Further ones are looked up later. */
+/** Maximum number of requests per refresh for sessions that are no longer active. The rest are looked up later. */
 const maxReloads = 5
 
 /** Reports whether the error means that the service is unreachable or has failed. */
@@ -78,7 +78,7 @@ export async function loadDestroyed(ui: Ui): Promise<void> {
 }
 
 /**
- * Refreshes the open session's commands. Listing commands counts toward the rate limit of execs, so they are refreshed
+ * Refreshes the open session's commands. Listing commands counts toward the exec rate limit, so commands are refreshed
  * less often than sessions.
  * @param isAsked whether the user requested the refresh
  */
@@ -93,7 +93,7 @@ export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {
   ui.store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(page.id, data[0] ?? null) }))
 }
 
-/** Lists a session's commands. Returns undefined if the service refuses; the next refresh tries again. */
+/** Lists a session's commands. Returns undefined if the service refuses the request; the next refresh tries again. */
 async function listCommands({ api }: Ui, id: string): Promise<ExecSummary[] | undefined> {
   try {
     const query = { limit: 100 }

@@ -14,9 +14,9 @@ interface Shown {
 }
 
 export class OutputTail {
-  /** Lines that are still stored; the last one may be incomplete. */
+  /** Lines that are still stored; the last one might be incomplete. */
   private lines = ['']
-  /** Number of lines that were dropped, because only the last lines are stored. */
+  /** Number of lines that have been dropped, because only the most recent lines are stored. */
   private dropped = 0
   private readonly decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
 
@@ -40,7 +40,7 @@ export class OutputTail {
     return this.dropped + this.lines.length - (this.lines.at(-1) === '' ? 1 : 0)
   }
 
-  /** Returns the rows that fill the screen, starting with a line. */
+  /** Returns the rows that fill the screen, starting with line number `top`, or ending with the last line. */
   show(top: number | 'end', width: number, height: number): Shown {
     const end = this.upTo(this.total, width, height)
     if (top === 'end' || top >= end.first) return end
@@ -51,7 +51,7 @@ export class OutputTail {
     return { first, last, rows: rows.slice(0, height) }
   }
 
-  /** Returns the rows that fill the screen, ending with a line. */
+  /** Returns the rows that fill the screen, ending with line number `last`. */
   upTo(last: number, width: number, height: number): Shown {
     let first = last + 1
     let rows: string[] = []

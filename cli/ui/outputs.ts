@@ -98,7 +98,7 @@ export function interruptOrQuit(ui: Ui) {
   if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} keeps running.`)
 }
 
-/** Changes the list of commands without a request. Does nothing until the list has been loaded. */
+/** Changes the list of commands without sending a request. Does nothing until the list has been loaded. */
 const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => ExecSummary[]): void =>
   changeOpen(ui, 'session', (page) =>
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
@@ -198,7 +198,7 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
     showError(ui, new CliError('failed', 'The output was deleted together with the session.'))
 }
 
-/** Limits how often output is drawn, because a command may print faster than the screen can be redrawn. */
+/** Limits how often output is drawn, because a command can print faster than the screen can be redrawn. */
 function showSoon(ui: Ui, pageId: number) {
   let timer: NodeJS.Timeout | undefined
   const now = () => {

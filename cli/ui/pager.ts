@@ -16,13 +16,13 @@ import type { Ui } from './ui.ts'
 
 type ReadText = (signal: AbortSignal) => AsyncIterable<string>
 
-/** Shows all output of a command that the service still stores. */
+/** Shows all of a command's output that the service still stores. */
 export function pageOutput(ui: Ui): void {
   const page = findPage(ui.store.get(), 'output')
   if (page?.execId !== undefined) attempt(ui, () => openPager(ui, (signal) => readOutput(ui, page, signal)))
 }
 
-/** Shows a file in the pager. @throws {CliError} for example `is_directory`, for a link to a folder */
+/** Shows a file in the pager. @throws {CliError} such as `is_directory`, if the path is a link to a folder */
 export const pageFile = (ui: Ui, id: string, path: string): Promise<void> =>
   openPager(ui, (signal) => readFile(ui, id, path, signal))
 

@@ -1,7 +1,7 @@
 import { type Page, pageOf, type State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** Id of the page opened last. The list of sessions has id 0. */
+/** Id of the page that was opened most recently. The list of sessions has id 0. */
 let lastPageId = 0
 export const newPageId = (): number => ++lastPageId
 

@@ -33,8 +33,8 @@ export function take(ui: Ui, input: string, key: InkKey): void {
 }
 
 /**
- * Reports whether input was pasted. Only pasted input contains several lines, even on terminals without bracketed
- * paste.
+ * Reports whether input was pasted. Typed input never contains several lines, so this also works on terminals without
+ * bracketed paste.
  */
 function isPasted({ store }: Ui, input: string): boolean {
   const form = formOf(store.get())

@@ -12,12 +12,12 @@ import type { Ui } from './ui.ts'
 
 const everyMs = 3_000
 /**
- * Ratio of the pause after a refresh to the refresh's duration. A slow refresh, for example of a thousand sessions,
- * therefore takes at most a quarter of the time.
+ * Ratio of the pause after a refresh to the duration of the refresh. Even slow refreshes, for example of a thousand
+ * sessions, therefore run at most a quarter of the time.
  */
 const restFactor = 3
 const maxMs = 15_000
-/** How long a refresh may wait for a reply, in milliseconds, before the picker reports a problem. */
+/** How long a refresh waits for a reply, in milliseconds, before the picker reports a problem. */
 const slowMs = 5_000
 
 export function startRefreshing(ui: Ui) {
@@ -80,7 +80,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   }
 }
 
-/** Checks that the reply is an account, because a reply from another server would break the views. */
+/** Checks that the reply is an account. A reply from a server of a different kind would break the views. */
 function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
   throw new CliError('unexpected_answer', 'The server at this address is not a Sandlot service.')

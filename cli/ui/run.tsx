@@ -12,7 +12,7 @@ import { UiContext } from './ui.ts'
 /**
  * Runs the picker until the user quits.
  * @returns the exit code
- * @throws {Error} if the picker crashed; the terminal has then been restored
+ * @throws {Error} if the picker crashed; by then, the terminal has been restored
  */
 export async function runPicker(settings: Settings): Promise<number> {
   const { promise: left, resolve: leave } = Promise.withResolvers<number>()

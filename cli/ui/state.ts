@@ -44,7 +44,7 @@ export interface Trouble {
 
 export interface Opening {
   program: 'shell' | 'pager'
-  /** Keys that were typed so far, encoded as a terminal sends them. */
+  /** Keys that have been typed so far, encoded as a terminal sends them. */
   typed: string
 }
 
@@ -94,7 +94,9 @@ export interface OutputPage extends AnyPage {
 export type Dialog =
   | { kind: 'form'; form: Form; isPrompt: boolean }
   | { kind: 'confirm'; question: string; onYes: () => void }
-  /** A message that stays until Enter or Esc, because other typed keys were meant for another program. */
+  /**
+   * A message that stays until Enter or Esc is pressed. Other keys are ignored, as they might be meant for a program.
+   */
   | { kind: 'message'; text: string }
   | { kind: 'help'; top: number }
   | { kind: 'copy'; at: number }
@@ -149,7 +151,10 @@ function list(sessions: Sessions, showsDestroyed: boolean, filter: string): Sand
 
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/** Keeps the same session selected when rows move. If that session leaves the list, selects the session in its row. */
+/**
+ * Keeps the same session selected when rows move. If that session leaves the list, selects the session that is now in
+ * its row.
+ */
 export function keepSelection(state: State, before: State): State {
   const isSame = (['sessions', 'showsDestroyed', 'filter', 'selected'] as const).every(
     (key) => state[key] === before[key],

@@ -10,8 +10,8 @@ const tabWidth = 8
 export const oneLine = (text: string): string => plainLine(stripVTControlCharacters(text))
 
 /**
- * Prepares a line of output for the screen. Keeps colors, expands tabs, and removes other escape sequences and
- * overwritten text.
+ * Prepares a line of output for the screen. Keeps colors, expands tabs, and removes overwritten text and all other
+ * escape sequences.
  */
 export function printedLine(line: string): string {
   const whole = line.replace(/\r+$/, '')
@@ -95,8 +95,8 @@ export function wrap(line: string, width: number): string[] {
 const isAscii = (text: string): boolean => /^[\x20-\x7e]*$/.test(text)
 
 /**
- * Splits text into graphemes. The last ASCII letter before other text may be combined with a mark, so it is segmented
- * with that text.
+ * Splits text into graphemes. The last ASCII letter before other text might be followed by a combining mark, so it is
+ * segmented with that text.
  */
 function* segmentsOf(text: string): Generator<string> {
   for (const [run] of text.matchAll(/[\x20-\x7e]+(?=[\x20-\x7e]|$)|[\x20-\x7e]?[^\x20-\x7e]+/g)) {

@@ -1,5 +1,5 @@
 /**
- * Collects keys that are typed while a shell or a pager opens, so that they do not act on the picker. A new shell
+ * Collects keys that are typed while a shell or a pager is opening, so that they do not act on the picker. A new shell
  * receives them as input.
  */
 
@@ -25,7 +25,7 @@ export function finishOpening(ui: Ui, opening: Opening): void {
   if (isOpening(ui, opening)) ui.store.set({ opening: undefined })
 }
 
-/** Handles a key while a program opens. Esc and Ctrl-C cancel opening the program, and discard the typed keys. */
+/** Handles a key while a program opens. Esc and Ctrl-C cancel the opening and discard the typed keys. */
 export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void {
   if (key !== 'escape' && key !== 'ctrl+c') {
     opening.typed += text === '' ? bytesOf(key) : text

@@ -13,9 +13,9 @@ export interface Ui {
   refresh(): void
   /** Connects to the service with other settings. */
   connect(settings: Settings): void
-  /** Reports which sessions are visible, the selected session first. */
+  /** Receives the ids of the visible sessions, with the selected session first. */
   onVisible(ids: string[]): void
-  /** Registers Ink's function that gives the terminal to another program. */
+  /** Registers the Ink function that gives the terminal to another program. */
   onTerminal(suspend: (use: () => Promise<void>) => Promise<void>): void
   handOver(use: () => Promise<void>): Promise<void>
   /** Writes escape sequences that neither print text nor move the cursor. */

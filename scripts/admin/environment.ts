@@ -1,4 +1,4 @@
-/** Finds the servers and keys that `npm run admin` uses, in the environment or in the data of `npm start`. */
+/** Finds the servers and keys for `npm run admin` in the environment, in .env, or in the data folder of `npm start`. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
@@ -15,7 +15,7 @@ import { secretFile } from '../supervisor/stack-settings.ts'
 /**
  * Returns DATABASE_URL from the environment or .env. If it is unset, returns the URL of the PostgreSQL server that
  * `npm start` runs in this folder.
- * @throws with a message for the terminal if neither exists
+ * @throws a user-facing error if neither exists
  */
 export function findDatabase(): string {
   readDotEnv()
@@ -26,8 +26,8 @@ export function findDatabase(): string {
 }
 
 /**
- * Returns PASSWORD_SCRYPT_LOG_N from the environment or .env, or its default.
- * @throws with a message for the terminal if the value is invalid
+ * Returns PASSWORD_SCRYPT_LOG_N from the environment or .env, or its default if it is unset.
+ * @throws a user-facing error if the value is invalid
  */
 export function findPasswordCost(): number {
   readDotEnv()
@@ -37,7 +37,7 @@ export function findPasswordCost(): number {
 /**
  * Returns REDIS_URL from the environment or .env. If it is unset, returns the URL of the Redis server that `npm start`
  * runs in this folder.
- * @throws with a message for the terminal if neither exists
+ * @throws a user-facing error if neither exists
  */
 export function findRedis(): string {
   readDotEnv()
@@ -61,7 +61,7 @@ export function findInternalServer(): string {
 
 /**
  * Generates the keys of a new installation from 256-bit random secrets.
- * @returns the keys by setting name, and as `NAME=value` lines
+ * @returns the keys, both keyed by setting name and as `NAME=value` lines
  */
 export function makeKeys(): Report {
   const [JWT_SECRET, SECRETS_KEY] = [1, 2].map(() => randomBytes(32).toString('base64url')) as [
@@ -72,10 +72,10 @@ export function makeKeys(): Report {
 }
 
 /**
- * Derives the keys that API processes use instead of SECRETS_KEY. Reads SECRETS_KEY from the environment or .env, or
- * else the key that `npm start` generated in this folder.
- * @returns the keys by setting name, and as `NAME=value` lines
- * @throws with a message for the terminal if there is no SECRETS_KEY
+ * Derives the keys that API processes use instead of SECRETS_KEY. SECRETS_KEY is read from the environment or .env. If
+ * it is unset, the key that `npm start` generated in this folder is used.
+ * @returns the keys, both keyed by setting name and as `NAME=value` lines
+ * @throws a user-facing error if there is no SECRETS_KEY
  */
 export function showPublicKey(): Report {
   readDotEnv()

@@ -1,6 +1,6 @@
 /**
  * Generates docs/baseline.txt, which describes the public interface: routes, tools, commands, settings, metrics and
- * error codes. The file is committed, so that every diff shows interface changes.
+ * error codes. The file is committed, so every interface change appears in a diff.
  */
 import type { Command } from 'commander'
 import { describeApi } from '../../api/http/openapi.ts'

@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { settingGroups } from '../../shared/platform/settings-schema.ts'
 import { code, table } from './table.ts'
 
-/** JSON Schema of a setting. `unset` is an additional member: the text that the page shows instead of a default. */
+/** JSON Schema of a setting. `unset` is an extra member: the text to show on the page in place of a default. */
 interface DescribedSetting {
   description?: string
   default?: unknown

@@ -1,4 +1,7 @@
-/** Gathers the image's files in three layers: system libraries, Node, and the server. The first changes least often. */
+/**
+ * Gathers the image's files in three layers, the least frequently changed first: system libraries, Node, and the
+ * server.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, stop } from 'esbuild'
@@ -31,7 +34,7 @@ const architectures: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
 /**
  * Collects the files of all layers, and the components for the SBOM.
- * @throws {Error} with a message for the terminal if this machine cannot build the image
+ * @throws {Error} a user-facing error if this machine cannot build the image
  */
 export async function gatherContents(): Promise<Contents> {
   const architecture = architectures[process.arch]
@@ -58,7 +61,7 @@ const system: Entry[] = [
   file('etc/nsswitch.conf', 'hosts: files dns\n'),
 ]
 
-/** Reads the Node binary in node_modules, which may differ from the Node that runs this script. */
+/** Reads the Node binary in node_modules, which might not be the one that is running this script. */
 function readNode(): { entries: Entry[]; part: Part } {
   const folder = join('node_modules', `node-${process.platform}-${process.arch}`)
   const { name, version, license } = readManifest(folder)

@@ -1,17 +1,18 @@
-/** Reads the shared libraries that Node needs from the Debian packages that are installed on the build machine. */
+/** Reads the shared libraries that Node needs from the Debian packages installed on the build machine. */
 import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { findProgram } from '../services/find-program.ts'
 import { run } from '../services/run.ts'
 import type { Part } from './sbom.ts'
 import type { Entry } from './tar.ts'
 
-/** Path of a shared library. The server needs no other files of these packages, such as character set converters. */
+/** Path of a shared library. The server needs no other files from these packages, such as character set converters. */
 const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.]+$/
 
 /**
  * Reads the shared libraries, with their licenses and versions.
  * @param architecture Debian's name of the architecture, such as `amd64`
- * @throws {Error} with a message for the terminal if the system is not Debian or Ubuntu, or a package is not installed
+ * @throws {Error} a user-facing error if the system is not Debian or Ubuntu, or if a package is not
+ *   installed
  */
 export async function readLibraries(architecture: string): Promise<{ entries: Entry[]; parts: Part[] }> {
   if (findProgram('dpkg-query') === undefined) {
@@ -55,7 +56,7 @@ function readCopyright(name: string, status: string): Buffer {
   return readFileSync(place)
 }
 
-/** Reads a library for the image, where /lib is a link to /usr/lib, as in current Debian releases. */
+/** Reads a library for the image. As in current Debian releases, /lib is a link to /usr/lib in the image. */
 function readLibrary(path: string): Entry {
   const place = path.replace(/^\/(usr\/)?/, 'usr/')
   if (lstatSync(path).isSymbolicLink()) return { path: place, link: readlinkSync(path) }

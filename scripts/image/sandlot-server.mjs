@@ -1,7 +1,7 @@
 #!/usr/bin/node
 /**
  * The image's entry point: `sandlot-server api`, `worker`, `migrate` or `admin …`. Each command is a separate bundle in
- * the same folder.
+ * the folder of this file.
  */
 const commands = ['api', 'worker', 'migrate', 'admin']
 const [command] = process.argv.splice(2, 1)

@@ -1,6 +1,6 @@
 /**
- * Generates the image's software bill of materials in SPDX 2.3. It contains npm's list of production dependencies, and
- * the components that are not npm dependencies.
+ * Generates the image's software bill of materials in SPDX 2.3. It lists the production dependencies that npm reports,
+ * and the components that are not npm packages.
  */
 import { root } from '../root.mjs'
 import { run } from '../services/run.ts'
@@ -11,7 +11,7 @@ export interface Part {
   version: string
   /** SPDX license expression. Undefined if the license is known only as a file in the image. */
   licence: string | undefined
-  /** Package URL, by which vulnerability scanners identify the component. */
+  /** Package URL (purl), which vulnerability scanners use to identify the component. */
   purl: string
 }
 

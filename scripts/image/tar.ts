@@ -14,7 +14,7 @@ const block = 512
 const kindOf = ({ data, link }: Entry) => (link !== undefined ? 'SymbolicLink' : data ? 'File' : 'Directory')
 export const modeOf = ({ data, mode }: Entry) => mode ?? (data ? 0o644 : 0o755)
 
-/** Adds an entry for each parent folder. Returns all entries sorted, so that a folder comes before its content. */
+/** Adds an entry for each parent folder. Returns all entries, sorted so that a folder precedes its content. */
 export function withFolders(entries: readonly Entry[]): Entry[] {
   const all = new Map(entries.map((entry) => [entry.path, entry]))
   for (const { path } of entries) {

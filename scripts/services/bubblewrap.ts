@@ -4,8 +4,8 @@ import { type DebianProgram, findDebianProgram, installCommand } from './debian-
 import { findProgram } from './find-program.ts'
 
 /**
- * Returns the path of `bwrap`: the installed program, or one from Debian's package. If neither is available, reports
- * how to install bubblewrap and returns undefined.
+ * Returns the path of `bwrap`: the installed program, or else one from the Debian package. If neither is available,
+ * reports how to install bubblewrap and returns undefined.
  */
 export async function findBubblewrap(report: (line: string) => void): Promise<string | undefined> {
   const installed = findProgram('bwrap')
@@ -18,8 +18,8 @@ export async function findBubblewrap(report: (line: string) => void): Promise<st
 }
 
 /**
- * Returns a path that runs the program. If its libraries also had to be fetched, the path is a wrapper script that sets
- * LD_LIBRARY_PATH.
+ * Returns the path of an executable that runs the program. If the program's libraries had to be downloaded too, the
+ * executable is a wrapper script that sets LD_LIBRARY_PATH.
  */
 function runnable({ path, environment }: DebianProgram): string {
   const libraries = environment.LD_LIBRARY_PATH

@@ -1,6 +1,6 @@
 /**
- * Gets programs from Debian packages that are not installed. apt downloads and verifies the package, and dpkg unpacks
- * it into a cache folder. This takes a few seconds the first time, requires no root access and does not change the
+ * Obtains programs from Debian packages that are not installed: apt downloads and verifies a package, and dpkg unpacks
+ * it into a cache folder. This takes a few seconds the first time, does not require root access and does not change the
  * system.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
@@ -18,14 +18,14 @@ interface WantedPackage {
   package: string
   /** Path of the program in the package. */
   program: string
-  /** Name under which the program must be called, if it differs from the file name. */
+  /** Name under which the program must be started, if it differs from the file name. */
   as?: string
   report: (line: string) => void
 }
 
 /**
- * Returns the program from the cache or from Debian's repository. Returns undefined if the system has no apt, or after
- * it has reported that the download failed.
+ * Returns the program from the cache or from Debian's repository. Returns undefined if the system has no apt. If the
+ * download fails, reports the error and returns undefined.
  */
 export async function findDebianProgram(wanted: WantedPackage): Promise<DebianProgram | undefined> {
   if (['apt-get', 'dpkg', 'dpkg-deb'].some((tool) => findProgram(tool) === undefined)) return undefined
@@ -60,7 +60,7 @@ function cacheFolder(): string {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'sandlot')
 }
 
-/** Returns the system's release and architecture, on which binaries depend. */
+/** Returns the system's release and architecture, which determine the binaries that run on it. */
 async function release(): Promise<string> {
   const architecture = (await run(['dpkg', '--print-architecture'])).trim()
   const system = await run(['sh', '-c', '. /etc/os-release; echo "$ID-$VERSION_ID"'])
@@ -113,8 +113,8 @@ async function downloadWith(options: string[], name: string, work: string): Prom
 }
 
 /**
- * Returns an apt-get command that uses its own temporary files and runs as the current user. By default, apt-get
- * started as root switches to a user who cannot write to the cache folder.
+ * Returns an apt-get command that uses its own temporary files and runs as the current user. When started as root,
+ * apt-get would by default switch to a user that cannot write to the cache folder.
  */
 function apt(work: string, args: string[]): string[] {
   const options = [`Dir::Cache=${work}`, 'APT::Sandbox::User=', 'Debug::NoLocking=true']

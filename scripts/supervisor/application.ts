@@ -1,4 +1,4 @@
-/** Runs a process of the Procfile: a shell command in a separate process group. */
+/** Runs a process of the Procfile, which is a shell command, in a separate process group. */
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from '../root.mjs'
@@ -13,7 +13,7 @@ export interface Application {
   print: (line: string) => void
 }
 
-/** How long a stopped application may drain before it is killed, in milliseconds. */
+/** Time that a stopped application has to drain before it is killed, in milliseconds. */
 export const graceMs = 15_000
 
 export async function startApplication(application: Application, watchdog: Watchdog): Promise<KeptProcess> {
@@ -56,7 +56,7 @@ export async function startApplication(application: Application, watchdog: Watch
   }
 }
 
-/** Prefixes a simple command with `exec`, so that it replaces the shell and its exit status is visible. */
+/** Prefixes a simple command with `exec`, so that it replaces the shell and its own exit status is visible. */
 function withoutShell(command: string): string {
   return /^[\w./][^;&|<>()`$]*$/.test(command) ? `exec ${command}` : command
 }

@@ -1,4 +1,4 @@
-/** Checks whether the cluster is prepared for sandboxes, before anything starts. */
+/** Checks that the cluster is prepared for sandboxes, before anything is started. */
 import { WrongSettings } from './keep-running.ts'
 
 /**

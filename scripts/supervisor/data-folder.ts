@@ -1,4 +1,4 @@
-/** Manages `.data/`, which contains all data of a clone. It is private to its owner, and only one stack can use it. */
+/** Manages `.data/`, which contains all data of a clone. It is private to its owner and used by one stack at a time. */
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,8 +21,8 @@ export function prepareDataFolder(): string {
 }
 
 /**
- * Locks the data folder until this process exits, because a second stack would take over the sockets.
- * @throws with a message for the terminal if another stack is running
+ * Locks the data folder until this process exits, so that no second stack can take over the sockets.
+ * @throws a user-facing error if another stack is running
  */
 export function guardDataFolder(data: string) {
   const { holder } = takeLock(join(data, 'stack.lock'))
@@ -48,8 +48,8 @@ export function openWatchdog(data: string, { driver, localDirectory }: StackSett
 }
 
 /**
- * Returns the folder for the database sockets. It is inside the data folder, or in /tmp if that path is too long: a
- * socket path can have at most 107 bytes, and some clients allow fewer.
+ * Returns the folder for the database sockets. It is inside the data folder, or in /tmp if that path would be too long:
+ * a socket path can be at most 107 bytes long, and some clients allow fewer.
  */
 export function socketPath(data: string): string {
   const inside = join(data, 'run')

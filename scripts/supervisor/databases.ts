@@ -1,4 +1,4 @@
-/** Starts PostgreSQL and Redis, and finds bubblewrap, unless the settings name existing ones. */
+/** Starts PostgreSQL and Redis, and finds bubblewrap, except for those that the settings specify. */
 import { join } from 'node:path'
 import { findBubblewrap } from '../services/bubblewrap.ts'
 import { postgresUrl, preparePostgres } from '../services/postgres.ts'
@@ -10,8 +10,8 @@ import type { FoundServices, StackSettings } from './stack-settings.ts'
 import type { Watchdog } from './watchdog.ts'
 
 /**
- * Starts the databases that the settings do not name.
- * @param running receives each database when it has started, so that the caller can stop it if another one fails
+ * Starts the databases that the settings do not specify.
+ * @param running receives each database once it has started, so that the caller can stop it if a later step fails
  */
 export async function startDatabases(
   data: string,

@@ -1,4 +1,4 @@
-/** Restarts a process that exits, with a backoff. */
+/** Restarts a process whenever it exits, with a backoff. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface KeptProcess {
@@ -11,24 +11,24 @@ export interface KeptProcess {
 /** Invalid settings, which a restart would not fix. The message is printed to the terminal. */
 export class WrongSettings extends Error {}
 
-/** Creates the error for a process that exited because of its settings. The process has printed the details. */
+/** Creates the error for a process that exited because of invalid settings and has already printed the details. */
 const wrongSettingsOf = (name: string) =>
   new WrongSettings(`${name} reports invalid settings (exit code 2). Fix them and start again.`)
 
 export type Stoppable = Pick<KeptProcess, 'stop'>
 
-/** Delay before the first restart, in milliseconds. It doubles after every further exit. */
+/** Delay before the first restart, in milliseconds. The delay doubles after each further exit. */
 const initialDelay = 500
 /** Maximum delay before a restart, in milliseconds. */
 const maxDelay = 30_000
 /** Exit description of an API or worker with invalid settings, which a restart would not fix. */
 const wrongSettingsExit = 'exit code 2'
-/** How long a process must run to count as healthy, in milliseconds. The backoff then starts again. */
+/** Time that a process must run to count as healthy, in milliseconds. A healthy process resets the backoff. */
 const healthyAfter = 30_000
 
 /**
  * Starts a process, and restarts it whenever it exits.
- * @param start resolves when the process runs; if the first start fails, its error is thrown, and later ones are
+ * @param start resolves when the process is running; an error of the first start is thrown, and later starts are
  *   retried
  * @param report prints to the terminal
  * @param onWrongSettings called instead of restarting a process that exited because of invalid settings

@@ -6,7 +6,8 @@ import { prettyFactory } from 'pino-pretty'
 const colors = [36, 33, 32, 35, 34, 31]
 
 /**
- * Opens stdout for the processes' output. Logs are formatted if stdout is a terminal, and otherwise printed unchanged.
+ * Opens stdout for the output of the processes. Logs are formatted if stdout is a terminal and NODE_ENV is not
+ * `production`, and unchanged otherwise.
  * @returns a function that takes a process's name and returns the function that prints its lines
  */
 export function openOutput(names: string[], production: boolean) {

@@ -1,4 +1,4 @@
-/** Plans which processes to start, and on which ports. */
+/** Plans which processes to start, and which ports they use. */
 import getPort, { portNumbers } from 'get-port'
 import type { StackSettings } from './stack-settings.ts'
 
@@ -6,9 +6,9 @@ type Setting = 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT'
 
 /**
  * Plans the processes of the Procfile and chooses their ports.
- * @param report called with a message for each default port that is not free and was replaced
+ * @param report called with a message for each default port that is not free and has been replaced
  * @returns the processes with their names: `worker`, or `worker.1`, `worker.2` and so on if there are several
- * @throws with a message for the terminal if a port that the user has set is not free
+ * @throws a user-facing error if a port that the user has set is not free
  */
 export async function planProcesses(
   commands: Map<string, string>,
@@ -52,9 +52,9 @@ export async function planProcesses(
 interface PortNeed {
   setting: Setting
   host: string
-  /** First port to use. 0 means any free ports. */
+  /** First port to use. 0 means that any free ports can be used. */
   first: number
-  /** Whether the user has set the port. A default port that is not free is replaced by another one. */
+  /** Whether the user has set the port. A default port that is not free is replaced with a different one. */
   isSet: boolean
   count: number
 }
@@ -66,7 +66,7 @@ async function choosePorts({ setting, host, first, isSet, count }: PortNeed, rep
     const port = await getPort({ host, port: wanted === 0 ? 0 : portNumbers(wanted, 65_535) })
     if (wanted !== 0 && port !== wanted) {
       const problem = `Port ${wanted} on ${host} is not free`
-      if (isSet) throw new Error(`${problem}. Choose another one:\n  ${setting}=${port} npm start`)
+      if (isSet) throw new Error(`${problem}. Choose a different port:\n  ${setting}=${port} npm start`)
       report(`${problem}. Using ${port} for ${setting} instead.`)
     }
     ports.push(port)

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Time after which the reason for the wait is printed, in milliseconds. */
+/** Time, in milliseconds, after which the reason for the wait is printed. */
 const reportAfterMs = 20_000
 
 /** Waits until a process's /readyz returns 200. If this takes longer than 20 s, prints the reason once. */

@@ -1,4 +1,4 @@
-/** Reads the settings of `npm start` from the environment, .env and flags, and generates missing keys. */
+/** Reads the settings of `npm start` from flags, the environment and .env, and generates missing keys. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
@@ -10,7 +10,7 @@ import { compileCache, readDotEnv, root } from '../root.mjs'
 
 const defaults = z.object(settingGroups.Addresses).parse({})
 
-/** Database URLs and the path of bubblewrap, as set by the user, or as started or found by the stack. */
+/** Database URLs and the path of bubblewrap, either as set by the user or as determined by the stack. */
 export interface FoundServices {
   databaseUrl: string
   redisUrl: string
@@ -18,9 +18,9 @@ export interface FoundServices {
 }
 
 /**
- * Reads the settings of `npm start`. .env provides the variables that the environment does not set.
+ * Reads the settings of `npm start`. Variables that the environment does not set are read from .env.
  * @param args command-line arguments, such as `--workers 3` or `--apis 2`
- * @throws with a message for the terminal if an argument or a setting is invalid
+ * @throws a user-facing error if an argument or a setting is invalid
  */
 export function readStackSettings(args: string[], dataFolder: string) {
   readDotEnv()
@@ -30,7 +30,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
     host: env.HOST || defaults.HOST,
     internalHost: env.INTERNAL_HOST || defaults.INTERNAL_HOST,
     ports: { PORT: port('PORT'), INTERNAL_PORT: port('INTERNAL_PORT'), RPC_PORT: port('RPC_PORT') },
-    /** Number of processes to run, by their name in the Procfile. Other names run once. */
+    /** Number of processes to run for each name in the Procfile. One process is run for any other name. */
     counts: new Map([
       ['worker', whole('WORKERS', values.workers ?? (env.WORKERS || '1'), 100)],
       ['api', whole('APIS', values.apis ?? (env.APIS || '1'), 100)],
@@ -74,7 +74,7 @@ function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): str
   return readFileSync(file, 'utf8').trim()
 }
 
-/** Returns the environment variables with the keys of a kind of process. Only workers receive KUBECONFIG. */
+/** Returns the environment variables that contain the keys for a kind of process. Only workers receive KUBECONFIG. */
 export function keyEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
   if (kind !== 'api' && kind !== 'worker') return {}
   const keys = keysFor(kind, {
@@ -85,7 +85,7 @@ export function keyEnvironment(kind: string, dataFolder: string): Record<string,
   return kind === 'worker' ? { ...keys, KUBECONFIG: process.env.KUBECONFIG } : keys
 }
 
-/** Returns the environment that all processes share. Keys and ports are added for each process. */
+/** Returns the environment that all processes share. The keys and ports of each process are added later. */
 export function childEnvironment(
   settings: StackSettings,
   { databaseUrl, redisUrl, bwrap }: FoundServices,

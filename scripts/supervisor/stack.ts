@@ -17,9 +17,9 @@ import { childEnvironment, keyEnvironment, readStackSettings, type StackSettings
 import type { Watchdog } from './watchdog.ts'
 
 export interface Stack {
-  /** Resolves with the API's URL when the API is ready. Rejects with a message for the terminal if the start fails. */
+  /** Resolves with the API's URL when the API is ready. Rejects with a user-facing error if the start fails. */
   ready: Promise<string>
-  /** Rejects with a message for the terminal when the stack cannot continue, before or after the start. */
+  /** Rejects with a user-facing error if the stack cannot continue, during the start or later. */
   failed: Promise<never>
   /** Stops all running processes, applications first. */
   stop(): Promise<void>

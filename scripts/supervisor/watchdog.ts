@@ -1,7 +1,7 @@
 /**
- * Stops all processes of the stack, even after this process was killed with SIGKILL. The watchdog is a shell that reads
- * the started process groups from a pipe, and stops them when the pipe closes. The shell runs in a separate session, so
- * that Ctrl-C and signals to this process's group do not reach it.
+ * Stops all processes of the stack, even if this process is killed with SIGKILL. The watchdog is a shell that reads the
+ * IDs of the started process groups from a pipe, and stops these groups when the pipe closes. The shell runs in a
+ * separate session, so Ctrl-C and signals to this process's group do not reach it.
  */
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
@@ -16,9 +16,9 @@ export interface Watchdog {
   forget(pid: number): void
   /** Registers a folder to remove when this process exits, even after a regular stop. */
   remove(folder: string): void
-  /** Registers a command to run when this process exits, after applications and before databases are stopped. */
+  /** Registers a command that runs when this process exits, between killing applications and stopping databases. */
   afterwards(command: string[]): void
-  /** Declares that everything has stopped, so that the watchdog only removes the registered folders. */
+  /** Declares that everything has stopped. The watchdog then only removes the registered folders. */
   dismiss(): void
 }
 

@@ -13,7 +13,7 @@ export type Decision =
    */
   | { allowed: false; reason: string; needs?: string; variable?: string }
 
-/** For each place where an environment variable can be set: its description, and how the user can fix the error. */
+/** The places where an environment variable can be set, each with a description and a fix for the error message. */
 const sources = {
   request: (name: string) => ({ subject: `The variable ${name} of this request`, remedy: 'Leave it out.' }),
   sandbox: (name: string) => ({
@@ -125,7 +125,9 @@ const runners = namesOf(
     'sudo doas su runuser setpriv chroot unshare nsenter flock strace ltrace gdb parallel entr ssh rsync ' +
     'make gmake cmake ninja just npx pnpx bunx systemd-run start-stop-daemon run-parts ld.so',
 )
-/** Commands with options that run other commands. An allowlist entry cannot exclude options after its own words. */
+/**
+ * Commands with options that run other commands. An allowlist entry cannot exclude options that follow its own words.
+ */
 const runnersByOptions = namesOf(
   'tar zip sed vi vim nvim ex ed emacs nano less more man gcc cc c++ sqlite3 psql mysql openssl tcpdump sort split',
 )

@@ -29,7 +29,7 @@ const Allowlist = z
       .meta({ description: 'The allowed commands; null if every command is allowed' }),
     warnings: z
       .array(z.object({ entry: z.string(), message: z.string() }))
-      .meta({ description: 'Entries that allow a command which can itself run other commands' }),
+      .meta({ description: 'Entries that allow a command that can itself run other commands' }),
     refusals: z.array(z.object({ day: z.iso.date(), count: z.int() })).meta({
       description:
         `Number of refused commands per day (UTC) in the last ${limits.refusalDays} days. Days without ` +
@@ -88,7 +88,7 @@ export const allowlist = family({
     errors: [],
   },
   clearAllowlist: {
-    summary: 'Remove the command allowlist. Afterwards every command is allowed',
+    summary: 'Remove the command allowlist, so that every command is allowed',
     method: 'DELETE',
     path: '/v1/allowlist',
     repeat: 'yes',

@@ -14,8 +14,8 @@ const range = '\\s*(?:\\d+-\\d*|-\\d+)\\s*'
 const bytesUnit = '[Bb][Yy][Tt][Ee][Ss]='
 
 /**
- * The schema of a `Range` header. A range in bytes must be well-formed. A range in an unknown unit is accepted, because
- * RFC 9110 requires that it is ignored.
+ * The schema of a `Range` header. A byte range must be well-formed. A range in an unknown unit is accepted, because RFC
+ * 9110 requires servers to ignore it.
  */
 export const Range = z
   .string()

@@ -9,9 +9,9 @@ import { whole } from './texts.ts'
 
 export type Credential = 'none' | 'token' | 'key'
 /**
- * The rate limit bucket of a request. Each account has its own buckets; unauthenticated requests use buckets per client
- * address. Each API process counts `reads` and `changes` separately, so these buckets do not need Redis. A login also
- * takes a token from the bucket of its email address (`login_account`).
+ * The rate limit bucket of a request. Each account has its own buckets; unauthenticated requests use one set of buckets
+ * per client address. Each API process counts `reads` and `changes` separately, so these buckets do not need Redis. A
+ * login also takes a token from the bucket of its email address (`login_account`).
  */
 export type Bucket =
   | 'sandbox_ops'
@@ -28,9 +28,9 @@ export type Bucket =
 export type Scope = 'full' | 'run'
 
 /**
- * Whether a client may repeat a request that got no response.
+ * Whether a client can safely retry a request that received no response.
  * - `yes`: always.
- * - `gone`: always. A 404 to the repeated request means that the first attempt succeeded.
+ * - `gone`: always. If the retry gets 404, the first attempt succeeded.
  * - `keyed`: only if the request has an `Idempotency-Key`.
  * - `plain`: only without a condition (`If-Match`, `overwrite=false`), because the first attempt may have changed its
  *   outcome.
@@ -68,7 +68,7 @@ interface Declared {
   body?: z.ZodType
   /** Maximum size of the uncompressed JSON body, in bytes. The default is `limits.usualBodyBytes`. */
   bodyBytes?: number
-  /** A sentence that names the alternative to a larger body. It is appended to the error `body_too_large`. */
+  /** A sentence that names an alternative for larger bodies. It is appended to the error `body_too_large`. */
   forLargerBody?: string
   /** Schema of the request headers that the route reads. Names are in lower case. */
   headers?: z.ZodObject
@@ -83,7 +83,7 @@ interface Declared {
   alsoStatus?: 202
   /** Set if the reply with the status `alsoStatus` has no body. */
   alsoEmpty?: true
-  /** Descriptions of error statuses whose body is JSON of another protocol instead of a problem document. */
+  /** Descriptions of error statuses whose body is JSON defined by another protocol, not a problem document. */
   refusals?: Readonly<Record<number, string>>
   /** Error codes specific to this route. api/http/responses.ts adds the error codes that all routes share. */
   errors: readonly ErrorCode[]
@@ -92,7 +92,7 @@ interface Declared {
 /** Requires a scope for each route that accepts API keys, so that no route is open to `run` keys by oversight. */
 type WithScope = { credential: 'key'; scope: Scope } | { credential: Exclude<Credential, 'key'> }
 
-/** Requires `repeat` for every method except GET, so that no route is repeated by oversight. */
+/** Requires `repeat` for every method except GET, so that no request is retried by oversight. */
 type WithRepeat = { method: 'GET' } | { method: Exclude<Declared['method'], 'GET'>; repeat: Repeat }
 
 export type Endpoint = Omit<Declared, 'status' | 'repeat'> & {
@@ -114,7 +114,7 @@ export type ClientInput<T> = T extends z.ZodType ? z.input<T> : undefined
 /** A timestamp in replies: RFC 3339 in UTC with milliseconds, as returned by JavaScript's `toISOString`. */
 export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'An RFC 3339 timestamp in UTC' })
 
-/** A timestamp in requests. In any time zone, RFC 3339 and PostgreSQL can represent the allowed years. */
+/** A timestamp in requests. RFC 3339 and PostgreSQL can represent the allowed years in every time zone. */
 export const Moment = z.iso
   .datetime({ offset: true })
   .regex(/:\d\d:/, 'must contain seconds')

@@ -18,7 +18,7 @@ export type ExecEvent = { id: string } & (
   | { event: 'exit'; data: ExecOutcome }
 )
 
-/** The `reason` of a command that was killed because no client was connected for longer than its grace. */
+/** The `reason` of a command that was killed because no client was connected during its grace period. */
 export const clientDisconnected = 'its client disconnected'
 
 export async function* readExecEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<ExecEvent> {

@@ -34,7 +34,7 @@ export const ExecRequest = z
     stdin: Content.optional().meta({ description: 'UTF-8 text' }),
     timeout_ms: z.int().min(1).optional().meta({
       description:
-        'Maximum run time, in milliseconds. It cannot exceed the remaining lifetime of the sandbox. That is also the default for streamed, background and interactive commands. For other commands, the default is 60000',
+        'Maximum run time, in milliseconds. It cannot exceed the remaining lifetime of the sandbox, which is also the default for streamed, background and interactive commands. For other commands, the default is 60000',
     }),
     background: z
       .boolean()
@@ -168,7 +168,7 @@ export const exec = family({
     params: ById,
     headers: z.object({
       'idempotency-key': idempotencyKey(
-        'A repeated request with the same key attaches to the command that the first request started',
+        'A retry with the same key attaches to the command that the first request started',
       ),
       accept: z
         .string()
@@ -268,7 +268,7 @@ export const exec = family({
   },
   attachExec: {
     summary:
-      'Attach to a command over a WebSocket. Binary frames contain output or stdin, and a stdin message may have at most 64 KiB. Text frames are JSON',
+      'Attach to a command over a WebSocket. Binary frames contain output or stdin, and a stdin message can be at most 64 KiB long. Text frames are JSON',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/attach',
     example: { client: 'sandlot attach "$EXEC_ID"' },

@@ -34,7 +34,7 @@ const PathBase64 = z
 const named = { path: Path.optional(), path_base64: PathBase64.optional() }
 const isNamed = { oneOf: [{ required: ['path'] }, { required: ['path_base64'] }] }
 /**
- * The rule for request bodies that exactly one of `path` and `path_base64` is required. `allOf` wraps the rule, because
+ * The rule that a request body must contain exactly one of `path` and `path_base64`. `allOf` wraps the rule, because
  * client generators treat a top-level `oneOf` as alternative body types.
  */
 const hasName = { allOf: [isNamed] }
@@ -115,7 +115,10 @@ export const FileEntry = z
 
 export type FileEntry = z.infer<typeof FileEntry>
 
-/** Reports whether a string is valid base64. A pattern with a repeated group would overflow the stack for megabytes. */
+/**
+ * Reports whether a string is valid base64. A regular expression with a repeated group would overflow the stack on a
+ * string of several megabytes.
+ */
 const isBase64 = (text: string) =>
   text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))
 

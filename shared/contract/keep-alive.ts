@@ -2,8 +2,8 @@
 import type { WebSocket } from 'ws'
 
 /**
- * Number of bytes that may be written between pongs without delaying the next pong. They fit into the connection's
- * buffers, because one pipe holds 64 KiB.
+ * Number of bytes that may be written between pongs without delaying the next pong. That many bytes fit into the
+ * connection's buffers, because a single pipe holds 64 KiB.
  */
 const harmlessBytes = 32 * 1024
 /** Time without an incoming message, in milliseconds, after which a ping may be sent. */

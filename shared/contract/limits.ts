@@ -1,20 +1,24 @@
-/** The limits of the public API. The end of each name is the unit; names without a unit are counts. */
+/** The limits of the public API. Each name ends with its unit; a limit without a unit is a count. */
 export const limits = {
-  /** Maximum JSON body, in bytes, of routes that accept files, stdin or arguments. A larger body gets 413. */
+  /**
+   * Maximum size of a JSON body, in bytes, for routes that accept files, stdin or arguments. A larger body gets 413.
+   */
   bodyBytes: 1024 * 1024,
-  /** Maximum JSON body, in bytes, of routes that do not declare `bodyBytes`. A larger body gets 413. */
+  /** Maximum size of a JSON body, in bytes, for routes that do not declare `bodyBytes`. A larger body gets 413. */
   usualBodyBytes: 64 * 1024,
   /** Maximum size of stdout and of stderr in a JSON reply, in bytes. The middle of longer output is omitted. */
   outputBytes: 1024 * 1024,
-  /** Maximum output of one command that is retained for later readers, in bytes. Older output is dropped. */
+  /** Maximum number of output bytes per command that are retained for later readers. Older output is dropped. */
   keptBytes: 8 * 1024 * 1024,
-  /** Maximum output of all commands in a sandbox that is retained, in bytes. Older output is dropped. */
+  /**
+   * Maximum number of output bytes that are retained for all commands of a sandbox together. Older output is dropped.
+   */
   keptBytesOfSandbox: 16 * 1024 * 1024,
   /** Maximum number of output bytes that a connected reader has not read. At this limit, the command blocks. */
   unreadBytes: 4 * 1024 * 1024,
   /** How long a foreground command keeps running after its client has disconnected, in milliseconds. */
   graceMs: { default: 2_000, max: 24 * 60 * 60 * 1000 },
-  /** Maximum content in one files/view reply, in bytes. Longer content is truncated. */
+  /** Maximum size of the content in one files/view reply, in bytes. Longer content is truncated. */
   viewBytes: 1024 * 1024,
   /** Maximum size of a file for files/edit, in bytes, both before and after the edit. A larger file is refused. */
   editBytes: 16 * 1024 * 1024,
@@ -30,7 +34,7 @@ export const limits = {
   /** Maximum number of items in one reply of files/ls, glob and grep, and the maximum size of its JSON in bytes. */
   listed: { entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
   /**
-   * Maximum length of a glob pattern, and of all alternatives of its braces together, in characters. With this limit,
+   * Maximum length, in characters, of a glob pattern, and of all its brace alternatives together. With this limit,
    * matching the slowest path takes less than 0.1 s.
    */
   globCharacters: 1024,
@@ -60,17 +64,17 @@ export const limits = {
   allowlist: { entries: 200, characters: 200 },
   /** Maximum total size of the names and values in a sandbox's metadata, in bytes. */
   metadataBytes: 4 * 1024,
-  /** Number of days after its creation for which a sandbox's commands are listed and its metadata is kept. */
+  /** Number of days after a sandbox's creation for which its commands are listed and its metadata is kept. */
   pastDays: 31,
   /** Number of days for which counts of refused commands are kept. */
   refusalDays: 31,
-  /** Maximum number of JSON-RPC messages in one request to /v1/mcp. One reply to `tools/list` is 10 KB long. */
+  /** Maximum number of JSON-RPC messages in one request to /v1/mcp. A single `tools/list` reply is 10 KB long. */
   mcpMessages: 10,
   /** Length of a new password, in characters. */
   passwordCharacters: { min: 10, max: 1024 },
   /** Maximum length of an email address before normalization, in characters. */
   emailCharacters: 254,
-  /** How long a create request waits for its sandbox, in milliseconds, before the response 202. */
+  /** How long a create request waits for its sandbox, in milliseconds, before the API responds with 202. */
   createWaitMs: 30_000,
   /** How long exec and file requests wait for a sandbox that is still starting, in milliseconds. */
   startingWaitMs: 10_000,

@@ -21,7 +21,7 @@ export const toolLimits = {
   listCharacters: 60_000,
 } as const
 
-/** Times for resuming a tool call whose stream broke. */
+/** Timing of the resumption of a tool call whose stream broke. */
 export const resumption = {
   /** How long the command keeps running without its client, in milliseconds. */
   graceMs: 10_000,
@@ -39,7 +39,7 @@ export interface Tool {
   readOnly: boolean
   /** Whether the tool may delete or overwrite data. */
   destructive: boolean
-  /** Whether repeating a call with the same arguments has no further effect. */
+  /** Whether a second call with the same arguments has no further effect. */
   idempotent: boolean
   /** Whether the tool interacts with systems outside the service, such as the internet. */
   openWorld: boolean
@@ -47,7 +47,7 @@ export interface Tool {
   without?: readonly string[]
   /** Inputs that the tool always requires, although they are optional in the route. */
   required?: readonly string[]
-  /** Descriptions that replace those of the route, where the route's mention features that the tool lacks. */
+  /** Descriptions to use instead of those of the route, if the latter mention features that the tool lacks. */
   inputs?: Record<string, string>
   /** Default values for inputs that the agent omits. They override the defaults of the route. */
   defaults?: Record<string, unknown>
@@ -57,7 +57,7 @@ export interface Tool {
 
 const reads = { readOnly: true, destructive: false, idempotent: true, openWorld: false } as const
 const changes = { readOnly: false, destructive: true, idempotent: false, openWorld: false } as const
-/** Omits inputs for paths that are not UTF-8, which agents cannot use, and for showing redacted secrets. */
+/** Omits the inputs for non-UTF-8 paths, which agents cannot use, and for showing redacted secrets. */
 const named = { without: ['path_base64', 'reveal'] } as const
 
 export const tools = {

@@ -48,7 +48,7 @@ export const sandboxes = family({
     status: 201,
     headers: z.object({
       'idempotency-key': idempotencyKey(
-        'A repeated request with the same key and body returns the sandbox that the first request created',
+        'A retry with the same key and body returns the sandbox that the first request created',
       ),
       prefer: z
         .string()

@@ -75,7 +75,7 @@ const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
 )
 
 /**
- * Locks the account's row until the transaction ends, so that concurrent requests cannot exceed a limit together. Under
+ * Locks the account's row until the transaction ends, so that concurrent requests cannot jointly exceed a limit. Under
  * read committed, each later statement takes a new snapshot and sees what other transactions committed before the lock.
  * @returns the account's limits, or undefined if it does not exist
  */
@@ -164,7 +164,7 @@ const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>
 
 /**
  * Adds a login's IP address to the front of the account's remembered addresses. Does nothing if the password has
- * changed. Concurrent logins do not lose each other's addresses.
+ * changed. Concurrent logins do not overwrite each other's addresses.
  */
 export const rememberAddress = (
   db: Queries,
@@ -300,7 +300,7 @@ const passwordCosts = statement<{ costAt: number }>()(
 /**
  * Returns the number of accounts for each password hash cost, and the installation's ID. If there are no accounts, the
  * only row has a null cost.
- * @param costAt index of the byte that contains the cost within a hash
+ * @param costAt index, within a hash, of the byte that contains the cost
  */
 export const countPasswordCosts = (db: Queries, costAt: number) => db.run(passwordCosts, { costAt })
 

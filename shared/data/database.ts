@@ -1,7 +1,7 @@
 /**
  * The process's database connection pool. The ORM creates the pool, builds parameterized statements and runs
- * migrations. Statements bypass the ORM's entity manager, which takes more time than a query, and run directly on the
- * pool.
+ * migrations. Statements run directly on the pool. The ORM's entity manager is not used, because it takes more time
+ * than a query.
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
@@ -161,8 +161,8 @@ interface PoolClient {
 }
 
 /**
- * Checks that a new connection does not lead to a standby, whose data may be outdated. Existing connections need no
- * check, because PostgreSQL closes them when a primary is demoted.
+ * Checks that a new connection is not to a standby, whose data may be outdated. Existing connections need no check,
+ * because PostgreSQL closes them when a primary is demoted.
  * @throws if the server is a standby
  */
 async function refuseStandby(client: PoolClient, timeoutMs: number): Promise<void> {

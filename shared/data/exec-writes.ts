@@ -29,10 +29,10 @@ const insertBy = (commitMode: RawBuilder<unknown>, it: StartedExec) => sql<{ id:
   on conflict do nothing
   returning id`
 
-/** SQL that makes the commit not wait for the WAL flush. A PostgreSQL crash may lose the last commits. */
+/** SQL that makes a commit return before the WAL is flushed. A PostgreSQL crash can lose the most recent commits. */
 const quick = sql`select set_config('synchronous_commit', 'off', true)`
 
-/** Used without an Idempotency-Key. A PostgreSQL crash may lose the row, and the command is then not listed. */
+/** Used without an Idempotency-Key. If a PostgreSQL crash loses the row, the command is not listed. */
 const insert = statement<StartedExec>()('command starts', (_, it) => insertBy(quick, it))
 /** Used with an Idempotency-Key. The row survives a PostgreSQL crash, so a retry does not run the command again. */
 const insertWithKey = statement<StartedExec>()('command with a key starts', (_, it) =>
@@ -99,7 +99,7 @@ const pid = statement<{ id: string; pid: number }>()('pid of command', (db, { id
   db.updateTable('exec').set({ pid }).where('id', '=', id),
 )
 
-/** Stores the PID of a command that runs in a terminal or a replacement slot. The insert did not know this PID. */
+/** Stores the PID of a command that runs in a terminal or a replacement slot. This PID was not known at the insert. */
 export const recordPid = (db: Queries, id: string, of: number) => done(db.run(pid, { id, pid: of }))
 
 interface LostExec {
@@ -133,7 +133,7 @@ const insertLost = statement<LostExec>()('command is lost', (db, it) =>
 
 /**
  * Inserts a row with the status `lost` for a command that was sent to a worker. Does nothing if the worker has inserted
- * the command's row. Otherwise, the worker's own insert fails later, so the command cannot start after this report.
+ * the command's row. Otherwise, the worker's own insert will fail, so the command can no longer start.
  */
 export const insertLostExec = (db: Queries, lost: LostExec) => done(db.run(insertLost, lost))
 

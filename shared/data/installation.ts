@@ -26,6 +26,6 @@ const take = statement<{ seconds: number }>()('claim reconciler pass', (db, { se
 /**
  * Claims the next reconciler pass, so that only one worker runs it.
  * @param seconds minimum interval between passes
- * @returns false if a worker has started a pass within the interval
+ * @returns false if a worker already started a pass within the interval
  */
 export const claimReconcilePass = (db: Queries, seconds: number) => hasRow(db.run(take, { seconds }))

@@ -1,4 +1,4 @@
-/** Queries about sandboxes and their pods, which workers use. */
+/** Queries about sandboxes and their pods. Only workers use them. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type SandboxRow, sandboxColumns } from './sandboxes.ts'
@@ -57,7 +57,7 @@ const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id
     .where('id', '=', id),
 )
 
-/** Returns a sandbox with the milliseconds until it expires and PostgreSQL's time in Unix milliseconds. */
+/** Returns a sandbox, the milliseconds until it expires, and PostgreSQL's time in Unix milliseconds. */
 export const findRemainingTime = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
 
 const owned = statement<{ name: string; uid: string | null }>()(
@@ -94,7 +94,7 @@ const busiest = statement<{ oldest: string; memoryMs: number; rushMs: number }>(
  * Returns, for each image, the highest number of sandboxes that were created within one interval.
  * @param of.rushMs length of an interval, in milliseconds
  * @param of.memoryMs how far to look back, in milliseconds
- * @param of.oldest an ID that is older than that, so that the query can use the primary key
+ * @param of.oldest an ID from before that period, so that the query can use the primary key
  */
 export async function findBusiest(
   db: Queries,

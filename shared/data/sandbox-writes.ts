@@ -45,7 +45,7 @@ const insert = statement<NewSandbox>()(
 
 export const insertSandbox = (db: Queries, sandbox: NewSandbox) => done(db.run(insert, sandbox))
 
-/** SQL for the current time, but not before the sandbox's start, even if PostgreSQL's clock was set back. */
+/** SQL for the current time, or for the sandbox's start time if PostgreSQL's clock was set back to before it. */
 const endedNow = sql<Date>`greatest(${now}, coalesce(ready_at, created_at))`
 
 const end = statement<{ id: string; reason: DestroyReason; detail: string | null }>()(
@@ -184,8 +184,8 @@ const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { i
 )
 
 /**
- * Detaches an unused warm pod from its sandbox, so that the sandbox starts again in a new pod. The time in the first
- * pod remains billed, because clients have already seen it and the billing month may have ended.
+ * Detaches an unused warm pod from its sandbox, so that the sandbox starts again in a new pod. The time spent in the
+ * first pod remains billed, because clients have already seen it and the billing month may have ended.
  * @returns false if the pod was used or already detached, or if the sandbox is destroyed
  */
 export const dropWarmPod = (db: Queries, id: string, podUid: string) =>
@@ -231,7 +231,7 @@ export const deleteSandboxes = (ids: string[]) => sql`(
   returning account_id, ready_at, destroyed_at, expires_at, first_ready_at, first_ended_at)`
 
 /**
- * CTE that deletes the sandboxes of accounts which the outer statement deletes.
+ * CTE that deletes the sandboxes of the accounts that the outer statement deletes.
  * @param ids subquery that returns the account IDs
  */
 export const deleteSandboxesOf = (ids: RawBuilder<unknown>) =>

@@ -2,12 +2,14 @@
 import { expressionBuilder, type RawBuilder, sql } from 'kysely'
 import type { Tables } from './entities/index.ts'
 
-/** Current time by `sandlot_now()`. It is volatile: a statement that waited for a lock sees the time after the wait. */
+/**
+ * Current time from `sandlot_now()`. It is volatile: a statement that waited for a lock sees the time after the wait.
+ */
 export const now = sql<Date>`sandlot_now()`
 
 /**
- * Current time as a subquery, which PostgreSQL evaluates once and can compare through an index. A volatile function
- * would be evaluated for every row.
+ * Current time as a subquery, which PostgreSQL evaluates only once, so comparisons with it can use an index. A volatile
+ * function would be evaluated for every row.
  */
 export const nowOnce = sql<Date>`(select sandlot_now())`
 

@@ -17,7 +17,7 @@ const billedSince = sql<Date>`coalesce(first_ready_at, ready_at)`
 
 interface Month {
   accountId: string
-  /** Time until which usage is counted. Null means now. */
+  /** Time up to which usage is counted. Null means now. */
   asOf: Date | null
   /** UTC month, such as 2026-11. Null for the month of `asOf`. */
   month: string | null
@@ -27,7 +27,7 @@ export interface UsageOfMonth {
   /** UTC month, such as 2026-11. */
   month: string
   milliseconds: number
-  /** Time until which usage was counted. */
+  /** Time up to which usage was counted. */
   now: Date
   /** Start of the next month. */
   month_end: Date
@@ -76,7 +76,7 @@ export interface SandboxUsage {
 }
 
 interface UsagePage extends Page {
-  /** Time until which usage is counted, so that all pages of a list are consistent. Null means now. */
+  /** Time up to which usage is counted, so that all pages of a list are consistent. Null means now. */
   asOf: Date | null
 }
 

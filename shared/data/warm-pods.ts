@@ -1,6 +1,6 @@
 /**
  * The table `warm_pod`. Deleting a row claims its pod: only the transaction that deleted the row may assign the pod to
- * a sandbox, and only the worker that deleted it may delete the pod.
+ * a sandbox, and only the worker that deleted the row may delete the pod.
  */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'

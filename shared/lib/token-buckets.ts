@@ -6,7 +6,7 @@ const maxOwners = 10_000
 const token = 1_000
 
 interface Bucket {
-  /** How much the bucket lacks to be full, in thousandths of a token. */
+  /** Thousandths of a token that must be added to fill the bucket. */
   missing: number
   at: number
 }

@@ -49,8 +49,8 @@ const checkEveryMs = 10_000
 const wrongSettingsCode = 2
 
 /**
- * Exits if Redis is configured to evict keys when the first connection opens, because evictions lose jobs. Later, the
- * problem is only logged and reported by /readyz, because the reconciler does the work of lost jobs.
+ * Exits if the first check finds that Redis is configured to evict keys, because evictions lose jobs. If a later check
+ * finds this, the problem is only logged and reported by /readyz, because the reconciler does the work of lost jobs.
  * @returns a function that stops the checks
  */
 function watchEvictionPolicy(redis: Redis, log: Logger): () => void {

@@ -32,7 +32,7 @@ export function wasStalled(since: number, ms: number = minMs): boolean {
   return stalls.some((stall) => stall.endedAt > since && stall.ms >= ms)
 }
 
-/** Number of event-loop iterations in which Node reads a chunk, reads the end of its stream, and calls the handlers. */
+/** Number of event-loop iterations that Node needs to read a chunk and the end of its stream and call the handlers. */
 const iterations = 3
 
 /** Waits until this process has read all data and stream ends that its connections have already received. */
@@ -41,7 +41,7 @@ export async function readPendingInput(): Promise<void> {
 }
 
 /**
- * Sets a liveness timeout. Unlike setTimeout, it is postponed after an event-loop stall, so that data which has already
+ * Sets a liveness timeout. Unlike setTimeout, it is postponed after an event-loop stall, so that data that has already
  * been received can be read first.
  * @returns a function that clears the timeout
  */

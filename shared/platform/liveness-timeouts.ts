@@ -10,13 +10,20 @@ export const defaultSeconds = 3
 export interface LivenessTimeouts {
   /** Maximum time until a worker sends `100 Continue`. After that, the API sends the call to another worker. */
   handOver: number
-  /** Maximum time until a worker with open calls responds to a liveness check. After that, its calls are lost. */
+  /** Maximum time until a worker with open calls responds to a liveness check. After that, its calls count as lost. */
   answer: number
-  /** Final section of `answer`. If a call of the worker transfers bytes in this time, the worker is busy, not lost. */
+  /**
+   * Final part of `answer`. If any of the worker's calls transfers bytes in this time, the worker is busy, not lost.
+   */
   last: number
-  /** Age at which a worker's registry entry expires. A worker that died more recently refuses connections. */
+  /**
+   * Age at which a worker's registry entry expires. Before that, a dead worker is noticed by its refused connections.
+   */
   stale: number
-  /** How long a worker is unregistered before its liveness is checked. Emptying Redis unregisters all for a second. */
+  /**
+   * How long a worker must be unregistered before its liveness is checked. When Redis is emptied, all workers are
+   * unregistered for about a second.
+   */
   missing: number
   /** Maximum time until an unregistered worker responds to its liveness check. */
   missingAnswer: number
@@ -58,8 +65,8 @@ export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
 }
 
 /**
- * Returns the length, in milliseconds, of an event-loop stall after which a worker refuses commands that were requested
- * before the stall. The API may have reported such commands as lost.
+ * Returns the stall threshold, in milliseconds. If a worker's event loop stalls for longer, the worker refuses commands
+ * that were requested before the stall, because the API may already have reported them as lost.
  * @param answerMs liveness timeout of the API that sent the command, in milliseconds
  */
 export const stillMs = (answerMs: number): number => answerMs - 100

@@ -17,7 +17,7 @@ export const memoryKinds = [
 ] as const
 export type MemoryKind = (typeof memoryKinds)[number]
 type StreamKind = 'streams' | 'uploads'
-/** Kinds of which an account may have only a limited number of open reservations. */
+/** Kinds for which the number of open reservations per account is limited. */
 type LimitedKind = StreamKind | 'requests'
 
 export interface MemoryLimits {
@@ -219,11 +219,11 @@ const tooMuch = (limit: number) =>
 const holdsMost = () =>
   new Problem(
     'rate_limited',
-    'The service is short of memory, and this account uses the most. Retry after one of its requests is complete.',
+    'The service is low on memory, and this account uses the most. Retry after one of its requests is complete.',
     { retryAfterSeconds: 2 },
   )
 
-const shortOfMemory = () => unavailable('The service is short of memory. Try again in a moment.')
+const shortOfMemory = () => unavailable('The service is low on memory. Try again in a moment.')
 
 function tooManyOpen(kind: LimitedKind, maxOpen: number): Problem {
   const details: Record<LimitedKind, string> = {

@@ -15,10 +15,10 @@ export function isAlive(pid) {
 }
 
 /**
- * Reads a process's /proc/PID/stat, see proc(5).
+ * Reads /proc/PID/stat of a process (see proc(5)).
  * @param {number} pid
- * @returns {string[] | undefined} the fields from field 3 on, so that the state is `[0]`; undefined if the process does
- *   not exist or the system is not Linux
+ * @returns {string[] | undefined} the fields starting at field 3, so the state is at index 0; undefined if the process
+ *   does not exist or the system is not Linux
  */
 export function readStat(pid) {
   try {

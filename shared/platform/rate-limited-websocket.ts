@@ -1,6 +1,6 @@
 /**
- * WebSockets with a frame rate limit. All sockets of one owner, which is an account or a pod, share the limit. Limits
- * on bytes are not sufficient, because an empty frame takes as much time to process as a large one.
+ * WebSockets with a frame rate limit. All sockets of one owner, which is an account or a pod, share the limit. Byte
+ * limits are not sufficient, because an empty frame takes as much time to process as a large one.
  */
 import { WebSocket } from 'ws'
 import type { TokenBuckets } from '../lib/token-buckets.ts'

@@ -1,6 +1,6 @@
 /**
- * Request hashes, which compare requests that have the same Idempotency-Key. The hash is keyed with RPC_KEY. Otherwise,
- * somebody who reads the database could use it to guess a password in the request.
+ * Request hashes, for comparing requests that have the same Idempotency-Key. A hash is keyed with RPC_KEY. Otherwise,
+ * anyone who can read the database could use it to guess a password in the request.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'

@@ -22,7 +22,7 @@ const host = z
     /^(\*|(\*\.)?[\w.-]+(:\d+)?|\[[\da-f:.]+\](:\d+)?)$/i,
     'expected names such as sandlot.example.com, *.example.com or sandlot.example.com:8443, comma-separated',
   )
-/** A Kubernetes quantity, such as `500m`, `1`, `512Mi`. */
+/** A Kubernetes quantity, such as `500m`, `1` or `512Mi`. */
 const quantity = z
   .string()
   .regex(/^\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/, 'expected a quantity such as 500m, 1 or 512Mi')
@@ -340,7 +340,7 @@ const processes = {
     .max(20)
     .default(defaultSeconds)
     .describe(
-      'How long, in seconds, a worker may be unresponsive before the API reports its commands as lost or sends a call to another worker. The timeouts of workers for the cluster and for shells in sandboxes are derived from this setting. A machine with overcommitted CPUs needs a higher value, which [delays the detection of real failures](hosting.md#liveness-timeouts). Set the same value for all processes.',
+      'How long, in seconds, a worker may be unresponsive before the API reports its commands as lost or sends a call to another worker. Workers derive their timeouts for the cluster and for shells in sandboxes from this setting. A machine with overcommitted CPUs needs a higher value, which [delays the detection of real failures](hosting.md#liveness-timeouts). Set the same value for all processes.',
     ),
   RECONCILE_INTERVAL_SECONDS: z.coerce
     .number()
@@ -352,7 +352,7 @@ const processes = {
     .max(36_500)
     .default(400)
     .describe(
-      'How many days a destroyed sandbox remains in lists and in the usage by sandbox. After that, its row is deleted, and its usage is kept only in daily totals.',
+      'How many days a destroyed sandbox remains in lists and in the usage per sandbox. After that, its row is deleted, and its usage is kept only in daily totals.',
     ),
   CLIENT_STALL_SECONDS: whole
     .min(1)

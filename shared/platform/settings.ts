@@ -111,7 +111,7 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     shutdownDelaySeconds: env.SHUTDOWN_DELAY_SECONDS,
     /** Length of an event-loop stall after which a process exits, in seconds. 0 disables this check. */
     stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
-    /** How long a client may read no pending bytes before its connection is closed, in seconds. */
+    /** How long a client can go without reading pending bytes before its connection is closed, in seconds. */
     clientStallSeconds: env.CLIENT_STALL_SECONDS,
   }
 }

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import { TokenBuckets } from '../lib/token-buckets.ts'
 
 /**
- * Maximum number of unanswered requests on a connection, which is destroyed above this number. Node parses all
+ * Maximum number of unanswered requests on a connection, which is destroyed if the number is exceeded. Node parses all
  * pipelined requests that arrive in one read within one event-loop iteration. Real clients pipeline only a few.
  */
 const maxUnanswered = 8

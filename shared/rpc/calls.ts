@@ -141,7 +141,7 @@ export interface CallProblem {
 }
 
 /**
- * Code of a {@link CallProblem} that the client never sees. The request's Idempotency-Key belongs to a command on
- * another worker. The problem's members are `exec_id` and `worker_id`.
+ * Code of a {@link CallProblem} that the client never sees. It means that the request's Idempotency-Key belongs to a
+ * command on another worker. The problem's members are `exec_id` and `worker_id`.
  */
 export const execElsewhere = 'exec_elsewhere'

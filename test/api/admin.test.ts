@@ -38,7 +38,7 @@ const withinASecond = (probe: () => Promise<boolean>) => world.eventually(probe,
 
 const create = async (account: Account) => (await account.call('createSandbox')).body.id
 
-test('applies changed account limits within a second, until --reset restores the settings', async () => {
+test('new account limits apply within a second, until --reset restores the values from the settings', async () => {
   const alice = await world.account()
   const { body: before } = await alice.call('getAccount')
   const flags = ['--concurrent', '1', '--hours', '0.5', '--seconds', '7200']
@@ -77,7 +77,7 @@ test('applies changed account limits within a second, until --reset restores the
   })
 })
 
-test("the keys command shows a fingerprint of each process's keys and reads only Redis", async () => {
+test("the keys command shows fingerprints of each process's keys and reads nothing but Redis", async () => {
   const { redisUrl, jwtSecrets } = world.settings
   const { code, stdout } = await adminWith({ REDIS_URL: redisUrl }, ['--json', 'keys'])
   expect(code).toBe(0)
@@ -121,7 +121,7 @@ test('end-sessions ends all logins of an account but keeps its API keys valid', 
   expect((await alice.call('getAccount')).status).toBe(200)
 })
 
-test('replaces a lost password, prints the new one once, ends all logins and keeps the API keys', async () => {
+test('a password reset prints the new password once and ends all logins, but keeps the API keys', async () => {
   const alice = await world.account()
   const { code, stdout } = await admin('reset-password', alice.email, '--json')
   const { password, ...told } = JSON.parse(stdout)
@@ -164,7 +164,7 @@ test.concurrent('a suspended account cannot use its sandboxes, keys or logins un
   expect(body.data.map(({ destroy_reason }) => destroy_reason)).toEqual(['suspended', 'suspended'])
 })
 
-test.concurrent('deletes an account with all its rows, after which its email address can sign up again', async () => {
+test.concurrent('deletes an account and all its rows, and lets its email address sign up again', async () => {
   const alice = await world.account()
   const id = await create(alice)
   await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a value' } })
@@ -189,7 +189,7 @@ test.concurrent('deletes an account with all its rows, after which its email add
   expect(again.id).not.toBe(alice.id)
 })
 
-test.concurrent('the owner deletes an account with the password, which ends sandboxes and credentials', async () => {
+test.concurrent('owners can delete their account, its sandboxes and its credentials with the password', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   await create(alice)
   const remove = (current_password: string) => alice.call('deleteAccount', { body: { current_password } })
@@ -231,7 +231,7 @@ test.concurrent('an account that is being deleted stays suspended until its last
   await slow.eventually(async () => (await rows()).length === 0, 20_000)
 })
 
-test('lists each account with its state, sandboxes, hours and limits', async () => {
+test('lists accounts with their state, sandboxes, used hours and limits', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   await create(alice)
   await admin('limits', alice.email, '--hours', '3')
@@ -278,7 +278,7 @@ test.each([
   [['acounts'], 2, 'Unknown admin command acounts.\n\nUsage'],
   [['suspend'], 2, 'suspend requires the EMAIL of one account.'],
   [['accounts', 'a@b.c'], 2, 'accounts accepts no EMAIL.'],
-  [['suspend', 'nobody@example.com'], 1, 'There is no account nobody@example.com'],
+  [['suspend', 'nobody@example.com'], 1, 'No account exists for nobody@example.com'],
   [['suspend', 'a@b.c', '--hours', '1'], 2, 'suspend has no option --hours'],
 ] as const)('rejects the admin arguments %j with a readable message', async (args, code, words) => {
   expect(await admin(...args)).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(words) })

@@ -28,7 +28,7 @@ const codeOf = (call: Promise<unknown>): Promise<string> =>
     (refusal: Refusal) => refusal.code,
   )
 
-test('an account has no allowlist before it sets one and after it clears it', async () => {
+test('an account has no allowlist until it sets one, or after it clears it', async () => {
   const alice = await world.account()
   expect((await alice.call('getAllowlist')).body).toEqual({ commands: null, warnings: [], refusals: [] })
   const commands = ['ls', '  git   status ', 'env', 'ls']
@@ -70,7 +70,7 @@ test.each([
   expect((await alice.call('getAllowlist')).body.commands).toBeNull()
 })
 
-test('an allowlist check returns the deciding entry without running or counting a command', async () => {
+test('an allowlist check returns the matching entry without running the command or counting it', async () => {
   const alice = await accountWith(['ls', 'git status'])
   const check = async (command: string | string[]) =>
     (await alice.call('checkAllowlist', { body: { command } })).body
@@ -92,7 +92,7 @@ describe('foreground, event-stream, background and terminal commands', () => {
     { body: { tty: true } },
   ]
 
-  test('rejects every bypass with its reason and counts each rejection', async () => {
+  test('rejects every bypass, states the reason, and counts the rejection', async () => {
     const alice = await accountWith(bypassList)
     const params = await sandboxOf(alice)
     let count = 0
@@ -134,7 +134,7 @@ describe('foreground, event-stream, background and terminal commands', () => {
   })
 })
 
-test('applies the same allowlist to commands that an agent starts', async () => {
+test('the allowlist also applies to commands that an agent starts through MCP', async () => {
   const alice = await accountWith(['ls'])
   const { id } = await sandboxOf(alice)
   const call = toolCall(alice, 'exec', { session_id: id, command: ['rm', '-rf', '/'] })
@@ -159,7 +159,7 @@ test('every API process applies a new allowlist immediately', async () => {
   expect(await Promise.all([run(0), run(1)])).toEqual(['unavailable', 'unavailable'])
 })
 
-test('checks a command that waits for its sandbox against an allowlist that was set in the meantime', async () => {
+test('an allowlist that is set while a command waits for its sandbox applies to the command', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const setReady = (ready: string) =>
@@ -171,7 +171,7 @@ test('checks a command that waits for its sandbox against an allowlist that was 
   expect(await outcome).toBe('command_not_allowed')
 })
 
-test('file requests need no allowlist entry, and an unknown sandbox still returns "not found"', async () => {
+test('an empty allowlist does not block file requests or change the error for an unknown sandbox', async () => {
   const alice = await accountWith([])
   const params = await sandboxOf(alice)
   expect(await codeOf(alice.call('viewFile', { params, query: { path: 'a' } }))).toBe('unavailable')

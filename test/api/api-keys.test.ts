@@ -51,7 +51,7 @@ test('the checksum of an API key is the CRC-32 of the preceding characters in ba
   }
 })
 
-test('lists API keys in pages, newest first, without the secret keys', async () => {
+test('lists API keys in pages, newest first, and never includes the keys themselves', async () => {
   const alice = await world.account()
   for (const name of ['one', 'two', 'three', 'four']) await alice.call('createApiKey', { body: { name } })
   const names: (string | null)[] = []
@@ -127,7 +127,7 @@ test('rejects an API key after its expires_at', async () => {
   })
 })
 
-test('updates last_used_at once for many requests, and also on shutdown', async () => {
+test('many requests update last_used_at only once, and a shutdown writes pending updates', async () => {
   const alice = await world.account()
   // Within one minute, only the first process writes it.
   const at = new Date()
@@ -174,7 +174,7 @@ test.each(['2999-01-01T00:00:00.000Z', '9998-12-31T23:59:59.000Z'])(
   },
 )
 
-test('concurrent requests never exceed the key limit, which excludes expired and revoked keys', async () => {
+test('concurrent requests never exceed the key limit; expired and revoked keys do not count', async () => {
   const alice = await world.account()
   await world.db.query(
     `insert into api_key (id, account_id, hash, last_four, expires_at, revoked_at)
@@ -222,7 +222,7 @@ describe('keys with scope run', () => {
     if (isRefused) expect(answer).toMatchObject({ status: 403, problem: { needed: 'full', scope: 'run' } })
   })
 
-  test('returns the scope of a run-scope key with the account', async () => {
+  test("GET /v1/account with a run-scope key returns the key's scope", async () => {
     const agent = await runKey(await world.account())
     expect((await agent.call('getAccount')).body.api_key.scope).toBe('run')
   })
@@ -234,7 +234,7 @@ describe('keys with scope run', () => {
 })
 
 describe('key rotation', () => {
-  test('a rotated key stays valid for the overlap, and the new key copies its name, scope and lifetime', async () => {
+  test('a rotated key stays valid during the overlap; the new key has the same name, scope and lifetime', async () => {
     const alice = await world.account()
     const { body: old } = await alice.call('createApiKey', {
       body: { name: 'ci', scope: 'run', expires_at: new Date(Date.now() + 86_400_000).toISOString() },
@@ -257,7 +257,7 @@ describe('key rotation', () => {
     await setClock(world.db, new Date(), { running: true })
   })
 
-  test('a key can be rotated again during the overlap, and each replacement keeps the first lifetime', async () => {
+  test('a key can be rotated again during the overlap, and each new key has the original lifetime', async () => {
     const alice = await world.account()
     const expires_at = new Date(Date.now() + 86_400_000).toISOString()
     const rotate = async (key_id: string) => (await alice.call('rotateApiKey', { params: { key_id } })).body
@@ -270,7 +270,7 @@ describe('key rotation', () => {
     for (let turn = 0; turn < 3; turn++) expect((await rotate(eternal.id)).expires_at).toBeNull()
   })
 
-  test('rotation never extends a key, and a key without overlap stops working immediately', async () => {
+  test('rotation never extends the old key; without an overlap, the old key stops working immediately', async () => {
     const alice = await world.account()
     const expires_at = new Date(Date.now() + 60_000).toISOString()
     const { body: brief } = await alice.call('createApiKey', { body: { expires_at } })

@@ -46,8 +46,8 @@ test.each([
   ['not an address', { email: 'alice', password: 'long enough password' }, ['email']],
   ['a short password', { email: 'short@example.com', password: '123456789' }, ['password']],
   ['nothing', {}, ['email', 'password']],
-  ['a field too many', { email: 'a@example.com', password: 'long enough password', admin: true }, ['admin']],
-  ['no object', 'text', ['']],
+  ['an unknown field', { email: 'a@example.com', password: 'long enough password', admin: true }, ['admin']],
+  ['a body that is not an object', 'text', ['']],
 ])('rejects a sign-up with %s and names the invalid fields', async (_, body, paths) => {
   const refusal: Refusal = await callAs(world, {}, 'signUp', { body: body as never }).catch((error) => error)
   expect(refusal).toMatchObject({ status: 400, code: 'invalid_request' })
@@ -67,7 +67,7 @@ test('returns the same error for a wrong password and an unknown address', async
   expect(malformed.problem).toMatchObject({ status: 400, errors: [{ path: 'email' }] })
 })
 
-test('a suspended account receives account_suspended only with the correct password', async () => {
+test('a login to a suspended account returns account_suspended only if the password is correct', async () => {
   const alice = await world.account()
   await world.db.query('update account set suspended_at = sandlot_now() where id = ?', [alice.id])
   await expect(logIn(alice)).rejects.toMatchObject({ code: 'account_suspended' })
@@ -103,12 +103,12 @@ test.each<[string, (secret: string, subject: string) => string, string]>([
     'token_expired',
   ],
   [
-    'one with another secret',
+    'one signed with a different secret',
     (_, subject) => jwt.sign({}, 'x'.repeat(64), { ...claims, subject, expiresIn: 60 }),
     'invalid_credentials',
   ],
   [
-    'one of another issuer',
+    'one from a different issuer',
     (secret, subject) => jwt.sign({}, secret, { ...claims, issuer: 'other', subject, expiresIn: 60 }),
     'invalid_credentials',
   ],
@@ -155,7 +155,7 @@ test.each<[string, (secret: string, subject: string) => string, string]>([
   await expect(alice.with({ token }).call('listApiKeys')).rejects.toMatchObject({ status: 401, code })
 })
 
-test('changes a password only with the current one, and ends all other logins', async () => {
+test('changing a password requires the current one and ends all other logins', async () => {
   const alice = await world.account()
   const other = alice.with({ token: (await logIn(alice)).body.token })
   const next = { email: alice.email, password: 'quite a new password' }

@@ -61,7 +61,7 @@ const allowed = (outcomes: Outcome[]) => outcomes.filter(({ status }) => status 
 /** Number of whole tokens that are refilled in this time. */
 const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000)
 
-test('each API process counts reads and changes separately, as documented', async () => {
+test('each API process has its own buckets for reads and changes, as documented', async () => {
   const alice = await world.account()
   const read = (api: number) => outcomeOf(alice.call('getSandbox', { params: { id: newSandboxId() }, api }))
   const first = await Promise.all(Array.from({ length: 200 }, () => read(0)))
@@ -75,7 +75,7 @@ test('each API process counts reads and changes separately, as documented', asyn
   }
 })
 
-test('accepts exactly as many of 100 concurrent requests to 4 processes as the bucket has tokens', async () => {
+test('of 100 concurrent requests to 4 processes, exactly as many succeed as the bucket has tokens', async () => {
   const alice = await world.account()
   const start = performance.now()
   const outcomes = await Promise.all(Array.from({ length: 100 }, (_, n) => operate(alice, n % 4)))
@@ -95,7 +95,7 @@ test('accepts exactly as many of 100 concurrent requests to 4 processes as the b
   }
 })
 
-test('accepts exactly one more request after the Retry-After delay', async () => {
+test('exactly one more request succeeds after the Retry-After delay', async () => {
   const alice = await world.account()
   // One token a minute, so that only the moved clock refills the bucket.
   await world.db.query('update account set sandbox_ops_per_minute = 1 where id = ?', [alice.id])
@@ -107,7 +107,7 @@ test('accepts exactly one more request after the Retry-After delay', async () =>
   expect(allowed(outcomes)).toHaveLength(1)
 })
 
-test('accounts with the same address use separate buckets, and keys of one account share a bucket', async () => {
+test('accounts at the same address have separate buckets; the keys of one account share a bucket', async () => {
   const alice = await world.account()
   const bob = await world.account()
   const second = await alice.withNewKey()
@@ -123,7 +123,7 @@ test('accounts with the same address use separate buckets, and keys of one accou
   expect(await destroy(bob, 0)).toMatchObject({ status: 404, remaining: limits.lifecycle - 1 })
 })
 
-test('commands and file requests share one bucket, and create and destroy requests share another', async () => {
+test('commands and file requests share a bucket; create and destroy requests share a different one', async () => {
   const alice = await world.account()
   const id = newSandboxId()
   const before = await operate(alice, 0)
@@ -153,7 +153,7 @@ test.each(Object.keys(endpoints) as EndpointName[])(
   },
 )
 
-test('limits reads and changes in each process, even when Redis is unavailable', async () => {
+test('each process limits reads and changes, even when Redis is unavailable', async () => {
   const alice = await world.account()
   const strict = await world.startApi({ RATE_READS_PER_MINUTE: '3', RATE_CHANGES_PER_MINUTE: '1' })
   const api = world.apis.indexOf(strict)
@@ -187,7 +187,7 @@ test('an in-process bucket refills steadily, and the least recently used bucket 
   expect(take()).toEqual({ remaining: 59 })
 })
 
-test('a request with invalid credentials does not use a token', async () => {
+test('a request with invalid credentials does not use up a token', async () => {
   const alice = await world.account()
   const stranger = alice.with({ key: alice.token })
   for (let n = 0; n < limits.ops; n++) await operate(stranger, 0)
@@ -240,7 +240,7 @@ describe('buckets per address', () => {
     expect(await statuses(1, { api, from: '127.0.0.5', forwarded: '198.51.100.4' })).toEqual([429])
   })
 
-  test('counts an IPv6 client by its /64 prefix, and an IPv4 client by any spelling of its address', async () => {
+  test('identifies an IPv6 client by its /64 prefix, and an IPv4 client by its address in any spelling', async () => {
     const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.6' })
     const proxy = { api, from: '127.0.0.6' }
     const seen = []
@@ -254,7 +254,7 @@ describe('buckets per address', () => {
     expect(await statuses(1, { ...proxy, forwarded: '[::ffff:198.51.100.77]:443' })).toEqual([429])
   })
 
-  test('ignores the port that follows an address in X-Forwarded-For', async () => {
+  test('ignores a port number after an address in X-Forwarded-For', async () => {
     const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.8, 10.0.0.0/8, 2001:db8:ffff::/48' })
     const proxy = { api, from: '127.0.0.8' }
     for (const client of ['203.0.113.1', '[2001:db8:1::1]']) {
@@ -267,7 +267,7 @@ describe('buckets per address', () => {
     expect(await statuses(1, { ...proxy, forwarded: '[2001:db8:2::1]:1001' })).toEqual([400])
   })
 
-  test('counts logins in a different bucket than sign-ups', async () => {
+  test('logins and sign-ups count against different buckets', async () => {
     const api = await startStrict({ RATE_LOGIN_PER_MINUTE: '2' })
     const logIn = () =>
       send(`${world.url(api)}/v1/auth/login`, {
@@ -323,7 +323,7 @@ describe('buckets in Redis', () => {
     }
   }
 
-  test('reports the correct delay for a bucket whose limit was lowered', async () => {
+  test("returns the correct Retry-After delay after a bucket's limit was lowered", async () => {
     await withBuckets('lowered', async ({ key, take, refusal }) => {
       for (let n = 0; n < 60; n++) await take(60)
       const { retryAfterSeconds = 0 } = await refusal(1)
@@ -346,7 +346,7 @@ describe('buckets in Redis', () => {
     })
   })
 
-  test.each([1, 7, 60, 120, 999])('a bucket for %i a minute has that size and refills', async (limit) => {
+  test.each([1, 7, 60, 120, 999])('a %i-per-minute bucket has that size and refills', async (limit) => {
     const rates = { ...world.settings.rates, sandbox_ops: limit }
     const context = openContext('api', { ...world.settings, rates, logLevel: 'silent' })
     await new Promise((resolve) => context.redis.once('ready', resolve))

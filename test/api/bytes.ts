@@ -149,7 +149,7 @@ export function testBytes(runs: number, seed: number): void {
         expect(bytesFrom(body.entries[0]!.target!, body.entries[0]!.target_base64)).toEqual(target)
       }))
 
-    test('commands read and print any bytes, and JSON marks output that is not UTF-8', () =>
+    test('commands can read and print any bytes, and JSON marks output that is not UTF-8', () =>
       forAll(someBytes, async (bytes) => {
         const { body: started } = await alice.call('execCommand', {
           params,

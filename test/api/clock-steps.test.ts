@@ -18,7 +18,7 @@ const say = async (account: Account, params: { id: string }) =>
   (await account.call('execCommand', { params, body: { command: 'echo on' } })).body.stdout
 const used = async (account: Account) => (await account.call('getAccount')).body.usage.milliseconds
 
-test('keeps intervals positive and quotas enforced when the PostgreSQL clock steps back', async () => {
+test('when the PostgreSQL clock steps back, intervals stay positive and quotas stay enforced', async () => {
   const alice = await world.account()
   const params = await create(alice)
   await moveClock(world.db, -hourMs)
@@ -36,7 +36,7 @@ test('keeps intervals positive and quotas enforced when the PostgreSQL clock ste
   await moveClock(world.db, hourMs)
 })
 
-test('ends expired sandboxes and frees their quota when the PostgreSQL clock steps forward', async () => {
+test('when the PostgreSQL clock steps forward, expired sandboxes end and free their quota', async () => {
   const alice = await world.account()
   const params = await create(alice)
   await moveClock(world.db, hourMs)
@@ -52,7 +52,7 @@ test('ends expired sandboxes and frees their quota when the PostgreSQL clock ste
 test.each([
   ['back', -hourMs],
   ['forward', 2 * hourMs],
-])('jobs, limits and workers continue when the Redis clock steps %s', async (_, byMs) => {
+])('jobs, rate limits and workers keep working when the Redis clock steps %s', async (_, byMs) => {
   const alice = await world.account()
   await moveClockOfRedis(world.redis, byMs)
   const params = await world.eventually(() => create(alice), recoverMs)
@@ -61,7 +61,7 @@ test.each([
   await world.eventually(() => world.account(), recoverMs)
 })
 
-test('an API process whose clock is wrong finds no worker, bills correctly and recovers with its clock', async () => {
+test('an API process with a wrong clock bills correctly, but finds no worker until the clock is fixed', async () => {
   const folder = join(world.folder, 'moved')
   mkdirSync(folder)
   const clock = join(folder, 'clock')

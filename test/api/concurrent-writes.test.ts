@@ -13,7 +13,7 @@ describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
   const { put } = rawFiles({ world, alice, params })
   const printed = async (line: string) => (await sh(line)).stdout
 
-  test('an edit or conditional write waits until an ongoing overwrite of the file has finished', async () => {
+  test('an edit or conditional write waits for an ongoing write to the same file', async () => {
     const whole = 'first\nsecond\n'
     const body = { path: 'other', old: 'second', new: 'edited' }
     const ways = {
@@ -43,7 +43,7 @@ describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
     }
   })
 
-  test('rejects an upload if a folder was created at its path in the meantime', async () => {
+  test('rejects an upload if a folder is created at the target path during the upload', async () => {
     for (const overwrite of ['true', 'false']) {
       let end = () => {}
       const body = new ReadableStream({
@@ -61,7 +61,7 @@ describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
     }
   })
 
-  test('a lock left by a dead process does not delay writes', async () => {
+  test('a lock left behind by a dead process does not delay writes', async () => {
     await sh('ln -s /proc/999999999/cmdline /tmp/.sandlot-turn')
     expect((await put({ path: 'free' }, Buffer.from('x'))).status).toBe(201)
     await sh('rm -f /tmp/.sandlot-turn')

@@ -44,8 +44,8 @@ describe.each(guarded)('%s', (name) => {
 
   test.each([
     ['an unknown key', makeApiKey().raw],
-    ['a key with a typing error', `${makeApiKey().raw.slice(0, -1)}!`],
-    ['a token of another issuer', new Tokens(['x'.repeat(64)]).issue({ accountId: 'acc_1', generation: 0 })],
+    ['a mistyped key', `${makeApiKey().raw.slice(0, -1)}!`],
+    ['a forged token', new Tokens(['x'.repeat(64)]).issue({ accountId: 'acc_1', generation: 0 })],
     ['nonsense', 'nonsense'],
   ])('rejects a request with %s', async (_, text) => {
     const refusal = await attempt(name, instead(text)).catch((error) => error)
@@ -75,12 +75,12 @@ describe.each(guarded)('%s', (name) => {
   })
 })
 
-test('checks routes whose paths contain ids', () => {
+test('finds the routes whose paths contain ids', () => {
   expect(withId).toEqual(expect.arrayContaining(['getSandbox', 'execCommand', 'revokeApiKey']))
 })
 
 test.each(withId)(
-  '%s returns the same error for an id of another account as for an unknown id',
+  "%s returns the same error for a different account's id as for an unknown id",
   async (name) => {
     const alice = await world.account()
     const bob = await world.account()

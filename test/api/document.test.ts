@@ -24,7 +24,7 @@ const shown = (value: unknown) => JSON.stringify(value)?.slice(0, 500)
 
 describe('request schemas', () => {
   test.each(partsOf(describeApi()).map((part) => [`${part.place} of ${part.operationId}`, part] as const))(
-    'the OpenAPI document and the validation accept the same values: %s',
+    "the OpenAPI document and the server's validation accept the same values: %s",
     (_, part) => {
       const validator = schemaOf(part)
       const values = fc.sample(near(part.schema, part.place), { numRuns: 120, seed })
@@ -182,7 +182,7 @@ describe('responses over HTTP', () => {
     return assertDocumented(operation, await send(name, account, given))
   }
 
-  test('repeating the create of a destroyed sandbox returns a documented response', async () => {
+  test('retrying the create request of a destroyed sandbox returns a documented response', async () => {
     const bob = await world.account()
     const header = { 'idempotency-key': 'gone', prefer: 'respond-async' }
     const create = () => sendAndCheck('createSandbox', bob, { header, body: {} })

@@ -213,7 +213,7 @@ test.each(codes)('returns the error %s as a problem document', async (code) => {
   if (code !== 'method_not_allowed') expect(codesOf(endpoints[name])).toContain(code)
 })
 
-test('an internal error reveals no details to the client and is logged with its request id', async () => {
+test('an internal error reveals no details to the client and is logged with the request id', async () => {
   const alice = await world.account()
   const { call } = await triggers.internal_error(alice)
   const refusal = await expectRefusal(call)

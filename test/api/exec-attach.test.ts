@@ -27,7 +27,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     return line
   }
 
-  test('a shell on a terminal reads input, shows output and reports its exit status', async () => {
+  test('a shell in a terminal reads input, shows output and reports its exit status', async () => {
     const line = await shell()
     line.type('test -t 0 && test -t 1 && echo is-$((40+2))\n')
     await line.shows('is-42')
@@ -103,7 +103,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.bytes('stdout').toString('latin1')).toContain('<nave>')
   })
 
-  test('sends the stdin of an exec request to its terminal as typed input', async () => {
+  test('the stdin of an exec request reaches its terminal as typed input', async () => {
     const exec_id = await start({ command: 'read word; echo "got-$word"', tty: true, stdin: 'it\n' })
     expect(await waitForExit(exec_id)).toMatchObject({
       exit_code: 0,
@@ -111,7 +111,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     })
   })
 
-  test('an attached command without a terminal keeps its streams separate and receives EOF', async () => {
+  test('an attached command without a terminal has separate output streams and receives EOF', async () => {
     const execId = await start({ command: 'cat; echo err >&2; exit 2', background: true })
     const line = await open(execId)
     line.type(Buffer.from([0, 255, 10]))
@@ -121,7 +121,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stderr()).toBe('err\n')
   })
 
-  test('a signal reaches a command before megabytes of unread stdin', async () => {
+  test('a signal reaches a command even while megabytes of stdin are unread', async () => {
     const line = await open(await start({ command: ['sleep', '661'], background: true }))
     for (let index = 0; index < 64; index++) line.type(Buffer.alloc(limits.messageBytes))
     line.send({ type: 'nonsense' })
@@ -133,7 +133,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(['signaled', 'lost']).toContain((await line.end()).exit!.status)
   })
 
-  test('delivers input completely and in order, even when much of it is pending', async () => {
+  test('delivers input completely and in order, even when a lot of it is pending', async () => {
     const command = 'until [ -e go ]; do sleep 0.1; done; sha256sum'
     const line = await open(await start({ command, background: true }))
     const hash = createHash('sha256')
@@ -148,7 +148,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stdout()).toContain(hash.digest('hex'))
   })
 
-  test('a command keeps running within its grace after its WebSocket connection breaks', async () => {
+  test('a command keeps running during its grace period after its WebSocket connection breaks', async () => {
     const exec_id = await start({ command: 'read -r _; head -c 30000000 /dev/zero', background: true })
     const line = await open(exec_id)
     line.stopReading()
@@ -162,7 +162,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(performance.now() - broken).toBeGreaterThan(limits.graceMs.default - 100)
   })
 
-  test('connections that are reset while they open have no effect', async () => {
+  test('connections that are reset during the handshake have no effect', async () => {
     const exec_id = await start({ command: 'sleep 1; head -c 30000000 /dev/zero', background: true })
     const { hostname, port } = new URL(world.url())
     // At every moment between the request and its answer.
@@ -184,7 +184,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     }, 15_000)
   })
 
-  test('kills a terminal command whose row cannot be updated', async () => {
+  test('kills a terminal command if its database row cannot be updated', async () => {
     await world.db.query(
       `create function refuse_pid() returns trigger language plpgsql as $$
          begin raise exception 'no'; end $$`,
@@ -203,7 +203,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await world.eventually(async () => (await countOf('slee[p] 663')) === 0, 10_000)
   })
 
-  test('rejects an attach request with a problem document', async () => {
+  test('a rejected attach request receives a problem document', async () => {
     const execId = await start({ command: ['cat'], background: true })
     const bob = await world.account()
     await expect(open(execId, bob)).rejects.toMatchObject({ status: 404, code: 'not_found' })
@@ -223,7 +223,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     )
   })
 
-  test('closes the WebSocket when its key is revoked, and keeps the command running for other clients', async () => {
+  test('closes a WebSocket when its key is revoked; the command keeps running for other clients', async () => {
     const other = await alice.withNewKey()
     const execId = await start({ command: ['cat'], tty: true })
     const line = await open(execId, other)
@@ -234,14 +234,14 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await again.shows('still here')
   })
 
-  test('ignores an upgrade to another protocol or on another route', async () => {
+  test('ignores upgrade requests to a different protocol or on a different route', async () => {
     const response = await fetch(`${world.url()}/v1/openapi.json`)
     expect(response.status).toBe(200)
     const socket = newWebSocket(world, alice, '/v1/account')
     await expect(untilOpen(socket)).rejects.toMatchObject({ status: 200 })
   })
 
-  test('reports on the WebSocket that the sandbox was destroyed', async () => {
+  test('the WebSocket reports that the sandbox was destroyed', async () => {
     const other = (await alice.call('createSandbox')).body.id
     const { body } = await alice.call('execCommand', {
       params: { id: other },

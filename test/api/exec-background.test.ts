@@ -33,7 +33,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     }
   }
 
-  test('a background command returns its id immediately and its current result on request', async () => {
+  test('starting a background command returns its id immediately, and its result can be polled', async () => {
     const params = await start({ command: 'echo so far; cat; echo the end' })
     await world.eventually(async () => (await get(params)).stdout === 'so far\n', 5_000)
     expect(await get(params)).toMatchObject({ status: 'running', exit_code: null, stdout_bytes: 7 })
@@ -41,7 +41,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     expect(await ended(params)).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'so far\nthe end\n' })
   })
 
-  test('accepts stdin at an offset, so that a repeated request writes no byte twice', async () => {
+  test('stdin requests carry an offset, so a retried request does not write any byte twice', async () => {
     const params = await start({ command: ['cat'] })
     expect((await write(params, 'one ')).body).toEqual({ offset: 4, eof: false })
     expect((await write(params, 'two ', { offset: 4 })).body).toEqual({ offset: 8, eof: false })
@@ -59,7 +59,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await expect(write(params, 'x')).rejects.toMatchObject({ status: 409, code: 'exec_finished' })
   })
 
-  test('a background command reads stdin while the request is still sending it', async () => {
+  test('a background command can read the start of its stdin while the rest is still being sent', async () => {
     const params = await start({ command: ['cat'] })
     const body = new TransformStream<Uint8Array, Uint8Array>()
     const writer = body.writable.getWriter()
@@ -72,7 +72,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     expect((await ended(params)).stdout).toBe('early late')
   })
 
-  test("passes all bytes both ways unchanged, even if the reader's connection breaks repeatedly", async () => {
+  test("input and output arrive unchanged, even if the reader's connection breaks several times", async () => {
     const values = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
     const bytes = Buffer.concat([values, randomBytes(6_000_000), values])
     const params = await start({ command: ['cat'] })
@@ -95,7 +95,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     expect(Buffer.from(await raw.bytes()).equals(bytes)).toBe(true)
   })
 
-  test("returns a background command's output as raw bytes, completely or as a range", async () => {
+  test("returns a background command's output as raw bytes, either all of it or a range", async () => {
     const params = await start({ command: 'printf "0123456789"; printf "\\377" >&2' })
     await ended(params)
     expect(await output(params)).toEqual({ status: 200, range: null, text: '0123456789' })
@@ -112,7 +112,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await expect(output(params, 'bytes=x')).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  test.concurrent('a background command is killed after its grace, and keeps running without one', async () => {
+  test.concurrent('a background command without readers is killed after its grace period, if it has one', async () => {
     const command = 'echo up; sleep 60'
     const alone = await start({ command })
     const followed = await start({ command, grace_ms: 2_000 })
@@ -129,7 +129,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await alice.call('stopExec', { params: alone })
   })
 
-  test.concurrent('delivers the requested signal to a background command, and sends KILL after TERM', async () => {
+  test.concurrent('sends a background command the requested signal; TERM is followed by KILL', async () => {
     const polite = await start({
       command: 'trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.1; done',
     })
@@ -156,7 +156,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
   })
 
   test.skipIf(driver !== 'local')(
-    'a command may run as long as its sandbox, and is killed when the sandbox expires',
+    'a command can run as long as its sandbox, and is killed when the sandbox expires',
     { concurrent: true },
     async () => {
       const { id } = (await alice.call('createSandbox')).body
@@ -211,7 +211,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     })
   })
 
-  test('a background command cannot be found by another account or through another sandbox', async () => {
+  test('a background command cannot be found by a different account or through a different sandbox', async () => {
     const params = await start({ command: ['cat'] })
     const bob = await world.account()
     await expect(bob.call('getExec', { params })).rejects.toMatchObject({ status: 404, code: 'not_found' })

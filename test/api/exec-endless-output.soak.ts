@@ -62,7 +62,7 @@ test('a command that prints 1 GiB to a stalled client blocks, and no process gro
   socket.destroy()
 })
 
-test('drops and counts 1 GiB of unread output, and no process grows by more than 128 MiB', async () => {
+test('1 GiB of unread output is dropped and counted, and no process grows by more than 128 MiB', async () => {
   const { body } = await alice.call('execCommand', {
     params,
     body: { command: ['head', '-c', `${1024 * mib}`, '/dev/zero'], background: true },

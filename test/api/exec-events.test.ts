@@ -28,7 +28,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     return readEvents(await alice.open('streamExec', { params: { id: sandbox, exec_id }, headers, api }))
   }
 
-  test("an event stream starts with the command's id and ends with its result, which omits the output", async () => {
+  test("an event stream starts with the command's id and ends with its result without the output", async () => {
     const all = await (await open({ command: 'echo one; echo two >&2; exit 3' })).rest()
     expect(all[0]).toMatchObject({ event: 'start', data: { id: expect.stringMatching(/^exec_/) } })
     expect(bytesOf(all, 'stdout').toString()).toBe('one\n')
@@ -50,7 +50,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(bytesOf(await events.rest(), 'stdout').toString()).toBe('waiting\nthrough\ndone\n')
   })
 
-  test('events escape the characters that some readers treat as line breaks', async () => {
+  test('events escape characters that some parsers treat as line breaks', async () => {
     const ends = 'a\u0085b\u2028c\u2029d\n'
     const body = { command: 'printf %s "$T"', env: { T: ends } }
     const response = await alice.open('execCommand', {
@@ -65,7 +65,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(printed).toBe(ends)
   })
 
-  test('each event id contains the number of bytes received on both streams', async () => {
+  test('each event id contains the number of stdout and stderr bytes sent so far', async () => {
     await sh('mkfifo between')
     const events = await open({ command: 'printf 12345; cat between; printf abc >&2' })
     await events.until('stdout')
@@ -74,7 +74,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(all.map((event) => event.id)).toEqual(['0-0', '5-0', '5-3', '5-3'])
   })
 
-  test('events never split a character, and encode bytes that are not UTF-8 as base64', async () => {
+  test('events never split a character, and contain output that is not UTF-8 as base64', async () => {
     // One byte at a time, so that any boundary would split a character.
     const text = 'ä€🎈'
     const slow =
@@ -96,7 +96,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(bytesOf(events, 'stderr').equals(Buffer.from(numbers(200_000)))).toBe(true)
   })
 
-  test('a reader that resumes after any event receives exactly the remaining output', async () => {
+  test('a reader can resume after any event and receives exactly the remaining output', async () => {
     const command =
       'seq 1 20000; seq 1 20000 >&2; printf "\\377é"; for i in 1 2 3 4 5 6; do sleep 0.03; echo "ü $i"; done'
     const first = await (await open({ command })).rest()
@@ -119,7 +119,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(bytesOf(again, 'stdout').equals(bytesOf(first, 'stdout'))).toBe(true)
   })
 
-  test.concurrent('a command keeps running for a reader that resumes within the grace', async () => {
+  test.concurrent('a command keeps running if its reader resumes within the grace period', async () => {
     const events = await open({
       command: 'for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done',
       grace_ms: 20_000,
@@ -131,7 +131,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(rest.at(-1)!.data).toMatchObject({ status: 'exited', exit_code: 0 })
   })
 
-  test.concurrent('HEAD returns only headers, and the command does not wait for a HEAD request', async () => {
+  test.concurrent('a HEAD request returns only headers, and does not make the command wait for a reader', async () => {
     const command = ['sh', '-c', 'read go; head -c 12000000 /dev/zero']
     const { body } = await alice.call('execCommand', { params, body: { command, background: true } })
     const one = { ...params, exec_id: body.id }
@@ -148,7 +148,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     await waitForExit(body.id)
   })
 
-  test.concurrent('kills the process group if the client does not reconnect', async () => {
+  test.concurrent("kills a command's process group if its client disconnects and does not reconnect", async () => {
     const events = await open({ command: 'sleep 881 & echo up; sleep 882' })
     await events.until('stdout')
     await world.eventually(async () => (await countOf('sleep 88[12]')) >= 2, 5_000)
@@ -161,7 +161,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     })
   })
 
-  test.concurrent('closes an event stream when its key is revoked, and treats the client as disconnected', async () => {
+  test.concurrent('revoking a key closes its event streams and counts as a client disconnect', async () => {
     const other = await alice.withNewKey()
     const headers = { accept: 'text/event-stream' }
     const body = { command: 'echo up; sleep 883', grace_ms: 0 }
@@ -172,7 +172,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     await world.eventually(async () => (await countOf('sleep 88[3]')) === 0, 5_000)
   })
 
-  test.concurrent('a command keeps running for the grace that its client requested', async () => {
+  test.concurrent('a command keeps running for the grace period that its client requested', async () => {
     const events = await open({ command: 'echo up; sleep 4; touch survived', grace_ms: 60_000 })
     await events.until('stdout')
     await events.leave()
@@ -194,7 +194,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(events[0]!.id).toBe(`${20_000_004 - kept.length}-0`)
   })
 
-  test('every event stream reports immediately that its command was killed with the sandbox', async () => {
+  test('destroying a sandbox ends all its event streams immediately, with the status killed', async () => {
     const other = (await alice.call('createSandbox')).body.id
     const streams = await Promise.all(
       ['a', 'b'].map((word) => open({ command: `echo ${word}; sleep 60` }, { params: { id: other } })),

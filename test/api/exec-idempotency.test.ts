@@ -14,7 +14,7 @@ async function sandboxOf(account: Account) {
 const headers = { 'idempotency-key': 'once' }
 const count = { command: 'echo x >> runs; sleep 0.5; wc -l < runs; exit 4' } satisfies ExecRequest
 
-test('concurrent requests through two API processes run one command and all receive its result', async () => {
+test('concurrent requests with the same key to two API processes run one command and share its result', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const answers = await Promise.all(
@@ -28,7 +28,7 @@ test('concurrent requests through two API processes run one command and all rece
   expect(later.body).toEqual(answers[0]!.body)
 })
 
-test('a repeated request for events returns the same event stream from the beginning', async () => {
+test('a retried request for events returns the same event stream from the beginning', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const events = { ...headers, accept: 'text/event-stream' }
@@ -44,7 +44,7 @@ test('a repeated request for events returns the same event stream from the begin
   expect(second!.at(-1)!.data).toEqual(first!.at(-1)!.data)
 })
 
-test('rejects a different request with a used key, and accepts the key in another sandbox', async () => {
+test('rejects a used key for a different request, but accepts it in a different sandbox', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const run = (command: string, at = params) =>
@@ -54,7 +54,7 @@ test('rejects a different request with a used key, and accepts the key in anothe
   expect((await run('false', await sandboxOf(alice))).body.exit_code).toBe(1)
 })
 
-test('compares a large stdin as part of the request', async () => {
+test('a large stdin is compared as part of the request', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const run = async (stdin: string) =>
@@ -66,7 +66,7 @@ test('compares a large stdin as part of the request', async () => {
   await expect(run(`${stdin}two`)).rejects.toMatchObject({ status: 409, code: 'idempotency_conflict' })
 })
 
-test('attaches to the worker that runs the command, even if the slot owner has changed', async () => {
+test('a retry reaches the worker that runs the command, even if a different worker now owns the slots', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const body: ExecRequest = { command: 'echo x >> runs; while ! test -e go; do sleep 0.1; done; cat runs' }
@@ -87,7 +87,7 @@ test('attaches to the worker that runs the command, even if the slot owner has c
   for (const worker of extra) await worker.stop()
 })
 
-test('reports a command as lost and does not run it again if its worker no longer exists', async () => {
+test("if a command's worker no longer exists, a retry reports the command as lost and does not rerun it", async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const body: ExecRequest = { command: 'echo x >> runs; sleep 60' }

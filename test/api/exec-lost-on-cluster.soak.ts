@@ -53,7 +53,7 @@ describe.skipIf(!hasCluster)('lost commands on a cluster', () => {
     )
   }
 
-  test('leaves no processes in the pod when clients disconnect, 200 times', async () => {
+  test('commands leave no processes in the pod after 200 client disconnects', async () => {
     // A node allows about 256 processes per pod, and the runtime needs some for each exec.
     const others = Array.from({ length: 3 }, async () => ({
       id: (await alice.call('createSandbox')).body.id,
@@ -105,9 +105,9 @@ describe.skipIf(!hasCluster)('lost commands on a cluster', () => {
   })
 
   test.each([
-    ['to an administrator', 'Deleted', deletePod],
-    ['by a kill of its main process', 'Error (exit code 137)', killMainProcess],
-  ] as const)('reports a pod lost %s on every stream within five seconds', async (_, detail, killPod) => {
+    ['an administrator deleted the pod', 'Deleted', deletePod],
+    ["the pod's main process was killed", 'Error (exit code 137)', killMainProcess],
+  ] as const)('every stream reports within five seconds that %s', async (_, detail, killPod) => {
     const at = { id: (await alice.call('createSandbox')).body.id }
     const streams = await runOnEveryStream('601', at)
     await killPod(at)
@@ -122,7 +122,7 @@ describe.skipIf(!hasCluster)('lost commands on a cluster', () => {
     })
   })
 
-  test('reports a command as lost within five seconds when the cluster connection breaks, and ends it', async () => {
+  test('when the cluster connection breaks, a command is reported as lost within five seconds and ended', async () => {
     const streams = await runOnEveryStream('602')
     expect(await countOf('slee[p] 602')).toBe(2)
     world.wire!.cut()

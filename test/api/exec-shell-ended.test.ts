@@ -24,12 +24,12 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
   const odd = './x) Z 1 1 1'
 
   test.each([
-    ['kills it', `kill -9 $PPID; ${sleep(7201)}`],
-    ['kills its process group', `kill -9 0; ${sleep(7201)}`],
-    ['kills it from the background', `(sleep 0.1; kill -9 $PPID) >/dev/null 2>&1 & ${sleep(7201)}`],
-    ['ignores hang-ups and kills it', `trap "" HUP TERM; kill -9 $PPID; ${sleep(7201)}`],
+    ['kills the shell', `kill -9 $PPID; ${sleep(7201)}`],
+    ['kills the process group', `kill -9 0; ${sleep(7201)}`],
+    ['kills the shell from the background', `(sleep 0.1; kill -9 $PPID) >/dev/null 2>&1 & ${sleep(7201)}`],
+    ['ignores SIGHUP and SIGTERM and kills the shell', `trap "" HUP TERM; kill -9 $PPID; ${sleep(7201)}`],
     [
-      'has process groups in its session, of processes with odd names',
+      'has more process groups in its session, whose processes have odd names',
       `cp "$(command -v sleep)" "${odd}"; exec bash -c 'set -m; exec >/dev/null 2>&1; "${odd}" 7201 & sleep 7201 & kill -9 $PPID; wait'`,
     ],
   ])('a command that kills its shell is lost and leaves no processes: it %s', async (_, line) => {
@@ -45,7 +45,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(await inRow(id)).toMatchObject({ ...lost, reason, duration_ms, stdout_bytes: 7, stderr_bytes: 0 })
   })
 
-  test('a command that kills its shell and then prints more is lost and does nothing after the response', async () => {
+  test('a command that kills its shell and keeps printing is lost, and has ended before the response', async () => {
     const { stdout, ...result } = await sh(
       'echo before; kill -9 $PPID; sleep 1.97; echo after; date >late; exit 5',
     )
@@ -90,7 +90,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
   test.each([
     ['KILL', 'SIGKILL'],
     ['TERM', 'SIGTERM'],
-  ])('reports the observed exit status when a terminal command sends its parent %s', async (signal, name) => {
+  ])('reports the observed exit status if a terminal command sends its parent %s', async (signal, name) => {
     const result = await inBackground({
       command: `trap "" HUP; kill -${signal} $PPID; sleep 7205; sleep 7205`,
       tty: true,
@@ -103,7 +103,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     )
   })
 
-  test("reports the command's exit status when another signal reaches the shell", async () => {
+  test("reports the command's exit status even if the command sends its shell signals such as TERM", async () => {
     const signals =
       'HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM PROF SYS'
     const result = await sh(`for s in ${signals}; do kill -$s $PPID; done; exit 5`)
@@ -114,13 +114,13 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(await sh('kill -SEGV 0; sleep 7206')).toMatchObject({ status: 'signaled', signal: 'SIGSEGV' })
   })
 
-  test('a command that stops its shell times out and leaves no processes', async () => {
+  test('a command that suspends its shell is ended by its timeout and leaves no processes', async () => {
     const result = await sh('kill -STOP $PPID; sleep 7207 & exit 3', { timeout_ms: 500 })
     expect(await countOf('slee[p] 7207')).toBe(0)
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null })
   })
 
-  test('reports the exit status of an exited command when KILL resumes its stopped shell', async () => {
+  test('KILL resumes a suspended shell, which reports the exit status of the command that suspended it', async () => {
     const result = await inBackground({ command: 'kill -STOP $PPID; exit 3' }, async (exec_id) => {
       await world.eventually(
         async () => (await sh("grep -lE '^State:\\sT' /proc/*/status")).exit_code === 0,
@@ -134,8 +134,8 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
 
   test.each([
     ['in the process group', ['sleep', '7208']],
-    ['in another session', ['setsid', 'sleep', '7208']],
-  ])("kills a command %s with a client's signal and keeps all its output", async (_, command) => {
+    ['in a different session', ['setsid', 'sleep', '7208']],
+  ])("a client's KILL signal ends a command %s, and all its output is kept", async (_, command) => {
     const result = await inBackground({ command }, async (exec_id) => {
       await world.eventually(async () => (await countOf('slee[p] 7208')) === 1, 10_000)
       await alice.call('stopExec', { params: { ...params, exec_id }, query: { signal: 'KILL' } })

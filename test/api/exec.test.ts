@@ -43,14 +43,14 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     })
   })
 
-  test('a missing program or a shell builtin exits with 127, and a folder with 126', async () => {
+  test('running a missing program or shell builtin exits with 127, and running a folder exits with 126', async () => {
     expect((await exec({ command: ['no-such-program'] })).exit_code).toBe(127)
     expect((await exec({ command: ['exit', '3'] })).exit_code).toBe(127)
     expect((await exec({ command: ['/etc'] })).exit_code).toBe(126)
   })
 
   test.each([{}, { env: { NAME: 'value' } }])(
-    'does not treat a command name that begins with a hyphen as an option, with %o',
+    'a command name that begins with a hyphen is not treated as an option, with %o',
     async (more) => {
       expect((await sh('-x foo', more)).exit_code).toBe(127)
       expect((await sh('-c', more)).exit_code).toBe(127)
@@ -63,14 +63,14 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     },
   )
 
-  test('accepts a relative or absolute cwd, and exits with 126 if cwd does not exist', async () => {
+  test('a command can have a relative or absolute cwd, and exits with 126 if cwd does not exist', async () => {
     await sh('mkdir -p /workspace/deep/er')
     expect((await sh('pwd', { cwd: 'deep/er' })).stdout).toBe('/workspace/deep/er\n')
     expect((await sh('pwd', { cwd: '/tmp' })).stdout).toBe('/tmp\n')
     expect((await sh('pwd', { cwd: 'nowhere' })).exit_code).toBe(126)
   })
 
-  test("a command's environment overrides the sandbox's environment for any names and values", async () => {
+  test("a command's environment overrides the sandbox's environment, for any variable names and values", async () => {
     const env = { BOTH: 'exec', QUOTES: `'"$(id)\`\\`, LINES: 'a\nb', UID: '5', PPID: '6', OPTIND: 'x' }
     const { stdout, stderr } = await exec({ command: ['env'], env })
     for (const line of [
@@ -88,7 +88,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(stderr).toBe('')
   })
 
-  test('passes the longest variable that Linux accepts, and rejects a longer one', async () => {
+  test('accepts the longest environment variable that Linux allows, and rejects a longer one', async () => {
     const most = limits.argumentBytes - 'A='.length
     const sizeOf = (A: string) => sh('printf %s "$A" | wc -c', { env: { A } })
     expect(Number((await sizeOf('x'.repeat(most))).stdout)).toBe(most)
@@ -104,7 +104,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await exec({ command: ['cat'] })).stdout).toBe('')
   })
 
-  test('delivers a large stdin with any characters unchanged', async () => {
+  test('a large stdin with arbitrary characters reaches the command unchanged', async () => {
     const stdin = `\0${'"\\/\b\f\n\r\t\u007fé語🎈'.repeat(20_000)}end`
     const { stdout } = await exec({ command: 'sha256sum', stdin, env: { A: 'b' } })
     expect(stdout).toContain(createHash('sha256').update(stdin).digest('hex'))
@@ -118,7 +118,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(await exec({ command: ['true'], stdin: 'x'.repeat(1_000_000) })).toMatchObject({ exit_code: 0 })
   })
 
-  test('a timeout kills the whole process group and returns its output', async () => {
+  test('a timeout kills the whole process group, and the response contains its output', async () => {
     const result = await sh('echo before; sleep 61 & sleep 62', { timeout_ms: 500 })
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null, stdout: 'before\n' })
     expectDurationBelow(result.duration_ms, 10_000)
@@ -130,13 +130,13 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(result).toMatchObject({ status: 'timed_out', stdout: 'stubborn\n' })
   })
 
-  test('a background child does not delay the response, and the next command finds it running', async () => {
+  test('a child in the background does not delay the response, and is still running for the next command', async () => {
     const { stdout, duration_ms } = await sh('sleep 300 & echo $!')
     expectDurationBelow(duration_ms, 5_000)
     expect((await sh(`kill -0 ${stdout.trim()} && kill ${stdout.trim()}`)).exit_code).toBe(0)
   })
 
-  test('truncates large output to its beginning and end, and reports the missing and total byte counts', async () => {
+  test('large output is truncated to its beginning and end, with the omitted and total byte counts', async () => {
     const result = await sh('echo first; head -c 3000000 /dev/zero | tr "\\0" x; echo; echo last')
     expect(result.stdout_bytes).toBe(3_000_012)
     expect(result.truncated).toBe(true)
@@ -146,7 +146,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(result.stdout.endsWith('x\nlast\n')).toBe(true)
   })
 
-  test('each concurrent command receives its own output', async () => {
+  test('concurrent commands each return their own output', async () => {
     const numbers = Array.from({ length: 12 }, (_, index) => index)
     const results = await Promise.all(numbers.map((n) => sh(`echo ${n}; exit ${n}`)))
     expect(results.map(({ stdout, exit_code }) => [stdout, exit_code])).toEqual(
@@ -181,7 +181,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await running).body).toMatchObject({ status: 'killed', exit_code: null, stdout: 'up\n' })
   })
 
-  test('a command whose worker is killed is lost, and the next command runs on another worker', async () => {
+  test('a command is lost if its worker is killed, and the next command runs on a different worker', async () => {
     const running = alice.call('execCommand', { params, body: { command: 'touch here; sleep 60' } })
     await world.eventually(async () => (await sh('test -e here')).exit_code === 0, 10_000)
     await Promise.all(world.workers.map((worker) => worker.kill()))

@@ -22,7 +22,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
   const sh = async (line: string) => (await inside.sh(line)).stdout
   const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-  test('stores raw bytes and returns them unchanged, completely or as a range', async () => {
+  test('stores raw bytes and returns them unchanged, either all of them or a range', async () => {
     const bytes = randomBytes(300_000)
     expect(await put({ path: 'a/b.bin' }, bytes)).toEqual({
       status: 201,
@@ -57,7 +57,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     expect([response.status, await response.text()]).toEqual([200, ''])
   })
 
-  test('returns a specific error for each kind of unreadable or unwritable path', async () => {
+  test('returns a specific error for each kind of path that cannot be read or written', async () => {
     await sh('mkdir -p folder')
     expect((await get('nowhere')).status).toBe(404)
     expect((await get('folder')).status).toBe(409)

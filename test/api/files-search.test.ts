@@ -41,7 +41,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     )
   })
 
-  test('an edit with no match or several matches reports their lines and changes nothing', async () => {
+  test('an edit with several matches or none reports the matching or similar lines and changes nothing', async () => {
     await create('several', 'a\nsame\nb\nsame\n  other(\n')
     await expect(edit({ path: 'several', old: 'same', new: 'x' })).rejects.toMatchObject({
       status: 409,
@@ -93,7 +93,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
       alice.call('writeRawFile', { params, query: { path }, bytes: Buffer.from(content) }),
   }
 
-  test('an edit leaves a read-only file unchanged and returns the reason', async () => {
+  test('an edit of a read-only file fails, returns the reason and changes nothing', async () => {
     await create('shut', 'old')
     await sh('chmod a-w shut')
     for (const [way, write] of Object.entries(writes)) {
@@ -173,7 +173,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     await expect(ls({ path: 'list/closed' })).rejects.toMatchObject({ code: 'permission_denied' })
   })
 
-  test('lists, finds and opens files whose names contain any bytes', async () => {
+  test('lists, finds and opens files whose names contain arbitrary bytes', async () => {
     await sh(`mkdir -p odd; cd odd; for n in "$(printf 'bad\\377')" "it's" 'a
 b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l $n"; done`)
     const names = [' ', '*', '-n', 'a\nb', 'bad\ufffd', 'c\u0001:1:', "it's"]
@@ -235,7 +235,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     await expect(glob({ pattern: '../*' })).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
-  test('grep returns lines in path order, accepts expressions or text, and skips binary files', async () => {
+  test('grep searches for expressions or text, returns lines in path order, and skips binary files', async () => {
     await sh(`mkdir -p g/sub; cd g; printf 'Alpha\\nbeta (x)\\n\\nalpha\\n' > b.txt; printf 'alpha beta\\n' > a.md
       printf 'alpha\\0' > sub/binary; printf 'alphabet' > sub/c.txt; touch empty`)
     const lines = async (query: CallOptions<'grepFiles'>['query']) =>
@@ -265,7 +265,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     await expect(grep({ pattern: 'x', path: 'nowhere' })).rejects.toMatchObject({ code: 'file_not_found' })
   })
 
-  test('grep accepts common escapes of other dialects and rejects escapes without a POSIX equivalent', async () => {
+  test('grep accepts common escapes from other dialects, and rejects those without a POSIX equivalent', async () => {
     await sh("mkdir dialects; printf '42\\nd\\na\\tb\\nx-y_1.\\nconcat\\nthe cat\\n f()  {\\n' > dialects/a")
     const lines = async (pattern: string) =>
       (await grep({ path: 'dialects', pattern })).matches.map(({ text }) => text)
@@ -285,7 +285,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     expect((await grep({ path: 'dialects', pattern: '\\d', fixed: 'true' })).matches).toEqual([])
   })
 
-  test('sorts search results, truncates them at the limit and sets the truncated flag', async () => {
+  test('search results are sorted, and truncated at the limit with `truncated` set', async () => {
     const { entries: most, matches: maxMatches } = limits.listed
     await sh(
       `mkdir -p many && cd many && seq ${most + 5} | xargs touch; seq ${maxMatches + 5} > 1; seq 2000 | tr -d '\\n' > 9`,

@@ -28,7 +28,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     })
   })
 
-  test('counts lines from 1 and includes the last line, with or without a trailing newline', async () => {
+  test('lines are counted from 1, and the last one counts with or without a trailing newline', async () => {
     await create({ path: 'lines', content: '1\n2\n3\n4' })
     expect(await view({ path: 'lines', start_line: '2', end_line: '3' })).toMatchObject({
       content: '2\n3\n',
@@ -39,7 +39,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     expect(await view({ path: 'lines', start_line: '3', end_line: '2' })).toMatchObject({ content: '' })
   })
 
-  test('stores any bytes as base64 or raw and returns them unchanged', async () => {
+  test('stores arbitrary bytes, sent raw or as base64, and returns them unchanged', async () => {
     const values = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
     const bytes = Buffer.concat([values, randomBytes(700_000), values])
     await create({ path: 'binary', content: bytes.toString('base64'), encoding: 'base64' })
@@ -51,7 +51,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     expect((await sh('sha256sum <binary')).stdout).toBe(`${sha256(bytes)}  -\n`)
   })
 
-  test("truncates a large file at a character boundary and returns the whole file's size and hash", async () => {
+  test("viewing a large file truncates it between characters and returns the whole file's size and hash", async () => {
     const content = `x${'ä'.repeat(1_000_000)}`
     const query = { path: 'large' }
     await alice.call('writeRawFile', { params, query, bytes: Buffer.from(content) })
@@ -66,7 +66,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     expect(limits.viewBytes - Buffer.byteLength(seen.content)).toBeLessThan(2)
   })
 
-  test('overwrites an existing file only on request, and keeps its mode', async () => {
+  test('an existing file is overwritten only on request, and its mode is kept', async () => {
     await create({ path: 'script', content: 'old', mode: '755' })
     await expect(create({ path: 'script', content: 'new' })).rejects.toMatchObject({
       status: 409,
@@ -97,7 +97,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     })
   })
 
-  test('returns a specific error for each kind of unreadable or unwritable path', async () => {
+  test('returns a specific error for each kind of path that cannot be read or written', async () => {
     await sh('mkdir -p folder; mkfifo pipe; touch secret; chmod 000 secret; touch plain')
     const name = 'x'.repeat(256)
     type Refused = [() => Promise<unknown>, number, string]

@@ -16,7 +16,7 @@ const canMount = () => {
 }
 
 test.runIf(canMount())(
-  'rejects a create immediately when the disk is full, and the worker reports the reason',
+  'when the disk is full, a create fails immediately and the worker reports the reason',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'sandlot-small-'))
     using undo = new DisposableStack()

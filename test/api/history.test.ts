@@ -11,7 +11,7 @@ const sandboxes = 20_000
 /** A page, or the sandboxes of one account: far below a hundredth of any table. */
 const maxRows = 250
 
-test('no SQL statement of the service scans the whole history', async () => {
+test("none of the service's SQL statements scans the whole history", async () => {
   await using world = await startWorld({ workers: 0, separatePostgres: true })
   const alice = await world.account()
   await fillHistory(world.db, { sandboxes, accountId: alice.id })

@@ -24,11 +24,11 @@ describeOnBothDrivers('a raw file', (driver) => {
 
     test.each([
       ['If-None-Match: *', { 'if-none-match': '*' }],
-      ['another sha256', { 'if-match': tagOf('other') }],
-      ['a list without its sha256', { 'if-match': `${tagOf('a')}, ${tagOf('b')}` }],
+      ['a different sha256', { 'if-match': tagOf('other') }],
+      ["a list without the file's sha256", { 'if-match': `${tagOf('a')}, ${tagOf('b')}` }],
       ['a weak tag', { 'if-match': `W/${tagOf('old')}` }],
       ['a tag with another syntax', { 'if-match': '"v1"' }],
-    ])('a write with a false condition leaves the file unchanged: %s', async (_, headers) => {
+    ])('a write whose condition does not hold changes nothing: %s', async (_, headers) => {
       expect(await write('old', headers as Record<string, string>)).toMatchObject({
         status: 412,
         body: { code: 'precondition_failed' },
@@ -47,7 +47,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       expect(await contentOf('old')).toBe('old')
     })
 
-    test('a write with a true condition replaces the file', async () => {
+    test('a write whose condition holds replaces the file', async () => {
       expect((await write('first', { 'if-match': '*' })).status).toBe(412)
       expect((await write('first', { 'if-none-match': '*' })).status).toBe(201)
       expect((await write('first', { 'if-match': '*' })).status).toBe(201)
@@ -74,7 +74,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       return { response, status: response.status, bytes: Buffer.from(await response.arrayBuffer()) }
     }
 
-    test('returns the SHA-256 of a file as its ETag, and 304 to a client that already has the file', async () => {
+    test('the ETag of a file is its SHA-256, and a client that already has the file receives 304', async () => {
       expect((await read({})).response.headers.get('etag')).toBe(tagOf(bytes))
       for (const has of [tagOf(bytes), `W/${tagOf(bytes)}`, `"x", ${tagOf(bytes)}`, '*']) {
         const { status, response, bytes: sent } = await read({ 'if-none-match': has })
@@ -103,11 +103,11 @@ describeOnBothDrivers('a raw file', (driver) => {
 
     test.each([
       ['one range', { range: 'bytes=10-19' }, 206],
-      ['another unit', { range: 'lines=1-2' }, 200],
+      ['an unknown unit', { range: 'lines=1-2' }, 200],
       ['several ranges', { range: 'bytes=0-9, 20-29' }, 200],
-      ['a range of the file that the client has', { range: 'bytes=10-19', 'if-range': tagOf(bytes) }, 206],
-      ['a range of another file', { range: 'bytes=10-19', 'if-range': tagOf('other') }, 200],
-      ['a range and a date', { range: 'bytes=10-19', 'if-range': 'Tue, 24 Nov 2026 12:00:00 GMT' }, 200],
+      ['an If-Range header that matches the file', { range: 'bytes=10-19', 'if-range': tagOf(bytes) }, 206],
+      ['an If-Range header that does not match', { range: 'bytes=10-19', 'if-range': tagOf('other') }, 200],
+      ['a date as If-Range', { range: 'bytes=10-19', 'if-range': 'Tue, 24 Nov 2026 12:00:00 GMT' }, 200],
     ])('handles a read with %s as RFC 9110 requires', async (_, headers, status) => {
       const answer = await read(headers as Record<string, string>)
       expect(answer.status).toBe(status)
@@ -144,9 +144,9 @@ describe('command output', () => {
 
   test.each([
     ['one range', 'GET', { range: 'bytes=2-4' }, 206, '3'],
-    ['HEAD, which has no ranges', 'HEAD', { range: 'bytes=2-4' }, 200, '10'],
-    ['HEAD and an unsatisfiable range', 'HEAD', { range: 'bytes=99-' }, 200, '10'],
-    ['the range of an output with an ETag', 'GET', { range: 'bytes=2-4', 'if-range': '"x"' }, 200, '10'],
+    ['a HEAD request with a range', 'HEAD', { range: 'bytes=2-4' }, 200, '10'],
+    ['a HEAD request with an unsatisfiable range', 'HEAD', { range: 'bytes=99-' }, 200, '10'],
+    ['an If-Range header with an ETag', 'GET', { range: 'bytes=2-4', 'if-range': '"x"' }, 200, '10'],
   ])('returns raw output as RFC 9110 requires for %s', async (_, method, headers, status, length) => {
     const { body } = await alice.call('execCommand', { params, body: { command: 'printf 0123456789' } })
     const one = { params: { ...params, exec_id: body.id } }

@@ -9,7 +9,7 @@ const world = shareWorld({ apis: 2, env: { QUOTA_CONCURRENT_SANDBOXES: '3' } })
 const keyed = (key: string, more: Record<string, string> = {}) => ({ 'idempotency-key': key, ...more })
 const asynchronously = { prefer: 'respond-async' }
 
-test('the same Idempotency-Key and body return the same sandbox, in any field order', async () => {
+test('the same Idempotency-Key and body return the same sandbox, even if the field order differs', async () => {
   const alice = await world.account()
   const metadata = { one: '1', two: '2' }
   const first = await alice.call('createSandbox', {
@@ -46,7 +46,7 @@ test('thirty concurrent creates with the same key return the same sandbox', asyn
   expect((await alice.call('getAccount')).body.concurrent.active).toBe(1)
 })
 
-test('accepts a repeated key when the quota is full and after the sandbox has ended', async () => {
+test('accepts a retry with the same key even when the quota is full or the sandbox has ended', async () => {
   const alice = await world.account()
   await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])
   const { body } = await alice.call('createSandbox', { headers: keyed('k4') })
@@ -59,7 +59,7 @@ test('accepts a repeated key when the quota is full and after the sandbox has en
   })
 })
 
-test('accepts a repeated key even if a new sandbox with this body would be rejected', async () => {
+test('accepts a retry with the same key even if a new create with that body would be rejected', async () => {
   const alice = await world.account()
   const body = { ttl_seconds: 600, env: { PATH: '/somewhere' } }
   const create = () => alice.call('createSandbox', { headers: keyed('k7', asynchronously), body })
@@ -85,7 +85,7 @@ test('a rejected create does not use up its Idempotency-Key', async () => {
   expect((await create()).status).toBe(202)
 })
 
-test('two accounts may use the same Idempotency-Key', async () => {
+test('two accounts can use the same Idempotency-Key', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const ids = []
   for (const each of [alice, bob]) {

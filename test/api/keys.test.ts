@@ -84,7 +84,7 @@ test('a sealed value opens only in its original context, with any configured key
   }
 })
 
-test('npm run admin -- make-keys generates four new matching keys on each run', () => {
+test('each run of npm run admin -- make-keys generates four new keys that match each other', () => {
   const make = () =>
     execFileSync(process.execPath, ['scripts/admin.ts', 'make-keys'], { cwd: root, encoding: 'utf8' })
   const text = make()

@@ -35,7 +35,7 @@ describe('cancelling a long command', () => {
   /** A command that can be found by its command line. */
   const sleeper = (word: string) => ({ session_id, command: `exec sh -c 'sleep 600; : ${word}'` })
 
-  test('stops a long command when the cancellation reaches another API process', async () => {
+  test('a cancellation that reaches a different API process stops a long command', async () => {
     const other = await connectMcp(world, alice, 'each')
     const leave = new AbortController()
     const cancelled = callTool(other, 'exec', sleeper('cancelled-elsewhere'), { signal: leave.signal })
@@ -57,7 +57,7 @@ describe('cancelling a long command', () => {
     await world.eventually(async () => !(await isRunning('no-answer')), 10_000)
   })
 
-  test('other clients and accounts with the same request id do not cancel a command', async () => {
+  test('a cancellation by a different client or account with the same request id has no effect', async () => {
     const request = { name: 'exec', arguments: { session_id, command: 'touch mine; sleep 3; echo finished' } }
     const answer = post(
       { 'mcp-session-id': 'mine' },
@@ -77,7 +77,7 @@ describe('cancelling a long command', () => {
     expect((await answer).text).toContain('finished')
   })
 
-  test('stops a long command when its client disconnects', async () => {
+  test('a long command is stopped when its client disconnects', async () => {
     const leave = new AbortController()
     const left = fetch(`${world.url()}/v1/mcp`, {
       ...toolCall(alice, 'exec', sleeper('hung-up')),
@@ -91,7 +91,7 @@ describe('cancelling a long command', () => {
 })
 
 describe('MCP over HTTP', () => {
-  test('answers a ping with JSON, and a notification with 202 and no body', async () => {
+  test('a ping receives a JSON response, and a notification receives 202 without a body', async () => {
     const answer = await post({}, ping)
     expect(answer.status).toBe(200)
     expect(answer.headers['content-type']).toContain('application/json')
@@ -102,7 +102,7 @@ describe('MCP over HTTP', () => {
     })
   })
 
-  test('MCP messages escape the characters that some readers treat as line breaks', async () => {
+  test('MCP messages escape characters that some parsers treat as line breaks', async () => {
     const { id } = (await alice.call('createSandbox')).body
     const ends = 'a\u0085b\u2028c\u2029d'
     const args = { session_id: id, command: ['printf', '%s', ends] }
@@ -113,7 +113,7 @@ describe('MCP over HTTP', () => {
     await alice.call('destroySandbox', { params: { id } })
   })
 
-  test('counts each message of a batch and limits the batch length', async () => {
+  test('each message in a batch counts toward the rate limit, and the batch length is limited', async () => {
     const limit = 12
     const strict = await world.startApi({ RATE_MCP_PER_MINUTE: String(limit) })
     const bob = await world.account()
@@ -132,7 +132,7 @@ describe('MCP over HTTP', () => {
     expect(Number(second.headers['retry-after'])).toBeGreaterThan(0)
   })
 
-  test('a cancellation uses little Redis memory for any request id, and expires', async () => {
+  test('a cancellation uses little Redis memory whatever its request id, and expires', async () => {
     const bob = await world.account()
     const before = new Set(await world.redis.keys('sandlot:mcp-cancelled:*'))
     const ids = ['x'.repeat(60_000), 'short', 7]
@@ -173,7 +173,7 @@ describe('MCP over HTTP', () => {
   test.each([
     ['no message', {}, 400],
     ['an empty batch', [], 400],
-    ['a message of another kind', { jsonrpc: '2.0', nothing: 1 }, 400],
+    ['an unknown kind of message', { jsonrpc: '2.0', nothing: 1 }, 400],
   ])('rejects a request body that contains %s', async (_, body, status) => {
     expect((await post({}, body)).status).toBe(status)
   })

@@ -39,7 +39,7 @@ async function connect(account: Account, { to = 0, backTo = 1 } = {}) {
 }
 
 // Concurrent, because each uses separate files and mostly waits.
-test.concurrent('a client resumes a broken stream and its progress at another API process', async () => {
+test.concurrent('a client can resume a broken stream, including progress, at a different API process', async () => {
   const { client, cut, isBack } = await connect(alice)
   const seen: number[] = []
   const onprogress = ({ progress }: { progress: number }) => seen.push(progress)
@@ -90,7 +90,7 @@ const call = (name: string, args: object, of: Record<string, string> = headers) 
     of,
   )
 
-test.concurrent('a command is killed after its grace if its client does not resume', async () => {
+test.concurrent('a command is killed after its grace period if its client does not resume the stream', async () => {
   const leave = new AbortController()
   const left = fetch(`${world.url()}/v1/mcp`, { ...call('exec', waiting('left')), signal: leave.signal })
   await world.eventually(hasBegun('left'), 10_000)
@@ -102,7 +102,7 @@ test.concurrent('a command is killed after its grace if its client does not resu
 
 test.concurrent.each([
   ['with an id for resumption', headers, /^:\n\nid: \S+\nretry: 1000\ndata: \n\n/],
-  ['of an older version', { 'mcp-protocol-version': '2025-06-18' }, /^:\n\n$/],
+  ['of an older protocol version', { 'mcp-protocol-version': '2025-06-18' }, /^:\n\n$/],
 ])('a stream %s starts before its command exits', async (_, of, first) => {
   const word = `at-once-${Object.values(of)}`
   const response = await fetch(`${world.url()}/v1/mcp`, call('exec', waiting(word), of))
@@ -127,7 +127,7 @@ const refusalIn = ({ text }: { text: string }) => {
   return JSON.parse(result.content[0].text)
 }
 
-test('resuming the stream of another tool returns an error with the next step', async () => {
+test('resuming the stream of a tool other than exec returns an error with the next step', async () => {
   const answer = await resume(await eventIdOf({ tool: 'file_edit' }))
   expect(answer.headers['content-type']).toContain('text/event-stream')
   expect(answer.text).toMatch(/^id: \S+\.8$/m)
@@ -139,7 +139,7 @@ test('resuming the stream of another tool returns an error with the next step', 
   })
 })
 
-test("does not find unknown commands or another account's commands", async () => {
+test("a stream of an unknown command or of a different account's command cannot be resumed", async () => {
   const command = { sandboxId: params.id, key: 'mcp-never' }
   expect(refusalIn(await resume(await eventIdOf({ command })))).toMatchObject({ code: 'exec_not_found' })
   const bob = await world.account()
@@ -150,8 +150,8 @@ test("does not find unknown commands or another account's commands", async () =>
 
 test.each([
   ['nonsense', 'nonsense'],
-  ['a number alone', '.1'],
-  ['JSON of another kind', `${Buffer.from('{"tool":"exec"}').toString('base64url')}.1`],
+  ['only a number', '.1'],
+  ['unrelated JSON', `${Buffer.from('{"tool":"exec"}').toString('base64url')}.1`],
   ['an unknown tool', `${Buffer.from('{"requestId":1,"tool":"rm","at":1}').toString('base64url')}.1`],
 ])('rejects %s as an event id', async (_, eventId) => {
   const answer = await resume(eventId)

@@ -11,7 +11,7 @@ const isRunning = async (word: string) => (await countOf(`[:] ${word}`)) > 0
 
 // Each mostly waits for its command.
 describe.concurrent.each(mcpVersions)('MCP protocol version %s', (version) => {
-  test('a client lists the tools, runs a command with progress and receives readable errors', async () => {
+  test('a client can list tools and run a command with progress, and receives readable errors', async () => {
     const client = await connectPinned(world.url(), alice, version)
     expect(client.getNegotiatedProtocolVersion()).toBe(version)
     expect(client.getInstructions()).toContain('session_create')
@@ -30,7 +30,7 @@ describe.concurrent.each(mcpVersions)('MCP protocol version %s', (version) => {
     await client.close()
   })
 
-  test('a client stops a command by cancelling its tool call', async () => {
+  test('a client can stop a command by cancelling its tool call', async () => {
     const client = await connectPinned(world.url(), alice, version)
     const leave = new AbortController()
     const word = `cancelled-${version}`
@@ -70,7 +70,7 @@ const stateless = (method: string, more: object, headers: Record<string, string>
   )
 
 describe('MCP protocol versions since 2026-07-28', () => {
-  test("returns the server's capabilities in response to one request", async () => {
+  test("a single request returns the server's capabilities", async () => {
     const { status, headers, text } = await stateless('server/discover', {}, {})
     expect(status).toBe(200)
     expect(headers['content-type']).toContain('application/json')
@@ -82,7 +82,7 @@ describe('MCP protocol versions since 2026-07-28', () => {
     })
   })
 
-  test('rejects headers that differ from the message, an unknown method and an unknown version', async () => {
+  test('rejects headers that do not match the message, unknown methods and unknown protocol versions', async () => {
     const call = { name: 'whoami', arguments: {} }
     const codeOf = async (answer: ReturnType<typeof send>) => {
       const { status, text } = await answer

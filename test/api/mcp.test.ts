@@ -16,7 +16,7 @@ beforeAll(async () => {
   alice = await world.account()
 })
 
-test('a client that switches API processes for each request can create, use and destroy a session', async () => {
+test('a client can create, use and destroy a session while alternating between API processes', async () => {
   const client = await connectMcp(world, alice, 'each')
   const { id: session_id } = await useTool(client, 'session_create', { name: 'by an agent' })
   expect(await useTool(client, 'exec', { session_id, command: 'echo hello; exit 3' })).toMatchObject({
@@ -92,7 +92,7 @@ describe('tools/list', () => {
     await client.close()
   })
 
-  test('tool descriptions mention only fields that the tools have', () => {
+  test('tool schemas mention nothing that exists only in the HTTP API', () => {
     const inputs = toolsFor(settings).map(({ inputSchema }) => JSON.stringify(inputSchema))
     for (const words of inputs) expect(words).not.toMatch(/stream|background|interactive|sandbox|\b4\d\d\b/)
   })
@@ -107,7 +107,7 @@ describe('tools/list', () => {
       { ...settings, sandbox: { ...settings.sandbox, egress: 'none' } },
       'The sandbox has no network access.',
     ],
-    ['nothing, locally', { ...settings, driver: 'local' }, 'The sandbox has no network access.'],
+    ['nothing, on the local driver', { ...settings, driver: 'local' }, 'The sandbox has no network access.'],
   ] as const)('describes the network access of a session: %s', (_, settings, words) => {
     const [create] = toolsFor(settings)
     expect(create!.description).toContain(words)
@@ -115,14 +115,14 @@ describe('tools/list', () => {
     expect(exec.annotations.openWorldHint).toBe(words.includes('internet'))
   })
 
-  test('describes the longest TTL that the account may use', () => {
+  test('describes the longest TTL that the account can request', () => {
     const [create] = toolsFor(settings, 90)
     expect(create!.inputSchema.properties.ttl_seconds).toMatchObject({ maximum: 90, default: 90 })
   })
 })
 
 describe('tool errors', () => {
-  test("a tool call's error names the invalid arguments, whether the tool or the route validates them", async () => {
+  test('a tool error names the invalid arguments, whether the tool or the HTTP route validates them', async () => {
     const client = await connectMcp(world, alice)
     const session_id = `sbx_${'0'.repeat(26)}`
     const errors = async (name: string, args: object) => (await refusalOf(client, name, args)).errors
@@ -166,7 +166,7 @@ describe('tool errors', () => {
     await client.close()
   })
 
-  test('tools apply the same image, TTL, quota and rate limits as the routes, and return retry_after', async () => {
+  test('tools have the same image, TTL, quota and rate limits as the routes, and return retry_after', async () => {
     await using small = await startWorld({
       env: {
         QUOTA_CONCURRENT_SANDBOXES: '1',
@@ -234,7 +234,7 @@ describe('long tool output', () => {
     expect(result.content[1]!.text).toContain('stdout was truncated')
   })
 
-  test('a tool result cuts a long file after a line and returns where the rest begins', async () => {
+  test('a tool result cuts a long file off at the end of a line and states where the rest begins', async () => {
     await useTool(client, 'exec', { session_id, command: 'seq 1 30000 > numbers' })
     const result = await callTool(client, 'file_view', { session_id, path: 'numbers' })
     const { content, truncated } = result.structuredContent as { content: string; truncated: boolean }
@@ -253,7 +253,7 @@ describe('long tool output', () => {
     ).toMatchObject({ content: `${lines.length + 1}\n` })
   })
 
-  test('a tool result cuts a long list after an entry', async () => {
+  test('a tool result cuts a long list off between entries', async () => {
     const command =
       'mkdir many; cd many; for i in $(seq 1 2000); do : > a-file-with-quite-a-long-name-$i; done'
     await useTool(client, 'exec', { session_id, command })
@@ -266,7 +266,7 @@ describe('long tool output', () => {
   })
 })
 
-test('a tool result cuts a long session list after an entry and returns a cursor for the rest', async () => {
+test('a tool result cuts a long session list off between entries and returns a cursor for the rest', async () => {
   const bob = await world.account()
   const metadata = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`key${at}`, 'x'.repeat(512)]))
   const ids = Array.from({ length: 9 }, () => newSandboxId())

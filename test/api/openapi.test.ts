@@ -30,7 +30,7 @@ test('documents every served route and serves every documented route', async () 
   )
 })
 
-test('is a valid OpenAPI 3.1 document without broken references', () => {
+test('the document is valid OpenAPI 3.1 and has no broken references', () => {
   const description = describeApi()
   expect(description.openapi).toMatch(/^3\.1\./)
   const references = [...JSON.stringify(description).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(

@@ -52,7 +52,7 @@ describeConcurrently('Redis', () => {
   beforeEach(() => world.eventually(isReady(world), recoverMs))
 
   test.each(['stop', 'kill'] as const)(
-    'no request is served uncounted after a Redis %s, and all requests succeed again afterward',
+    'after a Redis %s, no rate-limited request is served; once Redis is back, all requests succeed',
     async (how) => {
       const alice = await world.account()
       await world.plugs.redis[how]()
@@ -97,7 +97,7 @@ describeConcurrently('Redis', () => {
     await world.eventually(async () => (await refused(call())).status === 404, recoverMs)
   })
 
-  test('requests that need Redis receive 503 while its memory is full, and succeed once space is free', async () => {
+  test('requests that need Redis receive 503 while its memory is full, and succeed once some is free', async () => {
     const alice = await world.account()
     await world.redis.config('SET', 'maxmemory', '1')
     expectUnavailable(await refused(alice.call('createSandbox')))
@@ -105,7 +105,7 @@ describeConcurrently('Redis', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('requests that need Redis receive 503 while its disk is full, and succeed once it can write', async () => {
+  test('requests that need Redis receive 503 while its disk is full, and succeed once it can write again', async () => {
     const alice = await world.account()
     // Redis cannot replace a directory with its dump file.
     const obstacle = join(world.folder, 'redis', 'dump.rdb')
@@ -122,7 +122,7 @@ describeConcurrently('Redis', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('buckets are full and sandboxes keep running after Redis loses all data', async () => {
+  test('after Redis loses all data, rate limits start afresh and sandboxes keep running', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     await world.redis.flushall()
@@ -132,7 +132,7 @@ describeConcurrently('Redis', () => {
     expect(ran.body.stdout).toBe('on\n')
   })
 
-  test('no process starts, and running processes report an error, if Redis may evict jobs', async () => {
+  test('if Redis might evict jobs, no process starts and running processes report an error', async () => {
     const running = [world.apis[0]!, world.workers[0]!]
     const hasLogged = ({ lines }: Process) => lines.some(({ msg }) => msg.includes('Set it to noeviction'))
     await world.redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
@@ -155,7 +155,7 @@ describeConcurrently('PostgreSQL', () => {
   beforeEach(() => world.eventually(isReady(world), recoverMs))
 
   test.each(['stop', 'kill'] as const)(
-    'requests fail after a PostgreSQL %s, and succeed again afterward',
+    'requests fail after a PostgreSQL %s, and succeed once PostgreSQL is available again',
     async (how) => {
       const alice = await world.account()
       await alice.call('createSandbox')
@@ -184,7 +184,7 @@ describeConcurrently('PostgreSQL', () => {
     },
   )
 
-  test('writes receive 503 while PostgreSQL is read-only like a demoted primary, and succeed afterward', async () => {
+  test('writes receive 503 while PostgreSQL is read-only (like a demoted primary), and then succeed', async () => {
     const alice = await world.account()
     const setReadOnly = async (value: string) => {
       await world.db.query(`alter system set default_transaction_read_only = ${value}`)
@@ -207,7 +207,7 @@ describeConcurrently('PostgreSQL', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('writes receive 503 and reads succeed while PostgreSQL has no disk space, and then writes succeed', async () => {
+  test('while PostgreSQL has no disk space, writes receive 503 and reads succeed; then writes succeed', async () => {
     const alice = await world.account()
     await installFullTriggers(world.db)
     await setFull(world.db, true)
@@ -218,7 +218,7 @@ describeConcurrently('PostgreSQL', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('requests receive 503 while PostgreSQL is frozen, and none is partially applied', async () => {
+  test('requests receive 503 while PostgreSQL is frozen, and no request is partially applied', async () => {
     const alice = await world.account()
     world.plugs.postgres!.freeze()
     const refusal = await refused(alice.call('listApiKeys'))
@@ -277,7 +277,7 @@ describeConcurrently('PostgreSQL', () => {
     expect(found).toMatchObject({ status: 'exited', exit_code: 7, stdout: 'done\n' })
   })
 
-  test('reports no unstored exit status when PostgreSQL and a worker become unavailable together', async () => {
+  test('when PostgreSQL and a worker fail together, no exit status is reported that was not stored', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const body = { command: 'echo begun; sleep 2; exit 7' }
@@ -328,7 +328,7 @@ describeConcurrently('workers', () => {
 describeConcurrently('of two workers', () => {
   const world = shareWorld({ workers: 2 })
 
-  test('a frozen worker receives no command; another worker runs the command exactly once', async () => {
+  test('a command is not sent to a frozen worker; a different worker runs it exactly once', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     const run = async (command: string) =>
@@ -345,7 +345,7 @@ describeConcurrently('of two workers', () => {
     expect((await run('sleep 1; cat ran')).stdout).toBe('once\nonce\n')
   })
 
-  test('another worker writes a whole file that a frozen worker did not accept', async () => {
+  test('if a frozen worker does not accept a file, a different worker writes all of it', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const bytes = randomBytes(300_000)
@@ -366,7 +366,7 @@ describeConcurrently('of two workers', () => {
     expect(Buffer.from(await read.arrayBuffer()).equals(bytes)).toBe(true)
   })
 
-  test('a killed worker receives no more calls, and other workers serve its sandboxes', async () => {
+  test('after a worker is killed, it receives no more calls and other workers serve its sandboxes', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     const run = () => alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })

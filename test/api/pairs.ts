@@ -40,7 +40,7 @@ function testOutside(rounds: number): void {
     tryPairs(allowlists(world), { rounds, concurrency: 12 }))
   test('two concurrent creates with one Idempotency-Key match a sequential order', () =>
     tryPairs(keyedCreates(world), { rounds, concurrency: 2 }))
-  test('two concurrent requests match a sequential order while the sandbox may be destroyed', () =>
+  test('two concurrent requests match a sequential order, even if one of them destroys the sandbox', () =>
     tryPairs(sandboxes(world), { rounds, concurrency: 4 }))
 }
 

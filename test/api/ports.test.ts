@@ -30,7 +30,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
   }
   beforeAll(() => listen(params.id))
 
-  test('passes bytes to a port unchanged over several concurrent connections', async () => {
+  test('bytes reach a port unchanged over several concurrent connections', async () => {
     await Promise.all(
       Array.from({ length: 5 }, async () => {
         const { socket } = await open()
@@ -59,7 +59,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     expect(await nobody.closed).toEqual([4001, 'no process listens on port 3999 in the sandbox'])
   })
 
-  test('rejects a port connection with a problem document', async () => {
+  test('a rejected port connection receives a problem document', async () => {
     const bob = await world.account()
     await expect(open(port, bob)).rejects.toMatchObject({ status: 404, code: 'not_found' })
     await expect(open(port, alice.with({ key: 'nonsense' }))).rejects.toMatchObject({ status: 401 })
@@ -97,7 +97,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     expect(line.received()).toBe('last words')
   })
 
-  test('applies backpressure to a port client whose bytes are not read, with little memory', async () => {
+  test('a port client whose data is not read gets backpressure, and little memory is used', async () => {
     const listener = await sh(
       "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalPort => 3001, Listen => 1); $c = $s->accept; sleep' " +
         '>/dev/null 2>&1 & echo $!',
@@ -120,7 +120,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     expect((await closed)[0]).toBe(1011)
   })
 
-  test('closes a port connection with an invalid handshake', async () => {
+  test('closes a port connection after an invalid handshake', async () => {
     const head = headOf('GET', pathOf(endpoints.connectPort, { params: { ...params, port } }), {
       authorization: `Bearer ${alice.key}`,
       ...{ connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': 1 },

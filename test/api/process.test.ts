@@ -23,7 +23,7 @@ async function getOver(agent: Agent, url: string) {
 }
 
 describe('process start', () => {
-  test('a process with missing or invalid settings names them without values and exits with 2', async () => {
+  test('a process with missing or invalid settings names them without showing values, and exits with 2', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const { code, words } = await startDoomed(world, {
       DATABASE_URL: '',
@@ -63,7 +63,7 @@ describe('process start', () => {
 })
 
 describe('process shutdown', () => {
-  test('a shutdown completes running requests, accepts no new ones and leaves no orphaned processes', async () => {
+  test('a shutdown completes running requests, refuses new ones and leaves no orphaned processes', async () => {
     await using world = await startWorld()
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
@@ -89,7 +89,7 @@ describe('process shutdown', () => {
     expect((await alice.call('getSandbox', { params, api: 1 })).body.state).toBe('active')
   })
 
-  test('a shutdown reports not ready to load balancers before it closes connections', async () => {
+  test('a process that is shutting down reports itself as not ready before it closes connections', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const api = await world.startApi({ SHUTDOWN_DELAY_SECONDS: '600' })
     const process = async () =>
@@ -106,7 +106,7 @@ describe('process shutdown', () => {
     await api.kill()
   })
 
-  test('serves requests on idle connections during the shutdown delay and then exits', async () => {
+  test('during the shutdown delay, a process still serves requests on idle connections, then it exits', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const api = await world.startApi({ SHUTDOWN_DELAY_SECONDS: '1' })
     const kept = new Agent({ keepAlive: true })

@@ -85,7 +85,7 @@ test('200 concurrent creates for 10 accounts through 4 API processes never excee
   }
 })
 
-test('interleaved creates and destroys never exceed the concurrent limit', async () => {
+test('interleaved creates and destroys never exceed the limit on concurrent sandboxes', async () => {
   const accounts = await makeAccounts(3)
   let refused = 0
   const churn = async (account: Account, api: number) => {
@@ -130,7 +130,7 @@ describe('the concurrent quota', () => {
     expect(rows).toHaveLength(cap)
   })
 
-  test('does not count an expired sandbox that has not been ended yet', async () => {
+  test('an expired sandbox no longer counts, even if it has not been ended yet', async () => {
     await using world = await startWorld({ env: { ...env, RECONCILE_INTERVAL_SECONDS: '3600' } })
     const alice = await world.account()
     await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])
@@ -157,7 +157,7 @@ describe('the concurrent quota', () => {
 describe('the monthly quota', () => {
   const newYear = Date.UTC(2027, 0, 1)
 
-  test("applies the account's override of the monthly quota instead of the setting", async () => {
+  test("an account's own monthly quota takes precedence over the setting", async () => {
     const alice = await world.account()
     await world.db.query('update account set concurrent_limit = 3, hours_limit = 0.5 where id = ?', [
       alice.id,
@@ -172,7 +172,7 @@ describe('the monthly quota', () => {
     expect(codesOf([await create(alice)])).toEqual(new Set(['monthly_usage_limit_reached']))
   })
 
-  test('admits a create 1 ms below the monthly quota, and none of 200 concurrent creates at the quota', async () => {
+  test('accepts a create 1 ms below the monthly quota, and none of 200 concurrent creates at the quota', async () => {
     const [under, at] = await makeAccounts(2)
     const now = new Date(newYear - 86_400_000)
     await setClock(world.db, now)
@@ -204,7 +204,7 @@ describe('the monthly quota', () => {
     })
   })
 
-  test('admits only the creates of the new month among 200 concurrent creates at the end of a month', async () => {
+  test("of 200 concurrent creates across a month's end, only those in the new month are accepted", async () => {
     const accounts = await makeAccounts(10)
     await setClock(world.db, new Date(newYear - 10_000))
     for (const { id } of accounts) await spend(id, new Date(newYear - 11_000), hours * hourMs)
@@ -234,7 +234,7 @@ describe('the monthly quota', () => {
     expect(await maxAtOnce()).toBe(cap)
   })
 
-  test('counts a sandbox that runs across the end of a month proportionally in both months', async () => {
+  test('a sandbox that runs across the end of a month counts proportionally in both months', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 2_000))
     const { body } = await alice.call('createSandbox')

@@ -51,7 +51,7 @@ async function expectRecovery() {
   await world.eventually(() => world.account(), recoverMs)
 }
 
-test('every connection leaves a Redis primary that becomes a replica once the address has moved', async () => {
+test('after a Redis failover, all connections move to the new primary once the address points to it', async () => {
   const { first, second } = pair
   await world.eventually(() => first.connections() === connectionCount, recoverMs)
   await second.promote()
@@ -68,7 +68,7 @@ test('every connection leaves a Redis primary that becomes a replica once the ad
   await world.eventually(() => second.connections() === connectionCount, recoverMs)
 })
 
-test('every connection leaves a frozen Redis primary that later returns as a replica', async () => {
+test('when a frozen Redis primary returns as a replica, no connection keeps using it', async () => {
   const { first, second } = pair
   // The previous test has promoted the second one.
   second.plug.freeze()

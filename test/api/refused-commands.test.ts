@@ -55,9 +55,9 @@ async function assertRunning(key: string) {
 }
 
 test.each([
-  ['with a key', 'lost'],
-  ['without one', undefined],
-])('a command %s can be retried after an outage of PostgreSQL', async (_, key) => {
+  ['with an Idempotency-Key', 'lost'],
+  ['without an Idempotency-Key', undefined],
+])('a command %s can be retried after a PostgreSQL outage', async (_, key) => {
   const before = await countRows()
   // One command at a time, because earlier requests of another one would be lost too.
   onInsert = () => wire.loseAnswers()
@@ -71,7 +71,7 @@ test.each([
   if (key) await assertRunning(key)
 })
 
-test('a command that was rejected because of a table lock can be retried', async () => {
+test('a command can be retried after it was rejected because of a table lock', async () => {
   const before = await countRows()
   const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const lock = world.db.transaction(async (db) => {
@@ -90,7 +90,7 @@ test('a command that was rejected because of a table lock can be retried', async
   expect(await countRows()).toBe(before + 1)
 })
 
-test('a command can be retried if PostgreSQL received its insert only after the rejection', async () => {
+test('a rejected command can be retried even if PostgreSQL receives its insert after the rejection', async () => {
   const before = await countRows()
   onInsert = () => {
     onInsert = () => {}

@@ -26,7 +26,7 @@ function post(account: Account, body: RawRequest['body'], headers: Record<string
   })
 }
 
-test("each response has a new request id and ignores the client's request id", async () => {
+test('each response has a new request id, even if the client sent one', async () => {
   const paths = ['/', '/v1/nothing', '/v1/account', '/v1/openapi.json', '/healthz', '/metrics']
   const answers = await Promise.all(
     paths.map((path) => send(world.url() + path, { headers: { 'x-request-id': 'mine' } })),
@@ -38,7 +38,7 @@ test("each response has a new request id and ignores the client's request id", a
   expect(answers.map(({ status }) => status)).toEqual([404, 404, 401, 200, 404, 404])
 })
 
-test('returns 405 with the allowed methods for any other method', async () => {
+test('a request with an unsupported method receives 405 with the allowed methods', async () => {
   const { status, headers } = await send(`${world.url()}/v1/sandboxes`, { method: 'PATCH' })
   expect(status).toBe(405)
   expect(headers.allow?.split(', ').sort()).toEqual(['GET', 'HEAD', 'OPTIONS', 'POST'])
@@ -47,7 +47,7 @@ test('returns 405 with the allowed methods for any other method', async () => {
   expect(options.headers.allow).toBe(headers.allow)
 })
 
-test('HEAD returns the GET response without its body', async () => {
+test('a HEAD request returns the same response as a GET request, without the body', async () => {
   const { status, headers, text } = await send(`${world.url()}/v1/openapi.json`, { method: 'HEAD' })
   expect([status, text]).toEqual([200, ''])
   expect(Number(headers['content-length'])).toBeGreaterThan(1_000)
@@ -55,11 +55,11 @@ test('HEAD returns the GET response without its body', async () => {
 
 test.each([
   ['half of an object', '{"name":', 400],
-  ['nothing but space', '  ', 400],
+  ['only spaces', '  ', 400],
   ['a number', '7', 400],
   ['null', 'null', 400],
   ['a prototype in disguise', '{"__proto__":{"name":"x"}}', 400],
-  ['no body at all', undefined, 400],
+  ['no body', undefined, 400],
   ['an object', '{}', 201],
   ['an object in UTF-8', '{"name":"käse 🧀"}', 201],
 ])('validates a request body: %s', async (_, body, expected) => {
@@ -75,7 +75,7 @@ test.each([
   ['text/plain', 415],
   ['application/jsonp', 415],
   ['', 415],
-])('a body with the content type %j returns the status %i', async (type, expected) => {
+])('a request with the content type %j receives the status %i', async (type, expected) => {
   expect((await post(await world.account(), '{}', { 'content-type': type })).status).toBe(expected)
 })
 
@@ -111,7 +111,7 @@ test('rejects a large body with an extreme compression ratio', async () => {
   expect(ordinary.status).toBe(404)
 })
 
-test('limits unknown API keys by address while known keys keep working', async () => {
+test('attempts with unknown API keys are limited per address, and known keys keep working', async () => {
   const alice = await world.account()
   const unknownKeys = Array.from({ length: 400 }, () => makeApiKey().raw)
   // Another address than the other tests.
@@ -130,7 +130,7 @@ test('limits unknown API keys by address while known keys keep working', async (
   expect((await authenticate(alice.key, from)).status).toBe(200)
 })
 
-test('rejects a large body by its Content-Length before it is sent, or when its chunks exceed the limit', async () => {
+test('rejects a body that is too large by its Content-Length, or once its chunks exceed the limit', async () => {
   const alice = await world.account()
   const announced = await sendHead({ ...as(alice), 'content-length': String(limits.usualBodyBytes + 1) })
   expect(announced).toBe(413)
@@ -178,7 +178,7 @@ test.each([
   ['of empty lists', `[${'[],'.repeat(200_000)}0]`],
   ['nested', `${'['.repeat(200_000)}${']'.repeat(200_000)}`],
   ['of fields', `{${'"a":"\\\\",'.repeat(101_000)}"a":0}`],
-])('rejects a JSON body with too many values before parsing it: %s', async (_, body) => {
+])('a JSON body with too many values is rejected before it is parsed: %s', async (_, body) => {
   const { key } = await world.account()
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const { status, text } = await send(`${world.url()}/v1/mcp`, { method: 'POST', headers, body })
@@ -195,7 +195,7 @@ test('a validation error limits the number and length of its invalid fields', as
   expect(JSON.parse(text).detail).toContain('5001')
 })
 
-test('accepts the longest query string of the contract in any encoding', async () => {
+test('accepts the longest query string that the contract permits, in any encoding', async () => {
   const { key } = await world.account()
   const longest = 'é'.repeat(4096)
   const query = new URLSearchParams({

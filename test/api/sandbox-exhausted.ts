@@ -87,7 +87,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     expect((await waitForExit(body.id)).status).toMatch(/^(signaled|lost)$/)
   })
 
-  test('an agent that follows the error message resets the sandbox', async () => {
+  test('an agent that follows the error message can recover the sandbox with a reset', async () => {
     const client = await connectMcp(world, alice)
     const session = { session_id: params.id }
     await fillUp()
@@ -107,7 +107,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
   })
 
   // On Kubernetes a full /tmp ends the pod instead.
-  test.runIf(driver === 'local')('a sandbox with a full /tmp reports that to a terminal', async () => {
+  test.runIf(driver === 'local')('a sandbox with a full /tmp reports that in a terminal', async () => {
     await sh('head -c 80000000 /dev/zero >/tmp/big')
     await expect(exec({ tty: true })).rejects.toMatchObject({
       problem: { code: 'sandbox_exhausted', exhausted: 'disk' },

@@ -101,9 +101,9 @@ describe('create', () => {
   })
 
   test.each([
-    ['a variable', { A: 'x'.repeat(limits.argumentBytes - 1) }],
-    ['variables together', Object.fromEntries(Array.from('abcdefgh', (name) => [name, 'x'.repeat(124_000)]))],
-  ])('rejects %s with which no command could be started', async (_, env) => {
+    ['one variable', { A: 'x'.repeat(limits.argumentBytes - 1) }],
+    ['several together', Object.fromEntries(Array.from('abcdefgh', (name) => [name, 'x'.repeat(124_000)]))],
+  ])('rejects an environment too large for any command to start: %s', async (_, env) => {
     const alice = await world.account()
     await expect(alice.call('createSandbox', { body: { env } })).rejects.toMatchObject({
       code: 'invalid_request',
@@ -130,7 +130,7 @@ describe('create', () => {
 })
 
 describe('destroy', () => {
-  test('a repeated destroy returns the same response and the same billed time', async () => {
+  test('destroying a sandbox again returns the same response and the same billed time', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     const params = { id: body.id }
@@ -152,7 +152,7 @@ describe('destroy', () => {
 })
 
 describe('list', () => {
-  test('lists sandboxes newest first, in pages and by state', async () => {
+  test('lists sandboxes in pages, newest first, and can filter them by state', async () => {
     const alice = await world.account()
     const ids: string[] = []
     for (let n = 0; n < 7; n++) ids.unshift(await insert(alice, n % 2 === 0))
@@ -161,7 +161,7 @@ describe('list', () => {
     expect(await listAll(alice, { limit: 2, state: 'destroyed' })).toEqual(ids.filter((_, n) => n % 2 === 1))
   })
 
-  test('new sandboxes do not shift the following page of a list', async () => {
+  test('sandboxes created between two requests do not shift the next page of a list', async () => {
     const alice = await world.account()
     const ids = [await insert(alice), await insert(alice), await insert(alice)].reverse()
     const { body } = await alice.call('listSandboxes', { query: { limit: 2 } })

@@ -40,7 +40,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     }
   }
 
-  test('a command receives current secrets; sandbox secrets override account secrets, env overrides both', async () => {
+  test('commands receive current secrets; sandbox secrets override account secrets; env overrides both', async () => {
     const { alice, params, run, set } = await newOwner({ env: { OF_CREATE: 'create' } })
     const { body: other } = await alice.call('createSandbox')
     const show = 'echo "$A|$B|$OF_CREATE|$OF_EXEC"'
@@ -55,7 +55,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(await run(show)).toBe('new|account|create|account\n')
   })
 
-  test('a command receives secrets of 32 KiB and of any characters unchanged', async () => {
+  test('secrets of up to 32 KiB and with any characters reach a command unchanged', async () => {
     const { run, set } = await newOwner()
     const odd = ' \'"$(id)`\\\n\r\t*é🎈\u0001 '
     await set('ODD', odd)
@@ -64,7 +64,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(await run('printf %s "$LONG" | wc -c')).toBe('32768\n')
   })
 
-  test('redacts a secret of 8 bytes or more in stdout and stderr, unless the request reveals it', async () => {
+  test('secrets of 8 bytes or more are redacted in stdout and stderr, unless the request reveals them', async () => {
     const { run, set } = await newOwner()
     await set('TOKEN', 'p4ssw0rd!')
     await set('SHORT', '1234567')
@@ -119,7 +119,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(cut.content).toMatch(/^x+$/)
   })
 
-  test('files/view of a line range redacts each line of a multi-line secret', async () => {
+  test('files/view with a line range redacts each line of a multi-line secret', async () => {
     const { alice, params, run, set } = await newOwner()
     await set('KEY', '-- begin --\nfirst half\nsecond half\n-- end --\n')
     await run('{ echo before; printf %s "$KEY"; echo after; } > key')

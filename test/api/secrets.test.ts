@@ -36,7 +36,7 @@ test('a secret can be created, listed without its value, and deleted', async () 
   await expect(remove()).rejects.toMatchObject({ code: 'not_found' })
 })
 
-test('a secret name has one value for the account and one for each sandbox', async () => {
+test('the same secret name can have one value for the account and one for each sandbox', async () => {
   const alice = await world.account()
   const [first, second] = [await insertSandbox(world, alice), await insertSandbox(world, alice)]
   await create(alice, 'TOKEN', 'old')
@@ -55,7 +55,7 @@ test('a secret name has one value for the account and one for each sandbox', asy
   }
 })
 
-test('a value that was sealed for one secret cannot be opened as another', async () => {
+test('a value that was sealed for one secret cannot be opened as a different secret', async () => {
   const alice = await world.account()
   await create(alice, 'A', 'of a')
   await create(alice, 'B', 'of b')
@@ -85,7 +85,7 @@ test("an account cannot list or delete another account's secrets", async () => {
 })
 
 describe('sandbox secrets', () => {
-  test('deletes sandbox secrets whenever the sandbox ends, and keeps account secrets', async () => {
+  test('sandbox secrets are deleted however the sandbox ends, and account secrets are kept', async () => {
     const alice = await world.account()
     await create(alice, 'KEPT', 'value')
     const ends: ((id: string) => Promise<unknown>)[] = [
@@ -102,7 +102,7 @@ describe('sandbox secrets', () => {
     }
   })
 
-  test('sandbox secrets never remain after a destroy that races with their creation', async () => {
+  test("no sandbox secret remains after a destroy that races with the secret's creation", async () => {
     const alice = await world.account()
     for (let round = 0; round < 20; round++) {
       const id = await insertSandbox(world, alice)
@@ -121,11 +121,11 @@ test.each<[string, object, string]>([
   ['a name that begins with a digit', { name: '1A', value: 'x' }, 'name'],
   ['an empty name', { name: '', value: 'x' }, 'name'],
   ['an empty value', { name: 'A', value: '' }, 'value'],
-  ['a NUL', { name: 'A', value: 'a\0b' }, 'value'],
+  ['a NUL character', { name: 'A', value: 'a\0b' }, 'value'],
   ['half a surrogate pair', { name: 'A', value: '\ud800' }, 'value'],
   ['a value over 32 KiB', { name: 'A', value: 'é'.repeat(16 * 1024 + 1) }, 'value'],
   ['no value', { name: 'A' }, 'value'],
-  ['a number', { name: 'A', value: 1 }, 'value'],
+  ['a number as its value', { name: 'A', value: 1 }, 'value'],
 ])('rejects a secret with %s without showing the value in the error', async (_, body, path) => {
   const alice = await world.account()
   const refusal = await alice.call('createSecret', { body: body as never }).catch((error) => error)

@@ -24,7 +24,7 @@ describe.concurrent('slow uploads', () => {
     expect((await alice.call('viewFile', { params, query })).body.content).toBe(whole)
   })
 
-  test('reports a slow upload as unfinished if it is killed inside the sandbox', async () => {
+  test('a slow upload that is killed inside the sandbox is reported as unfinished', async () => {
     const upload = alice
       .call('writeRawFile', { params, query: { path: 'ended' }, bytes: bytes() })
       .catch((problem) => problem)
@@ -34,7 +34,7 @@ describe.concurrent('slow uploads', () => {
     expect(await upload).toMatchObject({ status: 503, code: 'unavailable' })
   })
 
-  test('a command receives slow stdin to the end without a time limit', async () => {
+  test('a command receives slow stdin completely, without a time limit', async () => {
     const started = await alice.call('execCommand', { params, body: { command: 'cat', background: true } })
     const ofExec = { ...params, exec_id: started.body.id }
     const query = { eof: 'true' as const }

@@ -71,13 +71,13 @@ beforeAll(async () => {
   endedMs = performance.now() - startedAt
 })
 
-test('a stopping process exits before it would be killed', () => {
+test('a stopping process exits by itself before its grace period ends', () => {
   expect(endedWith).toBe(0)
   expect(endedMs).toBeGreaterThan(12_000)
   expectDurationBelow(endedMs, graceMs)
 })
 
-test('completes requests that finish during shutdown and closes their connections', async () => {
+test('requests that finish during shutdown are completed, and their connections are closed', async () => {
   expect(quick.headers.get('connection')).toBe('close')
   expect(await quick.json()).toMatchObject({ status: 'exited', stdout: 'late\n' })
 })
@@ -87,11 +87,11 @@ test('a stopping process closes idle connections before it notifies running comm
   expectDurationBelow(unusedClosedMs, 8_000)
 })
 
-test('a command request receives a shutdown error, and its retry attaches at another process', async () => {
+test('a command request receives a shutdown error, and a retry attaches to the command elsewhere', async () => {
   expect(json).toBeInstanceOf(Refusal)
   const { status, code, retryAfter, headers, problem } = json as Refusal
   expect([status, code, retryAfter, headers.get('connection')]).toEqual([503, 'unavailable', 1, 'close'])
-  expect(problem.detail).toMatch(/process is stopping.*Idempotency-Key.*attach to.*grace_ms/s)
+  expect(problem.detail).toMatch(/process is stopping.*Idempotency-Key.*grace_ms.*attaches to it/s)
   expect(problem).not.toHaveProperty('exec_id')
   const running = (await alice.call('listExecs', { params, api: 1 })).body.data.filter(
     ({ command }) => command === keyed.body.command,
@@ -102,7 +102,7 @@ test('a command request receives a shutdown error, and its retry attaches at ano
   expect((await again).body).toMatchObject({ id: running[0]!.id, status: 'exited', stdout: 'done\nx\n' })
 })
 
-test('closes an event stream without an exit event, and the stream resumes at another process', async () => {
+test('an event stream closes without an exit event and can be resumed at a different process', async () => {
   const seen = await events.rest()
   expect(seen.map(({ event }) => event)).toEqual(['start', 'stdout'])
   await alice.call('createFile', { params, body: { path: 'go', content: '', overwrite: true }, api: 1 })
@@ -122,7 +122,7 @@ test('a tool call returns a result that reports the shutdown', () => {
   })
 })
 
-test("closes a tool call's stream without a result for a client that can resume it", async () => {
+test("a tool call's stream closes without a result if the client can resume it", async () => {
   expect(resumable).not.toContain('"result"')
   const [, eventId] = /^id: (.*)$/m.exec(resumable)!
   await alice.call('createFile', { params, body: { path: 'go', content: '', overwrite: true }, api: 1 })
@@ -131,7 +131,7 @@ test("closes a tool call's stream without a result for a client that can resume 
   expect(text).toContain('"stdout":"done\\n"')
 })
 
-test('breaks a download so that the client detects the incomplete body', async () => {
+test('a download is broken off in a way that lets the client detect the incomplete body', async () => {
   await expect(download.arrayBuffer()).rejects.toThrow()
 })
 

@@ -82,7 +82,7 @@ test('the account shows its usage of the current UTC month, including running sa
   expect((await bob.call('getAccount')).body.usage.milliseconds).toBe(0)
 })
 
-test('bills a warm pod that died unused and was replaced, in the month in which it ran', async () => {
+test('a warm pod that died unused and was replaced is billed in the month in which it ran', async () => {
   const alice = await world.account()
   const ready = newYear - 10 * minute
   await setClock(world.db, new Date(ready))
@@ -123,7 +123,7 @@ describe('usage by sandbox', () => {
     return pages
   }
 
-  test("the usage lines of all pages add up to the month's total for random histories", async () => {
+  test("for random histories, the usage lines on all pages add up to the month's total", async () => {
     const alice = await world.account()
     await fc.assert(
       fc.asyncProperty(
@@ -149,7 +149,7 @@ describe('usage by sandbox', () => {
     )
   })
 
-  test('all usage pages count up to the time of the first page while sandboxes keep running', async () => {
+  test("usage pages of running sandboxes all count usage up to the time of the first page's request", async () => {
     const alice = await world.account()
     const started = newYear + minute
     const running = { created: started, ready: started, destroyed: null, expires: started + 30 * minute }
@@ -176,7 +176,7 @@ describe('usage by sandbox', () => {
     })
   })
 
-  test("an account's usage does not include other accounts", async () => {
+  test("an account's usage does not include that of other accounts", async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     await setClock(world.db, new Date(newYear + minute))
     await write(world, bob.id, [

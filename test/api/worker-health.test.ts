@@ -35,7 +35,7 @@ async function followFrozen(answer: number, bytesMoved = () => 0) {
   return { reports, wake, isAsked, isAnswered, isSilent: () => health.isSilent(listed!.id) }
 }
 
-test('reports an unresponsive worker once, until it responds again', async () => {
+test('an unresponsive worker is reported only once until it responds again', async () => {
   const { reports, wake, isSilent } = await followFrozen(300)
   await world.eventually(() => reports.length > 0, 10_000)
   expect(isSilent()).toBe(true)
@@ -44,7 +44,7 @@ test('reports an unresponsive worker once, until it responds again', async () =>
   expect(reports).toEqual(['silent'])
 })
 
-test('considers a worker alive while its calls transfer bytes', async () => {
+test('a worker counts as alive while its calls transfer bytes', async () => {
   let reads = 0
   const { reports, isSilent } = await followFrozen(300, () => reads++)
   // Each check reads the counter twice.
@@ -52,7 +52,7 @@ test('considers a worker alive while its calls transfer bytes', async () => {
   expect({ reports, isSilent: isSilent() }).toEqual({ reports: [], isSilent: false })
 })
 
-test('an API process that was stalled together with a worker checks the worker again', async () => {
+test('after an API process and a worker stall together, the API process checks the worker again', async () => {
   const answer = 1_500
   const { reports, wake, isAsked, isAnswered, isSilent } = await followFrozen(answer)
   await world.eventually(isAsked, 10_000)

@@ -60,7 +60,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
     expect(pod.spec!.containers[0]!.image).toBe(images.busybox)
   })
 
-  test('the cluster admits a pod without limits and applies the limits of sandboxes.limits', async () => {
+  test('the cluster admits a pod without limits and applies the limits from sandboxes.limits', async () => {
     const pod = buildSandboxPod()
     delete main(pod).resources
     const limits = { cpu: '1', memory: '512Mi', 'ephemeral-storage': '1Gi' }
@@ -74,7 +74,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
     expect(tolerations!.map(({ tolerationSeconds }) => tolerationSeconds)).toEqual([300, 300])
   })
 
-  test('the admission policies admit a warm pod with the longest sandbox deadline, and no later one', async () => {
+  test("the admission policies limit a warm pod's deadline to the longest sandbox deadline", async () => {
     const pod = buildSandboxPod()
     pod.spec.activeDeadlineSeconds = maxDeadlineSeconds + 1
     await chart.tryCreate(pod)
@@ -96,7 +96,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
     })
     afterAll(() => remove(name, 0))
 
-    test('the admission policies admit the claim of a warm pod', async () => {
+    test('the admission policies let a worker claim a warm pod', async () => {
       const labels = { 'sandlot.dev/sandbox': newSandboxId() }
       const pod = await patch(name, { metadata: { labels }, spec: { activeDeadlineSeconds: 50 } })
       expect([pod.metadata!.labels!['sandlot.dev/sandbox'], pod.spec!.activeDeadlineSeconds]).toEqual([
@@ -105,18 +105,18 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
       ])
     })
 
-    test.each(changes())('the policies reject a change of $what', async ({ body, refusal }) => {
+    test.each(changes())('the policies reject a change to $what', async ({ body, refusal }) => {
       await expect(patch(name, body, 'All')).rejects.toThrow(refusal)
     })
 
-    test('the admission policies admit an annotation by another component of the cluster', async () => {
+    test('the admission policies let a different cluster component annotate a pod', async () => {
       const body = { metadata: { annotations: { 'example.com/address': '192.0.2.1' } } }
       const request = { name, namespace: chart.namespace, body, dryRun: 'All' }
       const pod = await chart.admin.patchNamespacedPod(request, merge)
       expect(pod.metadata!.annotations).toEqual(body.metadata.annotations)
     })
 
-    test('the admission policies reject a deletion with a longer grace period', async () => {
+    test('the admission policies reject a deletion with a grace period of more than one second', async () => {
       await expect(remove(name, 2)).rejects.toThrow(/gracePeriodSeconds of a deletion must be at most 1/)
       const pod = await chart.worker.readNamespacedPod({ name, namespace: chart.namespace })
       expect(pod.metadata!.deletionTimestamp).toBeUndefined()
@@ -124,7 +124,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
   })
 
   describe('a terminating pod', () => {
-    test.each(changes())('the policies reject a change of $what while ending', async ({ body, refusal }) => {
+    test.each(changes())('rejects a change to $what of a terminating pod', async ({ body, refusal }) => {
       await expect(patch(terminating, body, 'All')).rejects.toThrow(refusal)
     })
 
@@ -217,17 +217,17 @@ describe.skipIf(!hasCluster || !hasHelm)(
 
     test.each<Attack>([
       {
-        what: 'another annotation',
+        what: 'a different annotation',
         change: (pod) => (pod.metadata!.annotations = { 'example.com/other': 'any' }),
         refusal: /metadata\.annotations: example\.com\/other is not set by Sandlot/,
       },
       {
-        what: 'another node selector',
+        what: 'a different node selector',
         change: (pod) => (pod.spec.nodeSelector = { zone: 'a' }),
         refusal: /spec\.nodeSelector must be .* within sandboxes\.clusterAdds\.nodeSelector/,
       },
       {
-        what: 'a toleration of another taint',
+        what: 'a toleration of a different taint',
         change: (pod) => pod.spec.tolerations!.push({ key: 'other', operator: 'Exists' }),
         refusal: /spec\.tolerations must be/,
       },
@@ -237,7 +237,7 @@ describe.skipIf(!hasCluster || !hasHelm)(
         refusal: /spec\.runtimeClassName must be/,
       },
       {
-        what: 'the user namespace of the node',
+        what: "the node's user namespace",
         change: (pod) => delete pod.spec.hostUsers,
         refusal: /spec\.hostUsers must be false/,
       },

@@ -63,7 +63,7 @@ function unknownIn(expression: string, known: Map<string, Set<string>>): string[
   })
 }
 
-test('a worker exports zero for lost commands and orphans from its start', async () => {
+test('a new worker exports the metrics for lost commands and orphans with the value zero', async () => {
   const text = await openMetrics('worker').registry.metrics()
   expect(text).toMatch(/^sandlot_exec_seconds_count\{role="worker",status="lost"\} 0$/m)
   expect(text).toMatch(/^sandlot_reconcile_actions_total\{action="end orphan",role="worker"\} 0$/m)
@@ -79,7 +79,7 @@ interface Dashboard {
   panels: { title: string; targets: { expr: string }[] }[]
 }
 
-test('every panel of the dashboard queries metrics that processes register', async () => {
+test('every dashboard panel queries only metrics that the processes register', async () => {
   const known = await registered()
   const { panels }: Dashboard = JSON.parse(readFileSync(join(chart, 'dashboard.json'), 'utf8'))
   expect(panels.length).toBeGreaterThan(5)

@@ -59,7 +59,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
     for (const object of wide) await objects.delete(object)
   })
 
-  test('the cluster accepts all objects of the chart, and the pods meet the restricted standard', async () => {
+  test('the cluster accepts all objects in the chart, and the pods meet the restricted standard', async () => {
     const more = [
       '--set',
       'quickstart.enabled=true,quickstart.storage=,api.autoscaling.enabled=true,worker.autoscaling.enabled=true',
@@ -74,7 +74,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
     }
   })
 
-  test.skipIf(!kubeconform)('kubeconform accepts the chart with each set of values', async () => {
+  test.skipIf(!kubeconform)('kubeconform accepts the chart with every set of values', async () => {
     const made = installations.flatMap((each) => render(valuesOf(each)))
     await writeSchemas(admin, folder, new Set(made.map(({ kind }) => kind!)))
     const options = [

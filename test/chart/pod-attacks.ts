@@ -42,12 +42,12 @@ export const attacks: Attack[] = [
     refusal: /spec\.tolerations must be/,
   },
   {
-    what: 'a toleration of an unreachable node without end',
+    what: 'an unlimited toleration of unreachable nodes',
     change: (pod) => delete pod.spec.tolerations![0]!.tolerationSeconds,
     refusal: /spec\.tolerations must be/,
   },
   {
-    what: 'another scheduler',
+    what: 'a different scheduler',
     change: (pod) => (pod.spec.schedulerName = 'other'),
     refusal: /spec\.nodeName and spec\.schedulerName are not set by Sandlot/,
   },
@@ -68,7 +68,7 @@ export const attacks: Attack[] = [
     refusal: /spec\.containers\[0\]\.resources\.limits must be cpu, memory and ephemeral-storage/,
   },
   {
-    what: 'more requests than a sandbox has',
+    what: 'higher resource requests than a sandbox has',
     change: (pod) => (main(pod).resources!.requests!.memory = '512Mi'),
     refusal: /spec\.containers\[0\]\.resources\.requests must be .* at most that of sandboxes\.requests/,
   },
@@ -84,22 +84,22 @@ export const attacks: Attack[] = [
   },
   // Metadata
   {
-    what: 'an annotation of Multus',
+    what: 'a Multus annotation',
     change: (pod) => (pod.metadata!.annotations = { 'k8s.v1.cni.cncf.io/networks': 'host' }),
     refusal: /metadata\.annotations: k8s\.v1\.cni\.cncf\.io\/networks is not set by Sandlot/,
   },
   {
-    what: 'an annotation of Kata',
+    what: 'a Kata annotation',
     change: (pod) => (pod.metadata!.annotations = { 'io.katacontainers.config.hypervisor.path': '/bin/sh' }),
     refusal: /metadata\.annotations: io\.katacontainers\.config\.hypervisor\.path is not set/,
   },
   {
-    what: 'the label of another installation',
+    what: 'the label of a different installation',
     change: (pod) => (pod.metadata!.labels!['sandlot.dev/installation'] = 'other'),
     refusal: /metadata\.labels: sandlot\.dev\/installation must be test/,
   },
   {
-    what: 'another label',
+    what: 'an additional label',
     change: (pod) => (pod.metadata!.labels!.app = 'database'),
     refusal: /metadata\.labels: app is not set by Sandlot/,
   },
@@ -110,23 +110,23 @@ export const attacks: Attack[] = [
   },
   // Isolation
   {
-    what: 'a seccomp profile of the node',
+    what: 'a seccomp profile from the node',
     change: (pod) =>
       (pod.spec.securityContext!.seccompProfile = { type: 'Localhost', localhostProfile: 'any.json' }),
     refusal: /spec\.securityContext must run the pod .* with the seccompProfile RuntimeDefault/,
   },
   {
-    what: 'another user',
+    what: 'a different user',
     change: (pod) => (pod.spec.securityContext!.runAsUser = 65_532),
     refusal: /spec\.securityContext must run the pod as user 10001/,
   },
   {
-    what: 'a root file system that it can write to',
+    what: 'a writable root file system',
     change: (pod) => (main(pod).securityContext!.readOnlyRootFilesystem = false),
     refusal: /spec\.containers\[0\]\.securityContext must deny/,
   },
   {
-    what: 'another runtime class',
+    what: 'a different runtime class',
     change: (pod) => (pod.spec.runtimeClassName = 'other'),
     refusal: /spec\.runtimeClassName is not set by Sandlot|RuntimeClass .* not found/,
   },
@@ -139,7 +139,7 @@ export const attacks: Attack[] = [
     refusal: /spec\.dnsPolicy must be None/,
   },
   {
-    what: 'a token of its service account',
+    what: 'a service account token',
     change: (pod) => (pod.spec.automountServiceAccountToken = true),
     refusal: /spec\.automountServiceAccountToken false/,
   },
@@ -156,12 +156,12 @@ export const attacks: Attack[] = [
   },
   // Containers
   {
-    what: 'another image',
+    what: 'a different image',
     change: (pod) => (main(pod).image = images.debian),
     refusal: /spec\.containers\[0\]\.image must be in sandboxes\.image/,
   },
   {
-    what: 'another command',
+    what: 'a different command',
     change: (pod) => (main(pod).command = ['/bin/sh', '-c', 'exec sleep 1']),
     refusal: /spec\.containers\[0\]\.command and .* must be those of Sandlot/,
   },
@@ -187,7 +187,7 @@ export function changes(): { what: string; body: object; refusal: RegExp }[] {
       refusal: /metadata\.labels: sandlot\.dev\/installation must not change/,
     },
     {
-      what: 'another label',
+      what: 'its other labels',
       body: metadata({ labels: { app: 'database' } }),
       refusal: /metadata\.labels: app must not change/,
     },

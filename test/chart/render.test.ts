@@ -68,17 +68,17 @@ test('the chart and the project have the same version', () => {
 
 describe.skipIf(!hasHelm)('the chart, by helm', () => {
   // `npm test -- test/chart -u` rewrites the snapshots. Review their difference.
-  test('the minimal values render the chart of the snapshot', async () => {
+  test('the chart rendered with the minimal values matches the snapshot', async () => {
     await expect(templateOf('minimal')).toMatchFileSnapshot(snapshotOf('minimal.yaml'))
   })
 
   const others = installations.filter((installation) => installation !== 'minimal')
-  test.each(others)('%s renders the recorded differences from the minimal chart', async (installation) => {
+  test.each(others)('%s differs from the minimal chart only as in the snapshot', async (installation) => {
     const differences = compareObjects(templateOf('minimal'), templateOf(installation))
     await expect(differences).toMatchFileSnapshot(snapshotOf(`${installation}.diff`))
   })
 
-  test.each(installations)('helm lint accepts the values of %s', (installation) => {
+  test.each(installations)('helm lint accepts the chart with the values of %s', (installation) => {
     const { status, stdout } = spawnSync('helm', ['lint', '--strict', chart, ...valuesOf(installation)], {
       encoding: 'utf8',
     })
@@ -141,7 +141,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     { egress: 'internet', own: [] },
     { egress: 'internet', own: ['203.0.113.0/24', '2a00:1::/32'] },
     { egress: 'none', own: [] },
-  ])('makes the same isolation as npm run cluster: $egress, $own', ({ egress, own }) => {
+  ])('the chart isolates sandboxes as npm run cluster does: $egress, $own', ({ egress, own }) => {
     const ranges = own.length > 0 ? [`sandboxes.ownRanges={${own.join(',')}}`] : []
     const objects = render(set('sandboxes.namespace=pods', `sandboxes.egress=${egress}`, ...ranges))
     const policies = buildPolicies('pods', egress, own, 'sandlot-system')
@@ -158,7 +158,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     }
   })
 
-  test('the chart gives each process its own keys, and the API no access to the cluster', () => {
+  test('the chart gives each process only its own keys, and gives the API no access to the cluster', () => {
     const objects = render(valuesOf('production'))
     const podOf = (name: string) => find<V1Deployment>(objects, 'Deployment', name).spec!.template.spec!
     const secretsOf = (name: string) =>
@@ -173,7 +173,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     ])
   })
 
-  test('each pod of the chart pulls its image with image.pullSecrets', () => {
+  test('each pod in the chart uses image.pullSecrets to pull its image', () => {
     const pods = ['true', 'false'].flatMap((quickstart) =>
       render(set(`quickstart.enabled=${quickstart}`, 'image.pullSecrets={registry}'))
         .map(({ spec }) => (spec as { template?: V1PodTemplateSpec } | undefined)?.template?.spec)

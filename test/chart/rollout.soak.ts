@@ -209,7 +209,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
   )
 
   // Like `kubectl drain`, it repeats evictions that a disruption budget rejects. The only node is not cordoned.
-  test('an installation under load survives the draining of a node', () =>
+  test('an installation under load survives a node drain', () =>
     under('drain', async () => {
       const old = (await Promise.all(['api', 'worker'].map(podsOf))).flat().map(({ metadata }) => metadata!)
       await Promise.all(

@@ -90,18 +90,18 @@ const refused = [
 ]
 
 describe('accepted addresses', () => {
-  test.each(taken)('accepts the address %s and normalizes it to %s', (typed, meant) => {
+  test.each(taken)('the client accepts the address %s and normalizes it to %s', (typed, meant) => {
     expect(readAddress(typed, 'test')).toBe(meant)
   })
 
-  test('sends requests to exactly the accepted address', () => {
+  test('the client sends requests to exactly the address that it accepted', () => {
     for (const [, meant] of taken) expect(new URL(`${meant}/v1/account`).href).toBe(`${meant}/v1/account`)
   })
 })
 
 describe('rejected addresses', () => {
   test.each(refused.map((typed) => [typed]))(
-    'rejects the address %j from a flag, the environment or the settings file',
+    'the client rejects the address %j in a flag, the environment or the settings file',
     async (typed) => {
       using home = new Home()
       home.writeConfig(`base_url = ${JSON.stringify(typed)}\n`)
@@ -170,7 +170,7 @@ describe('rejected addresses', () => {
     ['https://example.com/v1', '/v1', 'https://example.com'],
     ['https://example.com/v1/', '/v1', 'https://example.com'],
     ['http://localhost:8080/sandlot/v1/docs', '/v1/docs', 'http://localhost:8080/sandlot'],
-  ])('an error about the address %s names the superfluous path', (typed, part, meant) => {
+  ])('an error about the address %s names the part of the path to remove', (typed, part, meant) => {
     const refused = expect.objectContaining({
       message: expect.stringContaining(`must not include ${part},`),
       hint: `Use ${meant} instead.`,

@@ -194,7 +194,7 @@ describe('unpacking and its target folder', () => {
   })
 })
 
-test('unpacking names the skipped entries and unpacks all others', async () => {
+test('unpacking reports the names of skipped entries and unpacks all others', async () => {
   const skipped = await unpack(
     archiveOf([
       { path: 'bin/python', type: 'SymbolicLink', linkpath: '/usr/bin/python3' },
@@ -233,7 +233,7 @@ test('unpacking never replaces a file with a folder, or a folder with a file', a
   expect(readdirSync(target).sort()).toEqual(['file', 'folder', 'last', 'pipe'])
 })
 
-test('unpacking replaces a file atomically and hides the new content from other users until then', async () => {
+test('unpacking replaces a file atomically, and other users cannot read its new content before that', async () => {
   writeFileSync(join(target, 'secret'), 'old', { mode: 0o600 })
   const archive = archiveOf([{ path: 'secret', mode: 0o600, content: 'x'.repeat(5000) }])
   const unpacking = unpackInto(target, { setsRoot: true, skipped: new Skipped() })
@@ -279,7 +279,7 @@ describe('hostile archives', () => {
   })
 })
 
-test('packing and unpacking keeps modes, links, times and the bytes of names', async () => {
+test('packing and unpacking preserve modes, links, times and the exact bytes of names', async () => {
   const source = join(outside, 'source')
   const at = (path: string | Buffer) => Buffer.concat([Buffer.from(`${source}/`), Buffer.from(path)])
   mkdirSync(at('sub/empty'), { recursive: true })
@@ -347,7 +347,7 @@ test('packing skips special, unreadable and vanished entries and packs all other
   ])
 })
 
-test('packing pads and reports a file that shrinks in the meantime', async () => {
+test('a file that shrinks while it is packed is padded and reported', async () => {
   const source = join(outside, 'source')
   mkdirSync(source)
   writeFileSync(join(source, 'log'), Buffer.alloc(1_000_000, 'x'))

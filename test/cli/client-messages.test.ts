@@ -17,7 +17,7 @@ const find = (words: string[], branch: Branch = commands): boolean => {
   return 'commands' in entry ? find(rest, entry.commands) : true
 }
 
-test('each synonym is not a command, and its suggestion is a command', () => {
+test('no command synonym is itself a command, and each one suggests an existing command', () => {
   for (const [theirs, ours] of Object.entries(commandSynonyms)) {
     expect(find(theirs.split(' ')), theirs).toBe(false)
     expect(find(ours.split(' ')), ours).toBe(true)
@@ -70,7 +70,7 @@ See \`sandlot mcp init --help\`.`,
   ],
   [['session', 'create', '--bogus'], "unknown option '--bogus'\nSee `sandlot session create --help`."],
   [['--bogus'], "unknown option '--bogus'\nSee `sandlot --help`."],
-])('rejects the arguments %j with a suggestion', async (args, words) => {
+])('the client rejects the arguments %j and suggests a correction', async (args, words) => {
   using home = new Home()
   const env = {
     SANDLOT_URL: 'http://127.0.0.1:1',
@@ -125,7 +125,7 @@ const refusals: [string[], string, string, RegExp][] = [
 ]
 
 test.each(refusals)(
-  'explains the API error of %j in terms of command-line options',
+  'the client explains the API error for %j in terms of command-line options',
   async (args, code, detail, words) => {
     using home = new Home()
     const problem = { type: 'about:blank', title: code, status: 409, code, detail, request_id: 'req_1' }
@@ -135,7 +135,7 @@ test.each(refusals)(
   },
 )
 
-test('files create sends a file that is larger than any JSON body', async () => {
+test('files create can send a file that exceeds the size limit of JSON bodies', async () => {
   using home = new Home()
   const large = join(home.folder, 'large')
   writeFileSync(large, '')
@@ -150,7 +150,7 @@ test('files create sends a file that is larger than any JSON body', async () => 
   expect(body).toHaveLength(limits.bodyBytes + 1)
 })
 
-test('the client explains on a dumb terminal why it shows help instead of the picker', async () => {
+test('on a dumb terminal, the client shows help and explains why the picker is not available', async () => {
   using home = new Home()
   const terminal = openTerminal([process.execPath, clientPath], home.environment({ TERM: 'dumb' }))
   await terminal.shows('The picker is not available because TERM is dumb')

@@ -270,7 +270,7 @@ describe('keys', () => {
     await eventually(async () => (await other.run(['whoami'])).code === 4, 10_000)
   })
 
-  test('keys rm and keys rotate accept a name that only one key has', async () => {
+  test('keys rm and keys rotate accept a name if exactly one key has it', async () => {
     for (const name of ['one', 'two', 'two']) await user.run(ask('create', '--name', name), input)
     expect(await user.run(ask('rm', 'one'), input)).toMatchObject({
       code: 0,
@@ -294,7 +294,7 @@ describe('keys', () => {
     })
   })
 
-  test('keys rotate replaces a key, which stays valid for the requested overlap', async () => {
+  test('keys rotate replaces a key, and the old key stays valid for the requested overlap', async () => {
     using other = await users.newUser()
     const with_ = ['--email', other.email, '--password-stdin']
     const [{ id }] = (await other.run(['keys', 'ls', '--json', ...with_], input)).json().data
@@ -314,7 +314,7 @@ describe('keys', () => {
   })
 })
 
-test('a table fits the terminal by truncating the widest column first and the id last', async () => {
+test('to fit the terminal, a table truncates its widest column first and its id column last', async () => {
   using owner = await users.newUser()
   const name = '長い名前 with many words, so many that they fill a line'
   const id = (await owner.run(['session', 'create', '--name', name, '--async'])).stdout.trim()
@@ -348,7 +348,7 @@ test('--quiet prints only ids, and nothing on stderr', async () => {
   expect((await user.run(['secrets', 'ls', '--quiet'])).stdout).toBe('QUIET\n')
 })
 
-test('--json=FIELDS selects fields of each list entry and keeps the members beside the list', async () => {
+test("--json=FIELDS selects fields of each list entry and keeps the response's other members", async () => {
   const { stdout } = await user.run(['session', 'ls', '--json=state,id'])
   expect(stdout).toBe(`{"data":[{"state":"active","id":"${user.id}"}],"next_cursor":null}\n`)
   const { entries, path } = (await user.run(['files', 'ls', '--json=name', 'notes.txt'])).json()

@@ -41,7 +41,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
   const notCopied = ({ stderr }: Ran) =>
     stderr.split('\n').flatMap((line) => /^sandlot: not copied: (.*)$/.exec(line)?.[1] ?? [])
 
-  test('copying a folder keeps modes, times, links and the bytes of names in both directions', async () => {
+  test('copying a folder in either direction preserves modes, times, links and the exact bytes of names', async () => {
     const source = makeTree(local('every'))
     const there = await cp(source, ':')
     expect(there).toMatchObject({ code: 9, stdout: ':/workspace/every\n' })
@@ -60,7 +60,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     expect(describeTree(local('back'))).toEqual(after)
   })
 
-  test('copying a single file keeps its mode in both directions', async () => {
+  test('copying a single file in either direction preserves its mode', async () => {
     for (const mode of [0o755, 0o600, 0o444]) {
       const name = `mode-${mode.toString(8)}`
       writeFileSync(local(name), '#!/bin/sh\n')
@@ -80,7 +80,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     await sh('./mode-755')
   })
 
-  test('a copy names the entries that the sandbox cannot read, and copies all others', async () => {
+  test('a copy reports the entries that the sandbox cannot read, and copies all others', async () => {
     await sh(
       'mkdir -p odd/locked && echo a > odd/a && echo b > odd/b && chmod 000 odd/locked odd/b && mkfifo odd/pipe',
     )

@@ -42,7 +42,7 @@ function passOn(change: (headers: { date: string }) => void, tls?: { key: string
   return startPeer((request, response) => void pass(request, response), tls)
 }
 
-test('doctor reports each passed check with its duration and leaves no session', async () => {
+test('doctor reports each passed check with its duration and leaves no session behind', async () => {
   using user = await newUser()
   const { stdout, stderr, code } = await user.run(['doctor'])
   expect(stderr).toBe('')
@@ -82,7 +82,7 @@ test('doctor --json prints one object, and doctor --no-create creates no session
   expect(all.json().data).toEqual([])
 })
 
-test('doctor fails for a settings file that others can read, and runs the other checks', async () => {
+test('doctor fails if other users can read the settings file, but still runs the other checks', async () => {
   using user = await newUser()
   chmodSync(user.home.configFile, 0o644)
   const { json, code } = await user.run(['doctor', '--json', '--no-create'])
@@ -155,7 +155,7 @@ test('doctor detects a wrong local clock', async () => {
   expect(code).toBe(1)
 })
 
-test('doctor fails for an untrusted certificate and describes a trusted one', async () => {
+test('doctor rejects an untrusted certificate and describes a trusted one', async () => {
   using user = await newUser()
   const certificate = makeCertificate()
   await using peer = await passOn(() => {}, certificate)
@@ -171,7 +171,7 @@ test('doctor fails for an untrusted certificate and describes a trusted one', as
   expect(trusted).toMatchObject({ stdout: expect.not.stringContaining('FAIL'), code: 0 })
 })
 
-test('doctor reports an exhausted quota with its exit code', async () => {
+test('doctor reports an exhausted quota and exits with the matching code', async () => {
   using user = await newUser()
   await user.run(['session', 'create', '--async'])
   await user.run(['session', 'create', '--async'])

@@ -58,7 +58,7 @@ describe('exec', () => {
     expect(await exec(args)).toMatchObject({ code })
   })
 
-  test('exec prints the output received before a timeout and reports the timeout', async () => {
+  test('exec prints the output received before a timeout, and then reports the timeout', async () => {
     const { stdout, stderr } = await exec(['--timeout', '500ms', '-c', 'echo partial; sleep 30'])
     expect(stdout).toBe('partial\n')
     expect(stderr).toContain('timed out')
@@ -84,14 +84,14 @@ describe('exec', () => {
     })
   })
 
-  test('a --json argument of the command does not turn client errors into JSON', async () => {
+  test('a --json argument that belongs to the command does not turn client errors into JSON', async () => {
     const { stdout, stderr, code } = await exec(['-s', 'sbx_none', 'cat', '--json'])
     expect(code).toBe(125)
     expect(stdout).toBe('')
     expect(stderr).toContain('The session sbx_none was not found')
   })
 
-  test('exec exits with 125 for a destroyed session', async () => {
+  test('exec exits with 125 if the session has been destroyed', async () => {
     await using gone = await users.newSession()
     await gone.run(['session', 'rm', '--yes'])
     const { code, json } = await gone.run(['exec', '--json', '-s', gone.id, 'true'])
@@ -121,7 +121,7 @@ describe('files', () => {
     expect(await files(['view', 'empty'])).toMatchObject({ code: 0, stdout: '' })
   })
 
-  test('files view prints line ranges', async () => {
+  test('files view prints a requested range of lines', async () => {
     await files(['create', 'lines', '--content', 'one\ntwo\nthree\n'])
     for (const [range, shown] of [
       ['2:3', 'two\nthree\n'],

@@ -93,7 +93,7 @@ test.each([
   [['-d', 'ls', '-d']],
   [['--cwd', '/tmp', 'attach', execId]],
   [['--json', 'kill', '--json']],
-])('exec %j runs a program instead of a client command', async (args) => {
+])('exec %j runs a program in the sandbox instead of the client command of that name', async (args) => {
   const isWord = (word: string) => ['ls', 'ps', 'logs', 'kill', 'attach'].includes(word)
   const command = args.slice(args.findIndex(isWord))
   expect(await ask(['exec', ...args])).toMatchObject({ line: `POST ${base}`, command, code: 125 })
@@ -107,7 +107,7 @@ test.each([
   [['kill', execId], `DELETE ${base}/${execId}?signal=TERM`],
   [['kill', '--signal', 'sigint', execId], `DELETE ${base}/${execId}?signal=INT`],
   [['kill', execId, '--signal=9'], `DELETE ${base}/${execId}?signal=KILL`],
-])('the client command %j sends its API request', async (args, line) => {
+])('the client command %j sends the expected API request', async (args, line) => {
   // The session does not exist: 3, as for every command except exec.
   expect(await ask(args)).toMatchObject({ line, code: 3 })
 })

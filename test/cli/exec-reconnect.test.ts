@@ -17,7 +17,7 @@ const user = shareSession(makeUsers(world))
 const exec = (args: string[], options: Parameters<typeof user.run>[1] = {}) =>
   user.run(['exec', ...args], options)
 
-test.concurrent('reports an outage, reconnects and continues where the output stopped', async () => {
+test.concurrent('exec reports an outage, reconnects, and continues where the output stopped', async () => {
   await using line = await openLine(world.url())
   let stderr = ''
   const ran = await exec(
@@ -38,7 +38,7 @@ test.concurrent('reports an outage, reconnects and continues where the output st
   expect(ran.stderr).toMatch(/^sandlot: .+ Reconnecting; press Ctrl-C to exit\.\nsandlot: reconnected\.\n$/)
 })
 
-test.concurrent('Ctrl-C exits immediately during an outage', async () => {
+test.concurrent('Ctrl-C makes exec exit immediately during an outage', async () => {
   await using line = await openLine(world.url())
   let stderr = ''
   const { code } = await exec(['-n', '-c', 'echo up; sleep 773'], {
@@ -83,7 +83,7 @@ const waiting = (file: string) => `echo up; until [ -e ${file} ]; do sleep 0.05;
 /** The same budget as the client's, with shorter pauses. */
 const quick = () => new RetryPolicy({ pausesMs: [1] })
 
-test.concurrent('exec reconnects after more failures than a single request tolerates', async () => {
+test.concurrent('exec keeps trying to reconnect after more failures than a single request tolerates', async () => {
   await using line = await openLine(world.url())
   const printed: string[] = []
   const ended = await runStreaming({
@@ -101,7 +101,7 @@ test.concurrent('exec reconnects after more failures than a single request toler
   expect(printed.join('')).toBe('up\ndone\n')
 })
 
-test.concurrent('logs -f reconnects after as many failures as exec', async () => {
+test.concurrent('logs -f keeps trying to reconnect after as many failures as exec', async () => {
   await using line = await openLine(world.url())
   const remote = remoteOver(line)
   const { id } = await remote.launch({ command: waiting('mended-2') })
@@ -116,7 +116,7 @@ test.concurrent('logs -f reconnects after as many failures as exec', async () =>
   expect(printed).toBe('up\ndone\n')
 })
 
-test.concurrent('gives up after the grace, and reports the duration of the outage and the grace', async () => {
+test.concurrent('exec gives up after the grace period and reports its length and that of the outage', async () => {
   await using line = await openLine(world.url())
   let now = 0
   const running = runStreaming({
@@ -131,7 +131,7 @@ test.concurrent('gives up after the grace, and reports the duration of the outag
   await expect(running).rejects.toMatchObject({
     code: 'network',
     message: expect.stringMatching(
-      /disconnected for \d+ s, longer than the command's grace of 3 s\. The service therefore kills the command\. /,
+      /disconnected for \d+ s, longer than the command's grace period of 3 s\. The service therefore kills the command\. /,
     ),
     hint: expect.stringMatching(/`sandlot logs -s sbx_\w+ exec_\w+` shows its output/),
   })

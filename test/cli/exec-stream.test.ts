@@ -25,7 +25,7 @@ const box = () => {
 }
 const isRunning = async (pattern: string) => (await box().countOf(pattern)) > 0
 
-test('exec shows output while the command runs and sends input that arrives later', async () => {
+test('exec shows output while the command is running, and forwards input that arrives later', async () => {
   let shown = ''
   const { code, stdout } = await exec(['-c', 'echo ready; read line; echo "got $line"; cat | wc -c'], {
     openInput: true,
@@ -47,7 +47,7 @@ test('exec passes 20 MiB of binary data through unchanged', async () => {
   expect(code).toBe(0)
 })
 
-test('a command that reads no input still exits', async () => {
+test('exec returns when a command exits without reading its input', async () => {
   expect(await exec(['-c', 'echo done'], { input: randomBytes(9_000_000) })).toMatchObject({
     code: 0,
     stdout: 'done\n',
@@ -82,13 +82,13 @@ test("exec warns when it sends the shell's remaining stdin, and -n leaves stdin 
     ...{ code: 0, stdout: 'a\n' },
     stderr:
       'sandlot: the command received 4 bytes of stdin that belong to the surrounding shell. Use -n to leave stdin to ' +
-      'the shell, as in a `while read` loop, or -i to send it without this note.\n',
+      'the shell, as in a `while read` loop. Use -i to send stdin without this note.\n',
   })
   expect(await loop('-n')).toMatchObject({ code: 0, stdout: 'a\nb\nc\n', stderr: '' })
   expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })
 })
 
-test('exec sends stdin that is meant only for the command without a warning', async () => {
+test('exec does not warn when it sends stdin that is meant only for the command', async () => {
   const piped = await inShell(`printf 'b\\na\\n' | "$NODE" "$CLIENT" exec -- sort; true`)
   expect(piped).toMatchObject({ code: 0, stdout: 'a\nb\n', stderr: '' })
 })
@@ -110,7 +110,7 @@ test("Ctrl-C is forwarded to the command, and the client returns the command's e
   expect(code).toBe(7)
 })
 
-test('a second Ctrl-C exits the client and kills the command', async () => {
+test('a second Ctrl-C makes the client exit and kills the command', async () => {
   const { code } = await exec(['-c', 'trap "echo again" INT; echo up; while :; do sleep 0.77; done'], {
     onStart: (child) =>
       child.stdout!.on('data', (chunk) => {
@@ -124,15 +124,15 @@ test('a second Ctrl-C exits the client and kills the command', async () => {
 test.each([
   ['trap "echo bye; exit 9" TERM', 'up\nbye\n', 9, 'exited 9'],
   ['', 'up\n', 143, 'signaled SIGTERM'],
-])('forwards SIGTERM after %j and reports the exit status', async (trap, stdout, code, end) => {
+])('exec forwards SIGTERM to %j and reports the exit status', async (trap, stdout, code, end) => {
   const ran = await exec(['-c', `${trap}\necho up; sleep 300 & wait`], {
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGTERM')),
   })
   expect(ran).toMatchObject({ stdout, code })
-  expect(ran.stderr).toBe(`sandlot: SIGTERM was passed on, and the command has ended: ${end}.\n`)
+  expect(ran.stderr).toBe(`sandlot: the command has ended after SIGTERM was forwarded: ${end}.\n`)
 })
 
-test('a second SIGTERM exits the client if the command keeps running', async () => {
+test('a second SIGTERM makes the client exit even if the command keeps running', async () => {
   const { code } = await exec(['-c', 'trap "echo again" TERM; echo up; while :; do sleep 0.78; done'], {
     onStart: (child) =>
       child.stdout!.on('data', (chunk) => {
@@ -142,7 +142,7 @@ test('a second SIGTERM exits the client if the command keeps running', async () 
   expect(code).toBe(143)
 })
 
-test("a killed client's command is killed after the requested grace", async () => {
+test('after a client is killed, its command is killed at the end of the requested grace period', async () => {
   const { signal } = await exec(['-n', '--grace', '100ms', '-c', 'echo up; sleep 775'], {
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
   })
@@ -151,7 +151,7 @@ test("a killed client's command is killed after the requested grace", async () =
   const { data } = (await user.run(['ps', '--json'])).json()
   const { id } = data.find(({ command }: { command: string }) => command.includes('up; sleep 775'))
   expect((await user.run(['logs', '-f', id])).stderr).toContain(
-    "killed: its client disconnected. The client was disconnected for longer than the command's grace (--grace).",
+    "killed: its client disconnected. The client was disconnected for longer than the command's grace period (--grace).",
   )
 })
 
@@ -177,7 +177,7 @@ test.each([
 })
 
 // Concurrently, because each mostly waits for its command.
-test.concurrent('kills the command when the reader closes stdout, as in a pipeline', async () => {
+test.concurrent('exec kills the command when the reader of its stdout closes the pipe', async () => {
   const { code, stderr } = await exec(['-c', 'while :; do echo y887; done'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
   })
@@ -186,7 +186,7 @@ test.concurrent('kills the command when the reader closes stdout, as in a pipeli
   await world.eventually(async () => !(await isRunning('y88[7]')), 5_000)
 })
 
-test.concurrent('no byte of input or output is lost when the connection breaks repeatedly', async () => {
+test.concurrent('no input or output is lost when the connection breaks several times', async () => {
   await using line = await openLine(world.url())
   const bytes = randomBytes(8_000_000)
   let cuts = 0
@@ -220,7 +220,7 @@ test('exec reports that its command was killed because the session was destroyed
 test.each([
   ['expired', 'its TTL has expired'],
   ['pod_failed', 'its pod failed'],
-])('exec reports a command that was killed because its session ended with the reason %s', (reason, why) => {
+])('exec reports that its command was killed because the session ended with the reason %s', (reason, why) => {
   const said: string[] = []
   const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecOutcome
   noteExitStatus(end, (text) => said.push(text))
@@ -229,7 +229,7 @@ test.each([
   expect(describeStatus(end).text).toBe(`killed with its session: ${why}`)
 })
 
-test("exec suggests -s if the command is a session's name, and keeps exit code 127", async () => {
+test('exec suggests -s if the command is the name of a session, and still exits with 127', async () => {
   const hint = `To run it in the session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
   const plain = await exec([user.id, 'uname', '-a'])
   expect(plain.code).toBe(127)
@@ -252,7 +252,7 @@ test('exec shows a secret only with --reveal', async () => {
   await user.run(['secrets', 'rm', '--yes', 'WORD'])
 })
 
-test('exec -t without a terminal suggests an alternative', async () => {
+test('without a terminal, exec -t fails and suggests an alternative', async () => {
   const { code, stderr } = await exec(['-it', 'sh'])
   expect(code).toBe(125)
   expect(stderr).toContain('terminal')

@@ -45,7 +45,7 @@ async function expectExit(terminal: Terminal, code: number) {
   await terminal.ended
 }
 
-test('exec -t without a terminal suggests an alternative', async () => {
+test('without a terminal, exec -t fails and suggests an alternative', async () => {
   const { code, stderr } = await user.run(['exec', '-it', 'sh'])
   expect(code).toBe(125)
   expect(stderr).toContain('terminal')
@@ -58,7 +58,7 @@ test('exec rejects -t with --background and starts nothing', async () => {
   expect((await user.run(['ps', '--quiet'])).stdout).toBe('')
 })
 
-test("exec reports on a new line that a shell's session has ended", async () => {
+test('exec starts a new line to report that the session of a shell has ended', async () => {
   const other = (await user.run(['session', 'create'])).stdout.trim()
   const shell = openClient(['-s', other, '-it', '--', 'sh'])
   await shell.shows('$ ')
@@ -68,7 +68,7 @@ test("exec reports on a new line that a shell's session has ended", async () => 
 })
 
 // Concurrently, because each mostly waits for its terminal.
-test.concurrent('exec suggests -it when a shell that was started without it exits immediately', async () => {
+test.concurrent('exec suggests -it when a shell that was started without this option exits immediately', async () => {
   const shell = openClient(['sh'])
   await shell.shows('use `sandlot exec -it -- sh`.')
   await expectExit(shell, 0)
@@ -78,7 +78,7 @@ test.concurrent('exec suggests -it when a shell that was started without it exit
   expect(script.screen()).not.toContain('-it')
 })
 
-test.concurrent('exec -it passes keys, size and exit code through and restores the terminal', async () => {
+test.concurrent('exec -it passes on keys, the terminal size and the exit code, and restores the terminal', async () => {
   const shell = openClient(['-it', '--', 'sh'])
   await shell.shows('$ ')
   shell.type('echo $((6*7)); stty size\r')
@@ -100,7 +100,7 @@ test.concurrent('exec -it shows all output of a command that exits before the cl
   await expectExit(quick, 3)
 })
 
-test.concurrent('exec -it reconnects without repeating output', async () => {
+test.concurrent('after reconnecting, exec -it does not print the same output again', async () => {
   await using line = await openLine(world.url())
   const shell = openClient(['-it', '--', 'sh'], line.url)
   await shell.shows('$ ')
@@ -115,7 +115,7 @@ test.concurrent('exec -it reconnects without repeating output', async () => {
   expect(shell.screen().match(/shown-1-time/g)).toHaveLength(1)
 })
 
-test.concurrent('exec -it redraws a full-screen program without client notes after reconnecting', async () => {
+test.concurrent('after reconnecting, exec -it redraws a full-screen program without client messages', async () => {
   await using line = await openLine(world.url())
   const draw = "printf '\\033[2J\\033[H'; stty size; echo the whole screen"
   const script = `printf '\\033[?1049h\\033[?25lupside down'; trap "${draw}" WINCH; while :; do sleep 0.1; done`
@@ -139,7 +139,7 @@ test.concurrent('exec -it redraws a full-screen program without client notes aft
   expect(screen.isAlternate()).toBe(false)
 })
 
-test.concurrent('exec -it shows the output printed during an outage after reconnecting', async () => {
+test.concurrent('after reconnecting, exec -it shows the output that was printed during the outage', async () => {
   await using line = await openLine(world.url())
   const script = 'echo it is up; while [ ! -e go ]; do sleep 0.05; done; echo last words; exit 4'
   const shell = openClient(['-it', '--', 'sh', '-c', script], line.url)
@@ -154,7 +154,7 @@ test.concurrent('exec -it shows the output printed during an outage after reconn
   expect(shell.screen().match(/it is up/g)).toHaveLength(1)
 })
 
-test.concurrent('Ctrl-C exits during an outage, and attach reconnects to the command', async () => {
+test.concurrent('Ctrl-C makes exec -it exit during an outage, and attach later reconnects to the command', async () => {
   await using line = await openLine(world.url())
   const first = openClient(['-it', '--', 'sh'], line.url)
   await first.shows('$ ')
@@ -225,7 +225,7 @@ test('a shell without a custom prompt shows the session name and uses the local 
 })
 
 test.each(['a$(id)', 'a`id`', 'a\\w', 'a"b', "a'b", 'a!b', 'a%b', 'a\nb', 'ünï', '', 'x'.repeat(41), null])(
-  'a shell prompt omits the unsafe session name %j',
+  'the shell prompt does not include the unsafe session name %j',
   (name) => {
     expect(promptFor(name)).toBeUndefined()
   },
@@ -235,11 +235,11 @@ test.each([
   [{ TERM: 'screen-256color' }, { TERM: 'screen-256color' }],
   [{ TERM: 'xterm-kitty', COLORTERM: 'truecolor' }, { TERM: 'xterm-256color' }],
   [{ TERM: 'made-up', COLORTERM: '' }, {}],
-])('on a terminal with %j, exec -it sets %j for the command', (ours, theirs) => {
+])('if the local environment contains %j, exec -it sets %j for the command', (ours, theirs) => {
   expect(terminalType(ours)).toEqual(theirs)
 })
 
-test('exec -it passes all input before the detach keys, for any chunk boundaries', () => {
+test('exec -it passes on all input before the detach keys, wherever the chunks are split', () => {
   const piece = fc.string({ unit: fc.constantFrom('a', 'b', 'c') })
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {
@@ -282,7 +282,7 @@ test('exec -it restores the terminal on SIGTERM', async () => {
   await world.eventually(async () => !(await user.run(['ps'])).stdout.includes('running'), 10_000)
 })
 
-test('reports commands of a killed worker as lost on the terminal and in ps, logs and kill', async () => {
+test('the terminal, ps, logs and kill report the commands of a killed worker as lost', async () => {
   const later = (await user.run(['exec', '-n', '--background', 'sleep', '60'])).stdout.trim()
   const shell = openClient(['-it', '--', 'sh'])
   await shell.shows('$ ')

@@ -28,7 +28,7 @@ beforeAll(async () => {
   expect(await user.run(['exec', '-c', script])).toMatchObject({ code: 0 })
 })
 
-test.each(['numbers', 'random', 'long'])('view prints %s byte for byte without stderr', async (path) => {
+test.each(['numbers', 'random', 'long'])('files view prints the file %s byte for byte', async (path) => {
   const { size, sha256: sum } = await factsOf(path)
   const { bytes, stderr, code } = await view([path])
   expect({ size: bytes.length, sum: sha256(bytes), stderr, code }).toEqual({
@@ -47,7 +47,7 @@ test.each([
   ['numbers', '500000:', ''],
   ['long', '2', `${'x'.repeat(1_500_000)}\n`],
   ['long', '3:', 'last\n'],
-])('files view prints all lines of the file %s in the range %s', async (path, lines, whole) => {
+])('files view prints the lines of the file %s that are in the range %s', async (path, lines, whole) => {
   const { stdout, stderr, code } = await view([path, '--lines', lines])
   // Compared as one boolean, because vitest would print a diff of megabytes.
   expect({ is: stdout === whole, stderr, code }).toEqual({ is: true, stderr: '', code: 0 })

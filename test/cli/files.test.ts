@@ -42,7 +42,7 @@ test('files edit replaces text from options or local files, and lists the lines 
   expect(await files(['edit', 'edited', '--old', 'B'])).toMatchObject({ code: 2 })
 })
 
-test('files edit without text opens the editor and prints a diff', async () => {
+test('files edit opens an editor if no text is given, and prints a diff', async () => {
   await files(['create', 'by-hand', '--content', 'one\ntwo\n'])
   const terminal = openTerminal([process.execPath, clientPath, 'files', 'edit', 'by-hand'], {
     ...user.home.environment(),
@@ -54,7 +54,7 @@ test('files edit without text opens the editor and prints a diff', async () => {
   expect((await files(['view', 'by-hand'])).stdout).toBe('one\n2\n')
 })
 
-test('files ls, glob and grep print the format of the Unix tools', async () => {
+test('files ls, glob and grep print their results in the format of the Unix tools', async () => {
   await user.run(['exec', '-c', 'mkdir -p d/e; echo Needle > "d/a b"; echo hay > d/e/c.txt; ln -s e d/l'])
   expect(await files(['ls', 'd'])).toMatchObject({ code: 0, stdout: 'a b\ne\nl\n', stderr: '' })
   expect((await files(['ls', '-l', 'd'])).stdout).toMatch(
@@ -106,7 +106,7 @@ test('files put and get copy binary data from and to files, folders and pipes', 
   )
 })
 
-test('neutralizes control characters in names and contents on a terminal, but not in pipes', async () => {
+test('files commands neutralize control characters on a terminal, but not in a pipe', async () => {
   using owner = await users.newUser()
   const nasty = 'a\u001b[2J\u202eb\u009b31m\tc'
   const created = await owner.run(['session', 'create', '--name', nasty])

@@ -44,7 +44,7 @@ const background = async (script: string, port: number, by = user) => {
 }
 
 // Concurrently, because each mostly waits for separate ports and sessions.
-test.concurrent('forward supports concurrent connections and reports a port without a listener', async () => {
+test.concurrent('forward supports concurrent connections and reports a port on which nothing listens', async () => {
   await background(echoOn(3000), 3000)
   const ran = await forwarding([':3000', ':3999'], async ([port, closed]) => {
     const echoed = async (length: number) => {
@@ -100,7 +100,7 @@ test.concurrent('forward exits when the session ends, and reports the reason', a
   })
 })
 
-test.concurrent('forward rejects a port that is in use and an invalid port', async () => {
+test.concurrent('forward rejects an invalid port and a port that is in use', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }

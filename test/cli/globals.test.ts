@@ -20,7 +20,7 @@ const account = {
 const answerAccount = () =>
   startPeer((_, response) => response.setHeader('x-request-id', 'req_abc').end(JSON.stringify(account)))
 
-test('--json=FIELD,FIELD prints these fields in this order, at any position on the command line', async () => {
+test('--json=FIELD,FIELD prints those fields in that order, wherever it appears on the command line', async () => {
   using home = new Home()
   await using peer = await answerAccount()
   for (const args of [
@@ -33,7 +33,7 @@ test('--json=FIELD,FIELD prints these fields in this order, at any position on t
   }
 })
 
-test('--json=PATH prints a nested field, including one of each entry in a list', async () => {
+test('--json=PATH prints a nested field, or that field of every entry in a list', async () => {
   using home = new Home()
   await using peer = await answerAccount()
   const shown = async (parts: string) =>
@@ -52,7 +52,7 @@ test('--json=PATH prints a nested field, including one of each entry in a list',
     expect(await home.run(['whoami', `--json=${wrong}`], { env: env(peer.url) })).toMatchObject({ code: 2 })
 })
 
-test('--json rejects an unknown field before any request and lists the known fields', async () => {
+test('--json rejects an unknown field before sending any request, and lists the known fields', async () => {
   using home = new Home()
   await using peer = await answerAccount()
   const { code, json, stderr } = await home.run(['whoami', '--json=email,mail'], { env: env(peer.url) })
@@ -64,7 +64,7 @@ test('--json rejects an unknown field before any request and lists the known fie
   expect(peer.asked).toEqual([])
 })
 
-test('--json does not treat the next argument as fields', async () => {
+test('--json does not treat the next argument as a list of fields', async () => {
   using home = new Home()
   const { json, code } = await home.run(['session', 'get', '--json', 'sbx_a'], { env: nowhere })
   expect(code).toBe(8)
@@ -87,7 +87,7 @@ test('--debug shows the status, duration and id of each request, but no secrets'
   expect(created.stderr).not.toContain('very-hidden')
 })
 
-test('--debug shows each attempt that received no response', async () => {
+test('--debug shows each attempt that did not receive a response', async () => {
   using home = new Home()
   const { stderr } = await home.run(['whoami', '--debug'], { env: nowhere })
   expect(stderr.match(/^debug: GET \/v1\/account http:.* refused the connection\. \d+ ms$/gm)).toHaveLength(3)
@@ -101,7 +101,7 @@ test.each([
   ['config set-key', ['config', 'set-key'], 'API_KEY'],
   ['files edit', ['files', 'edit', 'a'], '--old and --new'],
 ])(
-  '%s with --no-input on a terminal asks nothing and names the missing argument',
+  '%s --no-input on a terminal fails without asking and names the missing argument',
   async (_, args, instead) => {
     using home = new Home()
     for (const words of [
@@ -116,7 +116,7 @@ test.each([
   },
 )
 
-test('only terminals get colors; --color overrides FORCE_COLOR, and FORCE_COLOR overrides NO_COLOR', async () => {
+test('output is colored only on a terminal; --color overrides FORCE_COLOR, which overrides NO_COLOR', async () => {
   using home = new Home()
   // Fails before any request, which is fast.
   const refused = ['session', 'ls', '--limit', '0']
@@ -153,7 +153,7 @@ test.each([
   expect(code).toBe(2)
 })
 
-test('help exit-codes and help settings print their topics', async () => {
+test('help exit-codes and help settings print the topics of those names', async () => {
   using home = new Home()
   const codes = await home.run(['help', 'exit-codes'])
   expect(codes).toMatchObject({ code: 0, stderr: '' })

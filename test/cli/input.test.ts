@@ -11,7 +11,7 @@ const env = (url: string) => ({
   SANDLOT_SESSION: 'sbx_a',
 })
 
-test('rejects stdin that exceeds the request limit without reading all of it', async () => {
+test('the client rejects stdin that exceeds the request size limit without reading all of it', async () => {
   using home = new Home()
   await using peer = await silent()
   const input = Buffer.alloc(limits.bodyBytes + 1, 'a')
@@ -29,7 +29,7 @@ test('exec --no-stdin does not wait for a pipe that stays open', async () => {
   expect(peer.asked).toHaveLength(1)
 })
 
-test('reports invalid settings before waiting for stdin', async () => {
+test('the client reports invalid settings before it waits for stdin', async () => {
   using home = new Home()
   for (const args of [
     ['exec', 'cat'],

@@ -52,7 +52,7 @@ test.each([
   ['logout'],
   ['doctor'],
   ['__complete', '--', 'session', 'get', ''],
-])('%s %s sends no saved key to an address from a flag or variable', async (...words) => {
+])('%s %s sends no saved key to an address from a flag or environment variable', async (...words) => {
   await using at = await startPeers()
   const text = readFileSync(at.home.configFile, 'utf8')
   const [flag] = [await at.sent(['--url', at.other.url, ...words])]
@@ -62,7 +62,7 @@ test.each([
   expect(variable.other.filter(Boolean)).toEqual([])
 })
 
-test('an error names the address of the saved key and the command that saves another key', async () => {
+test('the error names the address for which the key was saved and the command that saves a new key', async () => {
   await using at = await startPeers()
   const { code, stderr, json, own, other } = await at.sent(['whoami', '--json'], {
     SANDLOT_URL: at.other.url,
@@ -76,7 +76,7 @@ test('an error names the address of the saved key and the command that saves ano
   expect(stderr).not.toContain('xxxx')
 })
 
-test('sends a key from a flag, the environment, or a profile with the same address', async () => {
+test('the client sends a key from a flag, from the environment, or from a profile with the same address', async () => {
   await using at = await startPeers()
   const env = { SANDLOT_URL: at.other.url }
   expect(await at.sent(['whoami'], { ...env, SANDLOT_API_KEY: key('envi') })).toMatchObject({
@@ -104,7 +104,7 @@ test('sends a key from a flag, the environment, or a profile with the same addre
   expect(several.stderr).toContain('work, play.\nSelect a profile with --profile.')
 })
 
-test('config set-url keeps the key for the old address, and config set-key replaces it', async () => {
+test('after config set-url, the saved key is sent only to the old address until set-key replaces it', async () => {
   await using at = await startPeers()
   const moved = await at.sent(['config', 'set-url', at.other.url])
   expect(moved.stderr).toContain(`The saved key …home is sent only to ${at.own.url}.`)
@@ -124,7 +124,7 @@ test('config set-url keeps the key for the old address, and config set-key repla
   expect(await at.sent(['whoami'])).toMatchObject({ other: ['newe'] })
 })
 
-test('config set-key saves a key for the saved address, not for the address in a variable', async () => {
+test('config set-key saves a key for the saved address, not for the address in SANDLOT_URL', async () => {
   await using at = await startPeers()
   const env = { SANDLOT_URL: at.other.url }
   const { stderr, json } = await at.sent(['config', 'set-key', key('newe'), '--json'], env)
@@ -136,7 +136,7 @@ test('config set-key saves a key for the saved address, not for the address in a
   expect(await at.sent(['whoami'], env)).toMatchObject({ own: [], other: ['work'] })
 })
 
-test('config set-key saves and reports the address from a variable if no address is saved', async () => {
+test('config set-key saves and reports the address in SANDLOT_URL if no address is saved', async () => {
   await using at = await startPeers()
   at.home.writeConfig('')
   const { stderr } = await at.sent(['config', 'set-key', key('newe')], { SANDLOT_URL: at.other.url })
@@ -152,17 +152,17 @@ test('a key that an earlier version saved without an address is not sent until s
   expect({ code, other }).toEqual({ code: 4, other: [] })
   expect(stderr).toContain(`\`sandlot config set-url ${at.other.url}\``)
   const setUrl = await at.sent(['config', 'set-url', at.own.url])
-  expect(setUrl.stderr).toContain(`It is now sent to ${at.own.url}.`)
+  expect(setUrl.stderr).toContain(`From now on, it is sent to ${at.own.url}.`)
   expect(await at.sent(['whoami'])).toMatchObject({ own: ['bare'] })
 })
 
-test('logout checks the key at the address for which it was saved', async () => {
+test('logout checks the saved key at the address for which it was saved', async () => {
   await using at = await startPeers()
   expect(await at.sent(['logout'], { SANDLOT_URL: at.other.url })).toMatchObject({ own: ['home'], other: [] })
   expect(saved(at.home)).toEqual({ base_url: at.own.url })
 })
 
-test('an MCP server started with the address of another service sends no saved key', async () => {
+test('an MCP server that is started with the address of a different service does not send the saved key', async () => {
   await using at = await startPeers()
   const input = `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })}\n`
   const { stdout } = await at.home.run(['mcp', 'serve'], { input, env: { SANDLOT_URL: at.other.url } })
@@ -187,7 +187,7 @@ test('doctor and config show print the address of each saved key', async () => {
   )
 })
 
-test('the picker asks for a key when the address belongs to another service', async () => {
+test('the picker asks for a key when the address belongs to a different service', async () => {
   await using at = await startPeers()
   using screen = openScreen(
     [process.execPath, clientPath],
@@ -209,11 +209,11 @@ test.each([
   ['http://localhost:443', 'https://localhost', false],
   ['https://sandlot.example', 'https://sandlot.example.', false],
   ['https://sandlot.example', 'https://www.sandlot.example', false],
-])('decides whether %s and %s are the same service: %s', (one, other, same) => {
+])('the client decides whether %s and %s are the same service: %s', (one, other, same) => {
   expect(isSameService(readAddress(one, 'test'), readAddress(other, 'test'))).toBe(same)
 })
 
-test('uses no saved key if its saved address is invalid', () => {
+test('the client does not use a saved key whose saved address is invalid', () => {
   const api_key = key('home')
   for (const wrong of ['http://sandlot.example', 'https://a@b.example', 5, ''])
     expect(keyIn({ api_key, base_url: wrong })).toMatchObject({ address: undefined })

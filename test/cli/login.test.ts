@@ -19,7 +19,7 @@ const logIn = (home: Home, email: string, ...more: string[]) =>
 /** The error of a command without a login or a terminal. */
 const asks = { code: 2, stderr: expect.stringContaining('--email and --password-stdin') }
 
-test('keys and account need no password between login and the end of the sessions', async () => {
+test('keys and account commands need no password between login and the end of the login session', async () => {
   using user = await users.newUser()
   const { home, email, run } = user
   const { api_key } = saved(home)
@@ -52,7 +52,7 @@ test('keys and account need no password between login and the end of the session
   expect(await run(['keys', 'ls'])).toMatchObject(asks)
 })
 
-test('sends a session token only to the address for which it was saved', async () => {
+test('the client sends a session token only to the address for which it was saved', async () => {
   using user = await users.newUser()
   await using peer = await startPeer((_, response) => response.end('{}'))
   await logIn(user.home, user.email)
@@ -66,7 +66,7 @@ test('sends a session token only to the address for which it was saved', async (
   expect(peer.asked).toEqual([])
 })
 
-test('ignores a login that has expired or was ended elsewhere', async () => {
+test('the client ignores a login that has expired or was ended elsewhere', async () => {
   using user = await users.newUser()
   await logIn(user.home, user.email)
   const text = readFileSync(user.home.configFile, 'utf8')
@@ -93,7 +93,7 @@ test('a second signup names the replaced key and the command that restores it', 
   expect((await user.run(['whoami', '--json'])).json().email).toBe(user.email)
 })
 
-test('login saves a new key unless a valid key of the same account is saved', async () => {
+test('login saves a new key unless a valid key for the same account is already saved', async () => {
   using home = new Home()
   using user = await users.newUser()
   const first = await logIn(home, user.email, '--profile', 'work')

@@ -33,7 +33,7 @@ test.each([
   [['keys', 'rotate', 'key_a', ...credentials], 'POST /v1/api-keys/key_a/rotate', 'old password'],
   [['files', 'create', 'a', '--content', 'x'], 'PUT /v1/sandboxes/sbx_a/files/raw', ''],
   [['files', 'put', '/dev/null', 'a', '--no-overwrite'], 'PUT /v1/sandboxes/sbx_a/files/raw', ''],
-])('sends %j only once and reports an unknown outcome if the response is lost', async (args, lost, input) => {
+])('if the response is lost, %j is not retried and its outcome is unknown', async (args, lost, input) => {
   await using peer = await startForgetful(lost, 401, 'invalid_credentials')
   const { code, json, stderr } = await run(args, peer.url, input)
   expect(stderr).toContain('The outcome of the request is unknown.')
@@ -45,13 +45,13 @@ test.each([
 test.each([
   [['keys', 'rm', 'key_a', ...credentials], 'DELETE /v1/api-keys/key_a', 'old password'],
   [['secrets', 'rm', '--yes', 'TOKEN'], 'DELETE /v1/secrets/TOKEN', ''],
-])('repeats %j after a lost response and treats 404 as success', async (args, lost, input) => {
+])('if the response is lost, the client retries %j and treats 404 as success', async (args, lost, input) => {
   await using peer = await startForgetful(lost, 404, 'not_found')
   expect(await run(args, peer.url, input)).toMatchObject({ code: 0, stderr: '' })
   expect(sent(peer.asked, lost)).toHaveLength(2)
 })
 
-test('a delete fails if its first response is 404 or if its retry receives another error', async () => {
+test('a delete fails if the first response is 404 or if the retry fails with an error other than 404', async () => {
   await using missing = await startPeer((_, response) =>
     response.writeHead(404).end(problem(404, 'not_found')),
   )

@@ -32,7 +32,7 @@ describe('JSON files', () => {
     expect(take(put(before))).toBe(before)
   })
 
-  test("editing keeps the user's members and comments in an entry, and drops another transport's members", () => {
+  test("editing keeps the user's members and comments in an entry, and removes members of the other transport", () => {
     const after = put(`{"mcpServers": {"sandlot": {
       // for the staging service
       "env": {"SANDLOT_URL": "https://staging.example"},
@@ -53,7 +53,7 @@ describe('JSON files', () => {
     ['whose section is null', '{"mcpServers": null}'],
     ['with a duplicate section', '{"mcpServers": {}, "mcpServers": {}}'],
     ['with a duplicate server', '{"mcpServers": {"sandlot": {}, "sandlot": {}}}'],
-  ])('rejects a JSON file %s', (_, text) => {
+  ])('editing rejects a JSON file %s', (_, text) => {
     expect(() => put(text)).toThrow()
     expect(() => take(text)).toThrow()
   })
@@ -87,7 +87,7 @@ describe('JSON files', () => {
       return `${before}{${member}${root.slice(1)}${after}`
     })
 
-  test('editing a JSON file keeps comments and everything outside the entry, for any layout', () => {
+  test('editing a JSON file with any layout keeps comments and everything outside the entry', () => {
     const commentsOf = (text: string) => text.match(/\/\/ a "comment" \{,\}|\/\* , \} \*\//g)?.sort()
     fc.assert(
       fc.property(document, (text) => {
@@ -131,7 +131,7 @@ describe('TOML files', () => {
       '[mcp_servers.x] # keep\ncommand  =  "y"',
       `[mcp_servers.x] # keep\ncommand  =  "y"\n\n${table}`,
     ],
-  ])('adds the server as a table to the end of a TOML file that contains %s', (_, before, after) => {
+  ])('editing a TOML file that contains %s appends the server as a table', (_, before, after) => {
     expect(putToml(before)).toBe(after)
     expect(putToml(after)).toBe(after)
   })
@@ -142,7 +142,7 @@ describe('TOML files', () => {
     expect(parseToml(after)).toMatchObject({ a: 1, mcp_servers: { sandlot: server } })
   })
 
-  test("changing or removing a TOML entry keeps comments, order and the user's members", () => {
+  test("changing or removing a TOML entry keeps comments, the order of members and the user's members", () => {
     const before = `# mine
 model = "o5"  # fast
 when = 2026-11-21T10:00:00Z
@@ -187,7 +187,7 @@ command   =   "x"
     ['only an inline table', 'a = 1\nmcp_servers = { sandlot = {} }\nb = 2\n'],
     ['its name inside a string', 't = """\n[mcp_servers.sandlot]\n"""\n[mcp_servers.sandlot]\n'],
     ['no final newline', '[mcp_servers.x]\n[mcp_servers.sandlot]\ncommand = "y"'],
-  ])('changes and removes only the one server in a TOML file with %s', (_, before) => {
+  ])('changing or removing the server does not affect the rest of a TOML file with %s', (_, before) => {
     const { mcp_servers, ...rest } = parseToml(before)
     const { sandlot: _sandlot, ...others } = mcp_servers as Record<string, unknown>
     const [changed, gone] = [putToml(before), takeToml(before)]
@@ -198,7 +198,7 @@ command   =   "x"
     expect(commentsOf(gone)).toEqual(commentsOf(before))
   })
 
-  test('changing or removing a server in a TOML file keeps all other lines', () => {
+  test('changing or removing a server in a TOML file leaves all other lines unchanged', () => {
     const line = (...texts: string[]) => fc.constantFrom(...texts)
     const gap = line('', '\n', '# a comment\n', '\n# one\n\n', '  \n')
     const others = fc.array(
@@ -249,19 +249,22 @@ command   =   "x"
     )
   })
 
-  test('editing a TOML file keeps comments inside a list of the entry', () => {
+  test('editing a TOML file keeps comments inside a list that belongs to the entry', () => {
     const after = putToml('[mcp_servers.sandlot]\nargs = [\n  "x", # in\n]\n[b] # of b\nc = 1 # of c\n')
     expect(parseToml(after)).toEqual({ mcp_servers: { sandlot: server }, b: { c: 1 } })
     expect(after.match(/#.*/g)).toEqual(['# in', '# of b', '# of c'])
   })
 
-  test('adds the server to a TOML file whose servers are all on one line', () => {
+  test('editing a TOML file whose servers are all on one line adds the server to that line', () => {
     const after = putToml('mcp_servers = { x = { command = "y" } } # short\n')
     expect(parseToml(after)).toEqual({ mcp_servers: { x: { command: 'y' }, sandlot: server } })
     expect(after).toContain('# short')
   })
 
-  test.each(['a = ', '[mcp_servers', 'mcp_servers = 1', 'a = 1\na = 2', '{}'])('rejects TOML %j', (text) => {
-    expect(() => putToml(text)).toThrow()
-  })
+  test.each(['a = ', '[mcp_servers', 'mcp_servers = 1', 'a = 1\na = 2', '{}'])(
+    'editing rejects the TOML file %j',
+    (text) => {
+      expect(() => putToml(text)).toThrow()
+    },
+  )
 })

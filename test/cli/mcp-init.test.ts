@@ -120,7 +120,7 @@ const traceOf = (file: string) => {
 }
 
 describe.each(shapes)('$target', ({ target, section, user, project, entry, http }) => {
-  test('mcp init creates a settings file that only its user may read', async () => {
+  test('mcp init creates a settings file that only its owner can read', async () => {
     using home = new Place()
     const file = join(home.folder, user)
     expect(await home.init(target)).toMatchObject({
@@ -173,7 +173,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
   })
 
   if (project)
-    test('mcp init creates a project file that all users may read and that contains no local paths', async () => {
+    test('mcp init creates a project file that all users can read and that contains no local paths', async () => {
       using home = new Place()
       expect(await home.init(target, '--scope', 'project', '--portable')).toMatchObject({ code: 0 })
       const file = join(home.project, project)
@@ -183,13 +183,13 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
       expect(statSync(file).mode & 0o777).toBe(0o644)
     })
   else
-    test('mcp init rejects --scope project for a client without project files', async () => {
+    test('mcp init rejects --scope project for a client that does not support project files', async () => {
       using home = new Place()
       expect(await home.init(target, '--scope', 'project')).toMatchObject({ code: 2 })
     })
 
   if (http)
-    test("mcp init --http writes the service's address and reads the key from the environment", async () => {
+    test("an entry from mcp init --http has the service's address and reads the key from the environment", async () => {
       using home = new Place()
       await home.init(target)
       expect(await home.init(target, '--http')).toMatchObject({ code: 0 })
@@ -271,7 +271,7 @@ describe('settings files', () => {
   })
 })
 
-test('mcp init --portable warns if no sandlot is on the PATH', async () => {
+test('mcp init --portable warns if sandlot is not on the PATH', async () => {
   using home = new Place()
   const program = home.write('node_modules/.bin/sandlot', '')
   const folder = dirname(program)
@@ -333,7 +333,7 @@ describe('modes without writing', () => {
     ).toEqual(['claude-code project missing', 'cursor user current', 'gemini user unreadable'])
   })
 
-  test("mcp init lists a file once, as the user's file, if the folder is also the home folder", async () => {
+  test("if the current folder is the home folder, mcp init lists a file only once, as the user's file", async () => {
     using home = new Place()
     await home.init('cursor')
     await home.init('codex')

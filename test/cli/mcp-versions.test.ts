@@ -27,7 +27,7 @@ async function connect(home: Home, version: McpVersion, env: Record<string, stri
 
 // Concurrently, because each mostly waits for its command.
 describe.concurrent.each(mcpVersions)('a client with protocol version %s', (version) => {
-  test('a client can use the stdio server, and cancelling a call kills its command', async () => {
+  test('a client can use the stdio server and kill a command by cancelling its call', async () => {
     using user = await newUser()
     const { client, use } = await connect(user.home, version)
     expect(client.getNegotiatedProtocolVersion()).toBe(version)
@@ -54,7 +54,7 @@ describe.concurrent.each(mcpVersions)('a client with protocol version %s', (vers
   })
 })
 
-test('resumes a broken MCP stream with the same command', async () => {
+test('a client can resume a broken MCP stream of the same command', async () => {
   using user = await newUser()
   // A connection that the test can cut.
   const open = new Set<Socket>()

@@ -43,7 +43,7 @@ async function use(
 const lines = (...messages: object[]) => messages.map((message) => `${JSON.stringify(message)}\n`).join('')
 const ping = (id: number | string) => ({ jsonrpc: '2.0', id, method: 'ping' })
 
-test('an agent creates, uses, searches and destroys a session through stdio', async () => {
+test('an agent can create, use, search and destroy a session over stdio', async () => {
   using user = await newUser()
   const client = await connect(user.home)
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(Object.keys(tools))
@@ -64,7 +64,7 @@ test('the MCP server ignores a byte order mark before the first message', async 
   expect(JSON.parse(stdout)).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
 })
 
-test('the MCP server forwards progress, and a cancellation stops the command', async () => {
+test('the MCP server forwards progress and stops a command when its call is cancelled', async () => {
   using user = await newUser()
   const client = await connect(user.home)
   const { id: session_id } = await use(client, 'session_create', {})
@@ -92,7 +92,7 @@ test('the MCP server forwards progress, and a cancellation stops the command', a
 describe('MCP server errors', () => {
   const serve = (home: Home, input: string, env = {}) => home.run(['mcp', 'serve'], { input, env })
 
-  test('the MCP server without settings answers each request with the command that fixes them', async () => {
+  test('without settings, the MCP server responds to each request with the command that creates them', async () => {
     using home = new Home()
     const { stdout, code } = await serve(home, lines(ping(1), ping('two')))
     expect(code).toBe(0)
@@ -168,7 +168,7 @@ describe('mcp doctor in an untrusted folder', () => {
     return { folder, doctor, isStarted: () => existsSync(trace) }
   }
 
-  test("mcp doctor does not start a folder's entries, and names the option that starts them", async () => {
+  test("by default, mcp doctor does not start a folder's entries, but names the option that does", async () => {
     using home = new Home()
     const { doctor, isStarted } = makeProject(home)
     for (const words of [[], ['claude-code'], ['--yes'], ['claude-code', '--scope', 'user']]) {

@@ -23,7 +23,7 @@ const key = 'sandlot_live_secret'
 const env = (url: string, more = {}) => ({ SANDLOT_URL: url, SANDLOT_API_KEY: key, ...more })
 const hangUp = (_: IncomingMessage, response: ServerResponse) => void response.destroy()
 
-test('the client follows no redirect of any status', async () => {
+test('the client does not follow redirects, whatever their status code', async () => {
   using home = new Home()
   await using target = await startPeer((_, response) => response.end('{}'))
   for (const status of [301, 302, 303, 307, 308]) {
@@ -39,7 +39,7 @@ test('the client follows no redirect of any status', async () => {
   expect(target.asked).toEqual([])
 })
 
-test('the client distinguishes another server from a failed Sandlot service', async () => {
+test('the client reports responses that do not come from Sandlot as unexpected', async () => {
   using home = new Home()
   for (const [status, body] of [
     [200, '<html>Welcome</html>'],
@@ -53,7 +53,7 @@ test('the client distinguishes another server from a failed Sandlot service', as
   }
 })
 
-test('the client sends repeatable requests three times, and a command with one Idempotency-Key', async () => {
+test('if the connection breaks, the client retries requests twice, and commands with the same key', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   expect(await home.run(['whoami'], { env: env(peer.url) })).toMatchObject({ code: 8 })
@@ -68,7 +68,7 @@ test('the client sends repeatable requests three times, and a command with one I
   expect([...keys][0]).toMatch(/\S/)
 })
 
-test('the client repeats a command that a stopping process rejected, with the same Idempotency-Key', async () => {
+test('the client retries a command that a stopping process rejected, with the same Idempotency-Key', async () => {
   using home = new Home()
   const ended = { id: 'exec_b', status: 'exited', exit_code: 0, signal: null, stdout: 'all', stderr: '' }
   const problem = {
@@ -91,7 +91,7 @@ test('the client repeats a command that a stopping process rejected, with the sa
   expect(keys[1]).toBe(keys[0])
 })
 
-test('the client repeats a command whose stream breaks before its id, with the same Idempotency-Key', async () => {
+test('the client retries a command whose stream breaks before its id, with the same Idempotency-Key', async () => {
   using home = new Home()
   const exit = { id: 'exec_b', status: 'exited', exit_code: 7, signal: null, reason: null }
   const events = [
@@ -113,7 +113,7 @@ test('the client repeats a command whose stream breaks before its id, with the s
   expect(new Set(peer.asked.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
 })
 
-test('the client repeats a create with the same Idempotency-Key, and uses a new key for the next create', async () => {
+test('the client retries a create with the same Idempotency-Key and uses a new key for the next create', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   for (let run = 0; run < 2; run += 1) {
@@ -135,7 +135,7 @@ test('the client uses no proxy for localhost, even if Node is configured to use 
   expect(peer.asked[0]?.headers.authorization).toBe(`Bearer ${key}`)
 })
 
-test("the client uses Node's proxy for HTTPS, and the proxy cannot see the API key", async () => {
+test("the client uses Node's proxy settings for HTTPS, and the proxy cannot see the API key", async () => {
   using home = new Home()
   const certificate = makeCertificate()
   const file = join(home.folder, 'ca.pem')
@@ -150,7 +150,7 @@ test("the client uses Node's proxy for HTTPS, and the proxy cannot see the API k
   expect(proxy.seen()).not.toContain(key)
 })
 
-test('the client attaches to a terminal through the proxy', async () => {
+test('the client can attach to a terminal through the proxy', async () => {
   using home = new Home()
   const certificate = makeCertificate()
   const file = join(home.folder, 'ca.pem')
@@ -170,7 +170,7 @@ test('the client attaches to a terminal through the proxy', async () => {
   expect(proxy.asked).toEqual([`CONNECT ${new URL(peer.url).host}`])
 })
 
-test('the client rejects an unknown certificate unless NODE_EXTRA_CA_CERTS adds it', async () => {
+test('the client rejects an unknown certificate unless NODE_EXTRA_CA_CERTS makes it trusted', async () => {
   using home = new Home()
   const certificate = makeCertificate()
   await using peer = await startPeer((_, response) => response.writeHead(500).end(), certificate)
@@ -201,14 +201,14 @@ test('the client sends the key only to the base address and never prints it', as
   expect(stdout + stderr).not.toContain(key)
 })
 
-test('the client prefixes every route with the path of the base address', async () => {
+test('the client prepends the path of the base address to every route', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   await home.run(['session', 'get', 'sbx_a/b?c'], { env: env(`${peer.url}/behind/here/`) })
   expect(peer.asked[0]?.line).toBe('GET /behind/here/v1/sandboxes/sbx_a%2Fb%3Fc')
 })
 
-test('the client removes escape sequences from responses', async () => {
+test('the client removes escape sequences from API responses', async () => {
   using home = new Home()
   const problem = { code: 'not_found', detail: 'no \u001b[31mred\u0007', request_id: 'req_1', status: 404 }
   await using peer = await startPeer((_, response) => response.writeHead(404).end(JSON.stringify(problem)))
@@ -218,7 +218,7 @@ test('the client removes escape sequences from responses', async () => {
   for (const control of ['\u001b', '\u0007']) expect(stderr).not.toContain(control)
 })
 
-test("a newer service's unknown error code exits with the code for its HTTP status", async () => {
+test('for an unknown error code from a newer service, the exit code depends on the HTTP status', async () => {
   using home = new Home()
   for (const [status, exitCode] of [
     [400, 2],
@@ -237,7 +237,7 @@ test("a newer service's unknown error code exits with the code for its HTTP stat
   }
 })
 
-test('Ctrl-C exits with 130 while a request has no response, and --json prints the error as JSON', async () => {
+test('Ctrl-C during a request makes the client exit with 130, and --json prints the error as JSON', async () => {
   using home = new Home()
   let asked = () => {}
   await using peer = await startPeer(() => asked())
@@ -273,7 +273,7 @@ test('the client exits with 0 when the reader closes stdout early', async () => 
   expect(code).toBe(0)
 })
 
-test('the client exits with 0 when the reader closes a full pipe', async () => {
+test('the client exits with 0 when the reader of a full pipe closes it', async () => {
   using home = new Home()
   const pipe = join(home.folder, 'pipe')
   execFileSync('mkfifo', [pipe])
@@ -305,7 +305,7 @@ test('the client fails with ENOSPC when stdout is on a full disk', async () => {
   expect(code).toBe(1)
 })
 
-test('files get avoids predictable temporary paths and restarts a broken transfer', async () => {
+test('files get does not use predictable temporary paths, and restarts a transfer that breaks off', async () => {
   using home = new Home()
   const [local, other] = [join(home.folder, 'got'), join(home.folder, 'other')]
   writeFileSync(other, 'untouched')

@@ -37,7 +37,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test("the package has the project's version and license, needs only Node 20 and cannot be published", () => {
+test("the package has the project's version and license, runs on Node 20 and cannot be published", () => {
   const manifest = read('cli/package.json')
   const { version, license } = read('package.json')
   expect(manifest).toMatchObject({ version, license })
@@ -90,7 +90,7 @@ test('the package contains the license of each bundled package', () => {
   expect(notice).toContain('Permission is hereby granted')
 })
 
-test('the installed package runs from its installation folder', async () => {
+test('an installed copy of the package runs from its own folder', async () => {
   using home = new Home()
   const program = join(empty, 'node_modules', '.bin', 'sandlot')
   expect(statSync(program).mode & 0o111).not.toBe(0)
@@ -106,7 +106,7 @@ test('the installed package runs from its installation folder', async () => {
   expect(entry.args[0]).toBe(join(installed, 'dist', 'main.js'))
 })
 
-test('an older Node prints an error with the required version', async () => {
+test('on an older Node, the client prints an error that names the required version', async () => {
   using home = new Home()
   const older = 'data:text/javascript,Object.defineProperty(process.versions, "node", { value: "20.11.1" })'
   const main = join(installed, 'dist', 'main.js')

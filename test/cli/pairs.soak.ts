@@ -6,8 +6,8 @@ import { pickersSettings, settingsFile } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('concurrent pairs of settings changes match a sequential order, ten times', () =>
+test('in ten rounds, two concurrent settings changes have the same result as some sequential order', () =>
   tryPairs(settingsFile(world), { rounds: 10, concurrency: 2 }))
 
-test('a picker that makes a session current does not conflict with other settings changes, ten times', () =>
+test('in ten rounds, a picker that makes a session current does not conflict with other settings changes', () =>
   tryPairs(pickersSettings(world), { rounds: 10, concurrency: 2 }))

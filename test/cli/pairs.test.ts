@@ -6,5 +6,5 @@ import { settingsFile } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('concurrent pairs of settings changes match a sequential order', () =>
+test('two concurrent settings changes have the same result as some sequential order', () =>
   tryPairs(settingsFile(world), { rounds: 1, concurrency: 2 }))

@@ -95,7 +95,7 @@ describe.each(shells)('pasted into %s', (shell) => {
   })
 })
 
-test('quoting for /bin/sh uses only single quotes', () => {
+test('arguments for /bin/sh are quoted only with single quotes', () => {
   expect([posixWord(hostileName), quote(hostileName)]).toEqual([`'${hostileName}'`, `'${hostileName}'`])
   expect(posixWord("it's")).toBe(`'it'\\''s'`)
   expect(shellWord('a\u001b\n\u00852')).toBe("$'a\\033\\n\\302\\2052'")
@@ -104,7 +104,7 @@ test('quoting for /bin/sh uses only single quotes', () => {
 describe('untrusted names', () => {
   const user = shareSession(users)
 
-  test('the picker copies a hostile name as one quoted argument', async () => {
+  test('the picker quotes a hostile name as a single argument when it copies a command line', async () => {
     const made = await user.run(['exec', '--', 'sh', '-c', 'mkdir d; echo inside > "d/$0"', hostileName])
     expect(made).toMatchObject({ code: 0 })
     using screen = openScreen([process.execPath, clientPath], user.home.environment(), { columns: 160 })
@@ -123,7 +123,7 @@ describe('untrusted names', () => {
     expect((await user.run(words)).stdout).toBe('inside\n')
   })
 
-  test('hints and errors escape a hostile argument', async () => {
+  test('hints and error messages escape hostile arguments', async () => {
     const created = await user.run(['session', 'create', hostileName])
     expect(created.stderr).toContain(`session create --rm -- ${shellWord(hostileName)}`)
     const forwarded = await user.run(['forward', hostileName, '3000'])

@@ -41,7 +41,7 @@ async function expectRestored(screen: Screen, code: number) {
 
 /** Concurrently, because these tests mostly wait. */
 describe.concurrent('the picker without settings', () => {
-  test('a user signs up in the picker, creates a session, works in it and destroys it', async () => {
+  test('in the picker, a user can sign up, create a session, work in it and destroy it', async () => {
     using home = new Home()
     const editor = join(home.folder, 'editor')
     writeFileSync(editor, '#!/bin/sh\necho EDITOR OPEN; read line; echo "$line" >> "$1"\n')
@@ -157,7 +157,7 @@ describe.concurrent('the picker without settings', () => {
     screen.type('d')
     await screen.shows('Destroy web? [y/N]')
     screen.type('y')
-    await screen.shows('web is destroyed')
+    await screen.shows('The session web was destroyed.')
     screen.type('q')
     await expectRestored(screen, 0)
   })
@@ -295,7 +295,7 @@ describe.concurrent('the picker with settings', () => {
     await own.run(['session', 'rm', '--yes', data[0].id])
   })
 
-  test('the picker reaches any of a thousand sessions with a few keys and redraws little per step', async () => {
+  test('in the picker, a few keys reach any of a thousand sessions, and each step redraws little', async () => {
     using other = await users.newUser()
     await world.db.query(
       `insert into sandbox (id, account_id, name, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
@@ -339,7 +339,7 @@ describe.concurrent('the picker with settings', () => {
     expect(colored.raw()).toContain('\u001b[32m█')
   })
 
-  test('the picker draws plain text on the main screen for screen readers', async () => {
+  test('for screen readers, the picker draws plain text on the main screen', async () => {
     using screen = openPicker(user.home, { INK_SCREEN_READER: 'true' })
     await screen.shows(/\d+ min left/)
     expect(screen.text()).toContain(user.email)
@@ -371,7 +371,7 @@ describe.concurrent('the picker with settings', () => {
   })
 })
 
-test('the picker without a terminal prints help on stderr and exits with 2', async () => {
+test('without a terminal, the picker prints help to stderr and exits with 2', async () => {
   using home = new Home()
   const { code, stdout, stderr } = await home.run([])
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })

@@ -27,7 +27,7 @@ async function makeSession(name: string): Promise<string> {
   return stdout.trim()
 }
 
-test("the picker redraws the whole screen after Ctrl-Z, an editor, a shell and the shell's exit", async () => {
+test('the picker redraws the whole screen after Ctrl-Z, an editor or a shell', async () => {
   const editor = join(user.home.folder, 'editor')
   // Leaves the cursor within a line, a color, and a scroll region.
   const residue = '\\033[31m\\033[5;9r\\033[20;30Hhalf a line'
@@ -101,7 +101,7 @@ test("the picker redraws the whole screen after Ctrl-Z, an editor, a shell and t
   expect(await host.ended).toBe(0)
 })
 
-test('Ctrl-C interrupts the command, then leaves its page, and the up arrow recalls its command line', async () => {
+test('Ctrl-C interrupts the command, a second one leaves its page, and the up arrow recalls its text', async () => {
   await using other = { id: await makeSession('other'), [Symbol.asyncDispose]: () => endSession('other') }
   using screen = openScreen([process.execPath, clientPath], user.home.environment(), { columns: 120 })
   await screen.shows(/^›other +debian:bookworm-slim +\d/m)

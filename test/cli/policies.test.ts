@@ -73,7 +73,7 @@ describe('allowlist', () => {
   })
 
   test.each([[['set']], [['set', 'ls', '--file', 'x']], [['set', 'l*']], [['check']]])(
-    'allowlist %j is rejected as wrong usage',
+    'allowlist %j is rejected as invalid usage',
     async (args) => {
       using user = await users.newUser()
       expect(await user.run(['allowlist', ...args])).toMatchObject({ code: 2, stdout: '' })
@@ -81,7 +81,7 @@ describe('allowlist', () => {
     },
   )
 
-  test('exec names a command that is not on the allowlist, and exits with 125', async () => {
+  test('if a command is not on the allowlist, exec names it and exits with 125', async () => {
     using user = await users.newUser()
     const id = await sandboxOf(user.email)
     await user.run(['allowlist', 'set', 'ls'])
@@ -143,7 +143,7 @@ describe('secrets', () => {
   })
 
   test.each([['p4ssw0rd!'], ['-----BEGIN KEY-----p4ssw0rd!'], ['-p4ssw0rd!'], ['p4ssw0rd!', '--json']])(
-    'secrets create rejects a value as an argument (%s) without printing it',
+    'secrets create rejects a value that is passed as an argument (%s), without printing it',
     async (...words) => {
       using user = await users.newUser()
       const { code, stdout, stderr } = await user.run(['secrets', 'create', 'NAME', ...words], { input: 'x' })
@@ -154,7 +154,7 @@ describe('secrets', () => {
     },
   )
 
-  test('secrets create rejects a short value without --short, and asks on a terminal', async () => {
+  test('secrets create rejects a short value without --short, but asks for confirmation on a terminal', async () => {
     using user = await users.newUser()
     const refused = await user.run(['secrets', 'create', 'PIN', '--json'], { input: '1234567' })
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('Use --short') })
@@ -192,7 +192,7 @@ describe('secrets', () => {
 })
 
 describe('whoami --usage', () => {
-  test('whoami --usage lists each sandbox of all pages and the total', async () => {
+  test('whoami --usage lists the sandboxes from all pages, and the total', async () => {
     using user = await users.newUser()
     const sandbox = () => sandboxOf(user.email, { seconds: 1.5, ended: true })
     await Promise.all(Array.from({ length: 101 }, sandbox))
@@ -206,7 +206,7 @@ describe('whoami --usage', () => {
     expect(lines.at(-1)).toMatch(/^total\t20\d\d-\d\d\t.*\t151\.500$/)
   })
 
-  test('whoami --usage accepts another month and rejects an invalid month', async () => {
+  test('whoami --usage accepts an earlier month and rejects an invalid month', async () => {
     using user = await users.newUser()
     const { stdout } = await user.run(['whoami', '--usage', '--month', '2020-01'])
     expect(stdout).toMatch(/^total\t2020-01\t.*\t0\.000\n$/)

@@ -26,7 +26,7 @@ function homeWithProfiles() {
   return { home, show, [Symbol.dispose]: () => home[Symbol.dispose]() }
 }
 
-test('resolves settings from flag, --profile, environment, SANDLOT_PROFILE and top level, in that order', async () => {
+test('settings are taken from flag, --profile, environment, SANDLOT_PROFILE and top level, in that order', async () => {
   using at = homeWithProfiles()
   const { configFile } = at.home
   const work = `${configFile} [profiles.work]`
@@ -50,7 +50,7 @@ test('resolves settings from flag, --profile, environment, SANDLOT_PROFILE and t
   })
 })
 
-test('never sends the top-level key to the address of a profile without a key', async () => {
+test('the top-level key is never sent to the address of a profile that has no key', async () => {
   using at = homeWithProfiles()
   await using peer = await startPeer((_, response) => response.end('{}'))
   at.home.writeConfig(file.replace('https://bare.example', peer.url))
@@ -61,7 +61,7 @@ test('never sends the top-level key to the address of a profile without a key', 
   expect(peer.asked).toEqual([])
 })
 
-test('an unknown profile is reported with the existing profiles, and an invalid name is rejected', async () => {
+test('the error for an unknown profile lists the existing profiles, and an invalid name is rejected', async () => {
   using at = homeWithProfiles()
   for (const options of [{ args: ['--profile', 'wrok'] }, { args: [], env: { SANDLOT_PROFILE: 'wrok' } }]) {
     const { code, json } = await at.home.run(['whoami', '--json', ...options.args], {
@@ -107,7 +107,7 @@ test.each([
   ['an inline table', 'profiles = { work = { base_url = "https://work.example" } }\n'],
   ['dotted keys', 'profiles.work.base_url = "https://work.example"\n'],
   ['a quoted name', '[profiles."work"]\nbase_url = "https://work.example"\n'],
-])('config changes a profile that is written as %s', async (_, text) => {
+])('config can change a profile that is written as %s', async (_, text) => {
   using home = new Home()
   home.writeConfig(text)
   await home.run(['config', 'set-key', '--profile', 'work', key('abcd')])

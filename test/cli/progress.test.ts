@@ -29,7 +29,7 @@ async function startPatientPeer() {
   }
 }
 
-test('a slow create shows progress on a terminal and removes it when done', async () => {
+test('a slow create shows its progress on a terminal, and removes it when done', async () => {
   using home = new Home()
   await using peer = await startPatientPeer()
   const terminal = openTerminal(typed('session', 'create'), home.environment(env(peer.url)))
@@ -46,7 +46,7 @@ test.each([
   ['with --quiet', ['--quiet'], {}],
   ['with --json', ['--json'], {}],
   ['on a dumb terminal', [], { TERM: 'dumb' }],
-])('a slow command draws no progress %s', async (_, args, more) => {
+])('a slow command does not show progress %s', async (_, args, more) => {
   using home = new Home()
   await using peer = await startPatientPeer()
   const terminal = openTerminal(typed('session', 'create', ...args), home.environment(env(peer.url, more)))

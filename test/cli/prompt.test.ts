@@ -50,7 +50,7 @@ test.each([
 test.each([
   ['ctrl-c', '\u0003'],
   ['ctrl-d', '\u0004'],
-])('%s at a prompt exits with 130', async (_, key) => {
+])('%s at a prompt makes the client exit with 130', async (_, key) => {
   using home = new Home()
   const terminal = openTerminal(client('signup', '--url', 'http://127.0.0.1:1'), home.environment())
   await terminal.shows('Email')
@@ -59,7 +59,7 @@ test.each([
   expect(terminal.screen()).toContain('Interrupted')
 })
 
-test('signup asks again after an invalid email, a short password or different passwords', async () => {
+test('signup asks again after an invalid email, a short password, or two passwords that differ', async () => {
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   using home = new Home()
   const terminal = openTerminal(client('signup', '--url', peer.url), home.environment())
@@ -90,7 +90,7 @@ test('signup asks again after an invalid email, a short password or different pa
 test.each([
   [80, ['ID', 'NAME', 'SCOPE', 'KEY', 'EXPIRES']],
   [120, ['ID', 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES']],
-])('keys ls on a terminal with %d columns truncates neither ids nor times', async (columns, titles) => {
+])('on a terminal with %d columns, keys ls truncates neither ids nor times', async (columns, titles) => {
   const ids = ['a', 'b', 'c'].map((letter) => `key_${letter.repeat(26)}`)
   const ago = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
   const data = [
@@ -273,10 +273,10 @@ test('login shows when the login expires', async () => {
 })
 
 test.each([
-  ['on the PATH', {}, 'Next: sandlot session create'],
+  ['from the PATH', {}, 'Next: sandlot session create'],
   ['through npx', { npm_command: 'exec' }, 'Next: npx sandlot session create'],
   ['by its path', {}, `Next: node ${clientPath} session create`],
-])('after a signup with the client %s, the suggested command works there', async (how, more, next) => {
+])('signup suggests a command that works when the client is started %s', async (how, more, next) => {
   const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
   const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
   await using peer = await startPeer(({ url }, response) =>
@@ -285,11 +285,11 @@ test.each([
   using home = new Home()
   const bin = join(home.folder, 'bin')
   mkdirSync(bin)
-  if (how === 'on the PATH') writeFileSync(join(bin, 'sandlot'), '')
+  if (how === 'from the PATH') writeFileSync(join(bin, 'sandlot'), '')
   const env = home.environment({ ...more, PATH: `${bin}:/usr/bin:/bin` })
   const args = ['--email', 'a@example.com', '--password', password]
   const terminal = openTerminal(client('signup', '--url', peer.url, ...args), env)
   await terminal.shows(next)
-  if (how !== 'on the PATH') await terminal.shows('npm install -g ./cli')
+  if (how !== 'from the PATH') await terminal.shows('npm install -g ./cli')
   expect(await terminal.ended).toBe(0)
 })

@@ -107,14 +107,14 @@ test('logs reports how many bytes of output are no longer kept', async () => {
   const id = await start('yes | head -c 12000000; echo the end')
   await until(id, isOver)
   const { code, stdout, stderr } = await run(['logs', id])
-  const missing = Number(/^sandlot: (\d+) bytes of stdout are no longer kept, .*\n$/.exec(stderr)?.[1])
+  const missing = Number(/^sandlot: (\d+) bytes of stdout are missing here, because .*\n$/.exec(stderr)?.[1])
   expect(missing).toBeGreaterThan(3_000_000)
   expect(missing + stdout.length).toBe(12_000_008)
   expect(stdout.endsWith('y\nthe end\n')).toBe(true)
   expect(code).toBe(0)
 })
 
-test("logs -f reconnects, and exits with 0 regardless of the command's exit status", async () => {
+test("logs -f reconnects after an outage, and exits with 0 regardless of the command's exit status", async () => {
   await using line = await openLine(world.url())
   // Each round continues only after a connection was cut, even if the reader is late.
   const waiting = 'until [ -e go$turn ]; do sleep 0.05; done'
@@ -156,7 +156,7 @@ test('logs exits when its reader closes the pipe, and the command continues', as
   expect((await run(['kill', exec_id])).stdout).toBe(`${exec_id} signaled SIGTERM\n`)
 })
 
-test("kill prints the command's exit status, or that the command is still running", async () => {
+test("kill prints the command's exit status, or reports that the command is still running", async () => {
   const [polite, deaf] = await Promise.all([
     start('trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.05; done'),
     start('trap "" HUP; echo up; while :; do sleep 0.05; done'),

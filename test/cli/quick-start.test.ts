@@ -6,7 +6,7 @@ import { Home } from './client.ts'
 import { password } from './users.ts'
 
 describeOnBothDrivers('the walk', (driver) => {
-  test('a new user signs up, creates a sandbox, works in it and destroys it', async () => {
+  test('a new user can sign up, create a sandbox, work in it and destroy it', async () => {
     await using world = await startWorld({ driver })
     using home = new Home()
     const asked = ['--email', 'stranger@example.com', '--password-stdin']

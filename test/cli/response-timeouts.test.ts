@@ -8,7 +8,7 @@ import { openTerminal } from './terminal.ts'
 
 const key = 'sandlot_live_x'
 
-test('a request without a response is sent only once, even if it is safe to repeat', async () => {
+test('a request that times out without a response is not retried, even if a retry would be safe', async () => {
   await using silent = await startPeer(() => {})
   const api = createApi(new Settings({ url: silent.url, apiKey: key }, {}))
   const error = await api.call('getAccount', { timeoutMs: 400 }).catch((thrown) => thrown)
@@ -23,7 +23,7 @@ test('the client retries after a broken connection', async () => {
   expect(broken.asked).toHaveLength(3)
 })
 
-test('the client reports on a terminal that the service has not responded for several seconds', async () => {
+test('on a terminal, the client reports that the service has not responded for several seconds', async () => {
   await using silent = await startPeer(() => {})
   using home = new Home()
   const env = home.environment({ SANDLOT_URL: silent.url, SANDLOT_API_KEY: key })
@@ -44,7 +44,7 @@ const limited = (times: number, seconds: number) => {
   })
 }
 
-test('the client waits for a short Retry-After and prints a note', async () => {
+test('the client waits if Retry-After is short, and prints a note', async () => {
   await using peer = await limited(1, 1)
   using home = new Home()
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }
@@ -53,7 +53,7 @@ test('the client waits for a short Retry-After and prints a note', async () => {
   expect(ran.stderr).toMatch(/^sandlot: At most 5 .*\nWaiting up to 1 s\.\n$/)
 })
 
-test('the client reports a long Retry-After once and does not wait', async () => {
+test('the client reports a long Retry-After once, and exits without waiting', async () => {
   await using peer = await limited(9, 60)
   using home = new Home()
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }

@@ -24,7 +24,7 @@ function pausesOf(options: { maxMs?: number }, error: unknown = broken) {
   }
 }
 
-test('retries a followed command for 30 s, and a single request once after each initial delay', () => {
+test('following a command is retried for 30 s, and a single request only once per initial delay', () => {
   const first = [100, 300, 1_000, 2_000, 4_000]
   const later = [4_000, 4_000, 4_000, 4_000, 4_000, 4_000]
   expect(pausesOf({})).toEqual({ pauses: [...first, ...later], disconnectedMs: 31_400 })
@@ -36,17 +36,17 @@ test.each([
   ['an unavailable service', new CliError('unavailable', 'Unavailable.', { details: { status: 503 } }), true],
   ['a rejected request', new CliError('not_found', 'None.', { details: { status: 404 } }), false],
   ['a client error', new TypeError('x is not a function'), false],
-])('decides whether to retry after %s', (_, error, isTried) => {
+])('the retry policy decides whether to retry after %s', (_, error, isTried) => {
   expect(pausesOf({}, error).pauses.length > 0).toBe(isTried)
 })
 
-test('waiting for a rate limit does not use the retry budget', () => {
+test('waiting for a rate limit does not consume the retry budget', () => {
   let now = 0
   const retry = new RetryPolicy({ now: () => now })
   for (; now < 200_000; now += 20_000) expect(retry.afterFailure(refusedFor(20))).toBe(20_000)
 })
 
-test('restores the retry budget after a sign of life', () => {
+test('a sign of life restores the retry budget', () => {
   let now = 0
   const retry = new RetryPolicy({ now: () => now })
   for (; now < 29_000; now += 1_000) retry.afterFailure(broken)
@@ -64,7 +64,7 @@ test('the retry budget starts at the first failure', () => {
   for (let failures = 0; failures < 6; failures++) expect(retry.afterFailure(broken)).toBeGreaterThan(0)
 })
 
-test('a retried operation rejects with its last error', async () => {
+test('if every retry fails, the operation rejects with the last error', async () => {
   const errors = [1, 2, 3].map((number) => new CliError('network', `Broken for the ${number}.`))
   const left = [...errors]
   const fail = () => Promise.reject(left.shift())
@@ -97,10 +97,10 @@ async function openedAgain(pieces: string[], most: number): Promise<number> {
   return opened
 }
 
-test('follows a silent command as long as keep-alives arrive', async () => {
+test('the client follows a silent command as long as keep-alives arrive', async () => {
   expect(await openedAgain([comment, comment], 20)).toBe(21)
 })
 
-test("does not count a connection's first comment as a sign of life", async () => {
+test('the first comment on a connection does not count as a sign of life', async () => {
   expect(await openedAgain([comment], 20)).toBe(3)
 })

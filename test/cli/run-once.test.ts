@@ -30,7 +30,7 @@ async function newest() {
   return row!
 }
 
-test('create --rm connects stdin, stdout, stderr and the exit code to the command', async () => {
+test('create --rm connects stdin, stdout and stderr to the command, and exits with its exit code', async () => {
   const script = 'cat; echo problem >&2; exit 42'
   const ran = await once(['--name', 'once', '--env', 'A=b', '--', 'sh', '-c', script], {
     input: 'from stdin',
@@ -47,7 +47,7 @@ test("create --rm warns when it sends the shell's remaining stdin", async () => 
   expect(stderr).toContain('Use </dev/null to leave stdin to the shell')
 })
 
-test('create --rm passes options after the command to the command, even without --', async () => {
+test('create --rm passes options that follow the command to the command, even without --', async () => {
   expect(await once(['echo', '--json', '--rm'])).toMatchObject({ code: 0, stdout: '--json --rm\n' })
 })
 
@@ -89,7 +89,7 @@ test.each([
   expect(ran).toMatchObject({ code, stdout: 'up\n' })
 })
 
-test('create --rm forwards Ctrl-C to the command, and a second Ctrl-C exits', async () => {
+test('create --rm forwards the first Ctrl-C to the command and exits on the second', async () => {
   const caught = await once(['--', 'sh', '-c', 'trap "exit 7" INT; echo up; while :; do sleep 0.1; done'], {
     onStart: onOutput('SIGINT'),
   })
@@ -103,7 +103,7 @@ test('create --rm forwards Ctrl-C to the command, and a second Ctrl-C exits', as
 test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
-] as const)('create --rm leaves no session when %s arrives during the creation', async (signal, code) => {
+] as const)('create --rm leaves no session if %s arrives during session creation', async (signal, code) => {
   await using line = await openLine(world.url())
   const { code: ended } = await once(['--', 'sleep', '60'], {
     env: user.home.through(line.url),
@@ -112,14 +112,14 @@ test.each([
   expect(ended).toBe(code)
 })
 
-test('create --rm ends the command and the session when its reader closes stdout', async () => {
+test('create --rm ends the command and the session when the reader of its stdout closes the pipe', async () => {
   const { code } = await once(['--', 'sh', '-c', 'while :; do echo line; sleep 0.01; done'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
   })
   expect(code).toBe(141)
 })
 
-test('create --rm leaves no session when the response to the creation is lost', async () => {
+test('create --rm leaves no session behind if the response to the create request is lost', async () => {
   await using line = await openLine(world.url())
   // Breaks the connection before each response, until the client gives up.
   line.cutAnswers(3)

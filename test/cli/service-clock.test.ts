@@ -11,7 +11,7 @@ const world = shareWorld()
 const user = shareSession(makeUsers(world))
 
 test.each([2, -2])(
-  "shows times relative to the service's clock while the local clock is %i hours ahead",
+  "times are shown relative to the service's clock while the local clock is %i hours ahead",
   async (hours) => {
     const clock = join(user.home.folder, `clock${hours}.cjs`)
     writeFileSync(clock, `const now = Date.now; Date.now = () => now() + ${hours} * 3_600_000`)

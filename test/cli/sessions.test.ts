@@ -70,7 +70,7 @@ describe('signup', () => {
     expect(parse(readFileSync(user.home.configFile, 'utf8')).api_key).not.toBe(first)
   })
 
-  test('signup exits with 5 and changes nothing if the account exists with another password', async () => {
+  test('signup exits with 5 and changes nothing if the account has a different password', async () => {
     using user = await users.newUser()
     const before = readFileSync(user.home.configFile, 'utf8')
     const args = ['signup', '--email', user.email, '--password-stdin', '--json']
@@ -88,7 +88,7 @@ describe('signup', () => {
     expect(stderr).toMatch(/password.*10 characters/)
   })
 
-  test('signup reports an environment variable that overrides the saved settings', async () => {
+  test('signup warns about an environment variable that overrides the saved settings', async () => {
     using home = new Home()
     const args = ['signup', '--email', users.newEmail(), '--password-stdin']
     const env = { SANDLOT_URL: world.url(), SANDLOT_API_KEY: 'sandlot_live_x' }
@@ -112,7 +112,7 @@ test('whoami prints email, id, usage and sandboxes on four lines', async () => {
 describe('keys', () => {
   const ask = (email: string, ...args: string[]) => ['keys', ...args, '--email', email, '--password-stdin']
 
-  test('keys commands list and revoke keys with email and password, and save neither', async () => {
+  test('keys commands list and revoke keys with an email address and password, and save neither', async () => {
     using user = await users.newUser()
     const before = readFileSync(user.home.configFile, 'utf8')
     const list = await user.run([...ask(user.email, 'ls'), '--json'], { input: password })
@@ -202,7 +202,7 @@ describe('sessions', () => {
     await user.run(['session', 'rm', '--yes'])
   })
 
-  test('session rm on a terminal asks, and destroys the session after "yes"', async () => {
+  test('on a terminal, session rm asks for confirmation and destroys the session after "yes"', async () => {
     await using user = await users.newSession()
     const terminal = openTerminal([process.execPath, clientPath, 'session', 'rm'], user.home.environment())
     await terminal.shows(`Destroy ${user.id}?`)
@@ -211,14 +211,14 @@ describe('sessions', () => {
     expect((await user.run(['session', 'get', user.id, '--json'])).json().state).toBe('destroyed')
   })
 
-  test('session rm destroys the known sessions and exits with 3 if another id is unknown', async () => {
+  test('session rm destroys all the sessions that it finds, and exits with 3 if any id is unknown', async () => {
     await using user = await users.newSession()
     const { code, stdout, stderr } = await user.run(['session', 'rm', '--yes', 'sbx_none', user.id])
     expect({ code, stdout }).toEqual({ code: 3, stdout: `${user.id}\n` })
     expect(stderr).toContain('sbx_none')
   })
 
-  test('commands select the only session, list several sessions, and report that no session exists', async () => {
+  test('commands use the only session, list sessions if there are several, and fail if there are none', async () => {
     using user = await users.newUser()
     const none = await user.run(['files', 'view', 'x', '--json'])
     expect(none.json().error).toMatchObject({ code: 'no_session', exit_code: 3 })
@@ -253,7 +253,7 @@ describe('sessions', () => {
     expect(await user.run(['session', 'rm', '--yes', ...ids])).toMatchObject({ code: 0 })
   })
 
-  test('commands use the current session until it ends or another session is specified', async () => {
+  test('commands use the current session until it ends or a different session is specified', async () => {
     using user = await users.newUser()
     const create = async (name: string) =>
       (await user.run(['session', 'create', '--name', name])).stdout.trim()
@@ -331,7 +331,7 @@ describe('sessions', () => {
     expect((await user.run(['session', 'rm', '--yes', twin, other])).stdout).toBe(`${twin}\n${other}\n`)
   })
 
-  test("commands exit with 3 for another account's session", async () => {
+  test('commands exit with 3 if the session belongs to another account', async () => {
     await using owner = await users.newSession()
     using other = await users.newUser()
     expect(await other.run(['session', 'get', owner.id])).toMatchObject({ code: 3 })
@@ -340,7 +340,7 @@ describe('sessions', () => {
   })
 })
 
-test('commands exit with 7 for a rate limit and report when to retry', async () => {
+test('commands exit with 7 when a rate limit is exceeded, and report when to retry', async () => {
   await using slow = await startWorld({ workers: 0, env: { RATE_LOGIN_PER_MINUTE: '1' } })
   using home = new Home()
   const args = [

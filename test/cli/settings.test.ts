@@ -75,7 +75,7 @@ test('config show prints the source of each setting, but never the key', async (
   expect(stdout + stderr).not.toContain('xxxx')
 })
 
-test('every command that uses a key which others can read warns once', async () => {
+test('each command warns once if other users can read a settings file that contains a key', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "http://127.0.0.1:1"\n[profiles.work]\napi_key = "${key('work')}"\n`)
   chmodSync(home.configFile, 0o640)
@@ -90,7 +90,7 @@ test('every command that uses a key which others can read warns once', async () 
   expect((await home.run(['config', 'show'])).stderr).toBe('')
 })
 
-test('the picker warns about a readable key after it has exited', async () => {
+test('after it exits, the picker warns that other users can read the saved key', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "http://127.0.0.1:1"\napi_key = "${key('abcd')}"\n`)
   chmodSync(home.configFile, 0o644)
@@ -101,7 +101,7 @@ test('the picker warns about a readable key after it has exited', async () => {
   expect(await picker.ended).toBe(0)
 })
 
-test('set-url and set-key save a file of mode 0600 in a folder of mode 0700', async () => {
+test('set-url and set-key save settings in a file with mode 0600, in a folder with mode 0700', async () => {
   using home = new Home()
   expect(await home.run(['config', 'set-url', 'HTTP://LOCALHOST:8080/'])).toMatchObject({ code: 0 })
   expect(await home.run(['config', 'set-key', key('abcd')])).toMatchObject({
@@ -162,7 +162,7 @@ test('saving settings keeps unknown settings and comments in the file', async ()
   )
 })
 
-test('rewriting a settings file that cannot be changed line by line loses no settings', async () => {
+test('no settings are lost if a settings file cannot be changed line by line and is rewritten', async () => {
   using home = new Home()
   home.writeConfig(
     'base_url = """\nhttps://old.example"""\n"api_key" = "old"\nothers = ["""\nbase_url = 1\n"""]\n',
@@ -199,7 +199,7 @@ test('saving settings rejects a malformed file and leaves it unchanged', async (
   expect(statSync(home.configFile)).toMatchObject({ ino: before.ino, mtimeMs: before.mtimeMs })
 })
 
-test('a malformed settings file is ignored if flags and environment provide all settings', async () => {
+test('a malformed settings file is ignored if flags and the environment provide all settings', async () => {
   using home = new Home()
   home.writeConfig('broken')
   const { code, json } = await home.run([
@@ -286,7 +286,7 @@ test('the client uses ~/.config if XDG_CONFIG_HOME is missing or relative', asyn
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
-test('concurrent saves lose no settings, and a stale lock is ignored', async () => {
+test('concurrent saves do not lose settings, and a stale lock is ignored', async () => {
   using home = new Home()
   home.writeConfig('# mine\n')
   const lock = `${home.configFile}.lock`

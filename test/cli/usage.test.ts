@@ -106,7 +106,7 @@ test('a command without an API key exits with 4 and shows how to get one', async
   expect(stderr).toContain('sandlot signup')
 })
 
-test('accepts --json before the command', async () => {
+test('--json is accepted before the command', async () => {
   using home = new Home()
   expect((await home.run(['--json', 'whoami'])).json().error.code).toBe('no_address')
 })

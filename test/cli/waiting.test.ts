@@ -24,7 +24,7 @@ const onceWaiting = (act: (child: ChildProcess) => void): Pick<RunOptions, 'onSt
 
 // Each with a separate user, so that a test does not wait for the rate limit of another.
 describe.concurrent('sessions', () => {
-  test('session create --wait waits for a free quota and shows the reason on stderr', async () => {
+  test('session create --wait waits until the quota allows a new session, and shows the reason on stderr', async () => {
     using user = await users.newUser()
     const ids = [await user.run(['session', 'create']), await user.run(wait)].map(({ stdout }) =>
       stdout.trim(),

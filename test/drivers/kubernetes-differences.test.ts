@@ -41,10 +41,10 @@ describe('the policy of `npm run cluster`', () => {
   test.each<[string, V1NetworkPolicy[]]>([
     ['in its default form', [made()]],
     ['on a cluster with public addresses', [made('internet', own)]],
-    ['without the empty lists, as a cluster keeps it', [changed((spec) => delete spec.ingress)]],
-    ['for more pods', [changed((spec) => (spec.podSelector = {}))]],
+    ['without the empty lists, as a cluster stores it', [changed((spec) => delete spec.ingress)]],
+    ['for additional pods', [changed((spec) => (spec.podSelector = {}))]],
     [
-      'with another denied range',
+      'with an additional denied range',
       [changed((spec) => spec.egress![0]!.to![0]!.ipBlock!.except!.push(own[0]!))],
     ],
     ['for one port only', [changed((spec) => (spec.egress![0]!.ports = [{ port: 443 }]))]],
@@ -71,28 +71,32 @@ describe('the policy of `npm run cluster`', () => {
       'restrict both directions',
     ],
     ['lets others in', [changed((spec) => (spec.ingress = [{}]))], 'connections to sandboxes'],
-    ['lets sandboxes reach all', [changed((spec) => (spec.egress = [{}]))], 'more than it should'],
+    [
+      'lets sandboxes reach everything',
+      [changed((spec) => (spec.egress = [{}]))],
+      'addresses that must be blocked',
+    ],
     [
       'lets sandboxes reach pods',
       [changed((spec) => spec.egress!.push({ to: [{ podSelector: {} }] }))],
-      'more than',
+      'addresses that must be blocked',
     ],
     [
-      'denies one range less',
+      'denies one range too few',
       [changed((spec) => spec.egress![0]!.to![0]!.ipBlock!.except!.splice(notInternet.v4.length - 1))],
-      'more than it should',
+      'addresses that must be blocked',
     ],
     [
       'does not deny an address of the cluster',
       [changed((spec) => (spec.egress = made().spec!.egress!), own)],
-      'more than it should',
+      'addresses that must be blocked',
     ],
   ])('reports that the network policy of `npm run cluster` %s', (_, found, words) => {
     expect(compare(found)).toEqual([expect.stringContaining(words)])
   })
 
-  test('reports a network policy that allows egress although SANDBOX_EGRESS=none', () => {
-    expect(compare([made()], 'none')).toEqual([expect.stringContaining('more than it should')])
+  test('reports a network policy that allows egress while SANDBOX_EGRESS is none', () => {
+    expect(compare([made()], 'none')).toEqual([expect.stringContaining('addresses that must be blocked')])
     expect(compare([made('none')], 'none')).toEqual([])
   })
 })
@@ -101,7 +105,7 @@ describe('an additional policy', () => {
   test.each<[string, V1NetworkPolicy]>([
     ['lets all pods in', extra({ ingress: [{}] })],
     ['lets all pods out', extra({ egress: [{}], policyTypes: ['Egress'] })],
-    ['selects the role', extra({ ingress: [{}], podSelector: { matchLabels: sandboxRoleLabels } })],
+    ['selects the sandbox role', extra({ ingress: [{}], podSelector: { matchLabels: sandboxRoleLabels } })],
     [
       'selects one sandbox',
       extra({ ingress: [{}], podSelector: { matchLabels: { [labelNames.sandbox]: 'sbx_1' } } }),
@@ -136,7 +140,7 @@ describe('an additional policy', () => {
   })
 })
 
-test('reports rights that no RBAC rule grants for all objects', () => {
+test('reports rights that no RBAC rule grants on all objects', () => {
   expect(findMissingRights(neededRules)).toEqual([])
   expect(findMissingRights([{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }])).toEqual([])
   const few = neededRules.map((rule) => ({
@@ -150,7 +154,7 @@ test('reports rights that no RBAC rule grants for all objects', () => {
   ])
 })
 
-test('SANDBOX_HOST_USERS=no gives each pod its own user namespace', () => {
+test('with SANDBOX_HOST_USERS=no, each pod has its own user namespace', () => {
   const build = (env: Record<string, string>) =>
     buildPod({ name: 'pod', image: 'any', deadlineSeconds: 1 }, 'test', readDriverSettings(env).sandbox).spec
   expect(build({})).not.toHaveProperty('hostUsers')

@@ -82,7 +82,7 @@ test.each([
     says: undefined,
     end: { kind: 'lost', why: 'the connection closed (1005)' },
   },
-])('reports the status $says.status of a process on $on as $end', async ({ options, says, end }) => {
+])('a process on $on with the status $says.status is reported as $end', async ({ options, says, end }) => {
   status = says
   const process = await openExec(connection, 'sandboxes', 'sandbox', ['true'], options)
   expect(String(await collect(process.stdout))).toBe('out')

@@ -62,7 +62,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       },
     )
 
-    test("a pod fails after the timeout with the scheduler's message when no node has room", async () => {
+    test("when no node has room, a pod fails after the timeout with the scheduler's message", async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
       const refusal = await greedy.ready(pod, AbortSignal.timeout(10_000)).catch((error) => error)
@@ -71,7 +71,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await greedy.delete(pod)
     })
 
-    test('waiting for a pod stops when it is aborted', async () => {
+    test('waiting for a pod stops when the wait is aborted', async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
       const calledOff = new AbortController()
@@ -81,7 +81,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await greedy.delete(pod)
     })
 
-    test('waiting for a pod fails when the pod is deleted concurrently', async () => {
+    test('waiting for a pod fails when the pod is deleted in the meantime', async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
       const waiting = greedy.ready(pod, AbortSignal.timeout(patient(30_000))).catch((error) => error)
@@ -103,12 +103,12 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       return tries
     }
 
-    test('the readiness of a pod is tested once, when the cluster reports its start', async () => {
+    test("a pod's readiness is tested once, when the cluster reports that the pod has started", async () => {
       await driver.list()
       expect([await createTried(driver), await createTried(driver)]).toEqual([1, 1])
     })
 
-    test('the readiness of a pod is tested repeatedly if the role may not read events', async () => {
+    test("a pod's readiness is polled if the role is not allowed to read events", async () => {
       const env = await world.openNamespace('eventless')
       const rbac = world.admin.makeApiClient(RbacAuthorizationV1Api)
       const namespace = env.SANDBOX_NAMESPACE
@@ -124,7 +124,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
   })
 
   describeConcurrently('a pod that dies', () => {
-    test('the death of a pod is reported with the exit code of its main process', async () => {
+    test("a pod's death is reported with the exit code of its main process", async () => {
       const pod = await createReady()
       await run(driver, pod, shell('kill -KILL $(pidof sleep)'))
       expect(await reportedDeath(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Error (exit code 137)' })
@@ -133,7 +133,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await driver.delete(pod)
     })
 
-    test('the deletion of a pod ends its processes, even one with blocked input', async () => {
+    test('deleting a pod ends its processes, even one whose input is blocked', async () => {
       const pod = await createReady()
       const process = await driver.start(pod, shell('exec sleep 600'))
       process.stdin.write(Buffer.alloc(4_000_000))
@@ -141,13 +141,13 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       expect((await process.ended).kind).toBeOneOf(['exited', 'lost'])
     })
 
-    test('the deletion of a pod by someone else is reported as its death', async () => {
+    test('if someone else deletes a pod, its death is reported', async () => {
       const pod = await createReady()
       await world.api.deleteNamespacedPod({ name: pod.name, namespace: world.namespace })
       expect(await reportedDeath(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Deleted' })
     })
 
-    test('a pod of another installation is neither reported nor listed', async () => {
+    test('a pod of a different installation is neither reported nor listed', async () => {
       const others = world.open({}, 'another-installation')
       const pod = await createReady(others)
       await run(others, pod, shell('kill -KILL $(pidof sleep)'))
@@ -171,7 +171,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
     afterAll(() => wire?.close())
 
-    test('the cluster connection is restored automatically, and deaths during the outage are reported', async () => {
+    test('after an outage, the cluster connection is restored and deaths during the outage are reported', async () => {
       const pod = await createReady(far)
       wire.cut()
       await expect(far.ping()).rejects.toThrow(DriverUnavailable)
@@ -183,7 +183,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await driver.delete(pod)
     })
 
-    test('without any response, a ping fails after two seconds and a running process soon after', async () => {
+    test('if the cluster stops responding, a ping fails after two seconds and a process soon after', async () => {
       const pod = await createReady(far)
       const process = await far.start(pod, shell('read word; echo "got $word"; exec sleep 600'))
       // So does a write just before.
@@ -200,7 +200,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await driver.delete(pod)
     })
 
-    test('a broken connection makes a running process lost after the output received so far', async () => {
+    test('if the connection breaks, a running process is reported as lost after its received output', async () => {
       const pod = await createReady(far)
       const process = await far.start(pod, shell('echo before; exec sleep 600'))
       expect(await firstLine(process.stdout)).toBe('before')
@@ -221,7 +221,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       expect(() => world.open({ KUBECONFIG })).toThrow(words)
     })
 
-    test('a kubeconfig with an unreachable server opens a driver whose calls report it as unavailable', async () => {
+    test('a driver can be opened with an unreachable server, and its calls then report it as unavailable', async () => {
       const config = JSON.parse(await world.readKubeconfig())
       config.clusters[0].cluster.server = 'https://127.0.0.1:1'
       const lost = world.open({ KUBECONFIG: await world.keep(JSON.stringify(config)) })

@@ -99,7 +99,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
     })
     afterAll(() => node?.server.close())
 
-    test(`the first command of a pod cannot reach the cluster, ${maxTries} of ${maxTries} times`, async () => {
+    test(`in ${maxTries} of ${maxTries} tries, the first command in a pod cannot reach the cluster`, async () => {
       const [listener, neighbour, control] = await Promise.all([
         createReady(unpoliced),
         createReady(workers),
@@ -142,7 +142,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
     })
   })
 
-  test("a pod without the sandbox label cannot reach the cluster's network either", async () => {
+  test("even a pod without the sandbox label cannot reach the cluster's network", async () => {
     const node = await listenOnNode()
     const pod = await createReady(workers)
     const targets = (await findNodeAddresses(world, pod)).map((address) => `${address}:${node.port}`)
@@ -163,7 +163,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
     await workers.delete(pod)
   })
 
-  test('npm run cluster can be repeated, and blocks egress on request', async () => {
+  test('npm run cluster can be run again, and can block egress', async () => {
     const prepare = (egress: Egress) =>
       installCluster({ kubeconfig: adminKubeconfig!, namespace: world.namespace, egress })
     const readRules = async () => {
@@ -223,7 +223,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
       expect(status!.allowed).toBe(false)
     })
 
-    test('a driver without sufficient rights names the command that fixes them', async () => {
+    test('a driver without sufficient rights names the command that grants them', async () => {
       const elsewhere = world.open({ SANDBOX_NAMESPACE: 'default' })
       await expect(elsewhere.ping()).rejects.toThrow(DriverUnavailable)
       await expect(elsewhere.ping()).rejects.toThrow(/npm run cluster/)
@@ -242,7 +242,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
       )
     })
 
-    test("a pod above a cluster quota is rejected with the cluster's message", async () => {
+    test("a pod that exceeds a cluster quota is rejected with the cluster's message", async () => {
       const env = await world.openNamespace('full')
       const quota = { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } }
       await world.api.createNamespacedResourceQuota({ namespace: env.SANDBOX_NAMESPACE, body: quota })

@@ -11,7 +11,7 @@ test.each<[string, KubeletSettings, RegExp[]]>([
   ['nothing, with a lower limit than documented', { ...well, podPidsLimit: 100 }, []],
   ['processes, by default', { ...well, podPidsLimit: -1 }, [/any number of processes/]],
   ['processes, above the documented limit', { ...well, podPidsLimit: 1024 }, [/1024 processes/]],
-  ['files, when other thresholds replace the defaults', { ...well, evictionHard: {} }, [files]],
+  ['files, if other thresholds replace the defaults', { ...well, evictionHard: {} }, [files]],
   ['files, with a threshold of 0%', { ...well, evictionHard: { 'nodefs.inodesFree': '0%' } }, [files]],
   ['both, with no settings', {}, [processes, files]],
 ])('reports the missing node limits: %s', (_, settings, gaps) => {

@@ -68,12 +68,12 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       words: /the network policy sandlot-sandboxes is missing\. Run `npm run cluster`/,
     },
     {
-      change: 'the namespace takes pods that are not restricted',
+      change: 'the namespace accepts pods that are not restricted',
       make: () => changeLabels({ 'pod-security.kubernetes.io/enforce': 'privileged' }),
       words: /label pod-security\.kubernetes\.io\/enforce is privileged, not restricted/,
     },
     {
-      change: 'the namespace has no level any more',
+      change: 'the namespace no longer has a pod security level',
       make: () => changeLabels({ 'pod-security.kubernetes.io/enforce': null }),
       words: /label pod-security\.kubernetes\.io\/enforce is missing, not restricted/,
     },
@@ -83,7 +83,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       words: /the workers' role may not create pods\/exec, get pods\/exec\. Run `npm run cluster`/,
     },
     {
-      change: 'the role is that of an earlier version',
+      change: 'the role is from an earlier version',
       make: () =>
         changeRole(without('networkpolicies').filter((rule) => !rule.resources.includes('namespaces'))),
       words: /the workers' role may not list networkpolicies, get namespaces\. Run `npm run cluster`/,
@@ -104,7 +104,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     await eventually(() => isWell(driver), 20_000)
   })
 
-  test('reports an additional network policy until it is deleted or allowed by name', async () => {
+  test('an additional network policy is reported until it is deleted or allowed by name', async () => {
     const network = world.admin.makeApiClient(NetworkingV1Api)
     const name = 'open'
     const body = { metadata: { name }, spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{}] } }
@@ -136,7 +136,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       return JSON.stringify(config)
     }
 
-    test('reads the credential file again when the cluster rejects the credential', async () => {
+    test('the credential file is read again when the cluster rejects the credential', async () => {
       const KUBECONFIG = await world.keep(await withToken('of.nobody.any-more'))
       const refused = world.open({ KUBECONFIG })
       expect(await answerOf(refused)).toMatch(/HTTP 401.*Run `npm run cluster`/)
@@ -146,7 +146,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       await eventually(() => isWell(refused), 20_000)
     })
 
-    test('logs a warning weeks before the credential expires, unless a new one is available', async () => {
+    test('weeks before the credential expires, a warning is logged unless a new one is available', async () => {
       const { status } = await world.api.createNamespacedServiceAccountToken({
         name: serviceAccountName,
         namespace: world.namespace,

@@ -25,7 +25,7 @@ async function listen(onRequest: (role: Role, socket: Socket) => void): Promise<
   return path
 }
 
-test('keeps output that is read only after the exit status has arrived', async () => {
+test('output is kept even if it is read only after the exit status has arrived', async () => {
   const bytes = 300_000
   const path = await listen((role, socket) => {
     if (role === 'main') socket.end(Buffer.concat([status({ started: true }), status({ exit: 7 })]))
@@ -37,7 +37,7 @@ test('keeps output that is read only after the exit status has arrived', async (
   expect((await collect(process.stderr)).equals(Buffer.alloc(bytes, 'stderr'))).toBe(true)
 })
 
-test("reads an agent's status for any chunk boundaries", async () => {
+test("reads an agent's status correctly when it arrives in one-byte chunks", async () => {
   const path = await listen((role, socket) => {
     if (role !== 'main') return void socket.end()
     const bytes = Buffer.concat([status({ started: true }), status({ exit: 7 })])
@@ -51,7 +51,7 @@ test("reads an agent's status for any chunk boundaries", async () => {
   expect(await process.ended).toEqual({ kind: 'exited', code: 7 })
 })
 
-test('retries when an agent closes the connection before it responds', async () => {
+test('an agent that closes the connection before it responds is reported as NoAnswer', async () => {
   const path = await listen((_, socket) => void socket.destroy())
   await expect(startProcess(path, ['true'], 10_000)).rejects.toThrow(NoAnswer)
 })
@@ -60,14 +60,14 @@ test.each([
   ['never ends', Buffer.alloc(9_000_000, 'x')],
   ['is not JSON', Buffer.from('started\n')],
   ['is meaningless', Buffer.from('null\n')],
-  ['has another type', Buffer.from('{"started":"true"}\n')],
+  ['has a value of the wrong type', Buffer.from('{"started":"true"}\n')],
   ['arrives too early', status({ exit: 0 })],
 ])('rejects an agent whose status %s', async (_, bytes) => {
   const path = await listen((role, socket) => role === 'main' && socket.write(bytes))
   await expect(startProcess(path, ['true'], 10_000)).rejects.toThrow('sent an invalid status')
 })
 
-test('starts nothing when an agent does not respond in time', async () => {
+test('a process start fails if the agent does not respond in time', async () => {
   const silent = await listen(() => {})
   await expect(startProcess(silent, ['true'], 50)).rejects.toThrow('did not respond within 50 ms')
 })

@@ -10,7 +10,7 @@ keepDirectory()
 const inNamespace = process.getuid!() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount']
 const canMount = spawnSync('unshare', [...inNamespace, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0
 
-test.runIf(canMount)('rejects new sandboxes while the disk is full and reports the reason', () => {
+test.runIf(canMount)('rejects new sandboxes while the disk is full, and reports the reason', () => {
   const script = join(import.meta.dirname, 'full-disk.ts')
   const command = [...inNamespace, process.execPath, script, directory, ...(bwrap ? [bwrap] : [])]
   const [ping, create] = JSON.parse(execFileSync('unshare', command, { encoding: 'utf8' }))

@@ -44,7 +44,7 @@ unshare --user true 2>/dev/null || echo alone`
 const probed = '38 1 1 1 38 1 1 alone\n'
 
 describe('with isolation', () => {
-  test('a local sandbox has no network interface except the loopback', async () => {
+  test('the only network interface in a local sandbox is the loopback interface', async () => {
     const { pod, driver } = await createReady()
     const { stdout } = await run(
       driver,
@@ -64,7 +64,7 @@ describe('with isolation', () => {
     },
   )
 
-  test('limits /tmp of a local sandbox to 64 MiB', async () => {
+  test('the size of /tmp in a local sandbox is limited to 64 MiB', async () => {
     const { pod, driver } = await createReady()
     const result = await run(driver, pod, shell('head -c 80000000 /dev/zero > /tmp/big'))
     expect(result.code).not.toBe(0)
@@ -88,7 +88,7 @@ describe('with isolation', () => {
     expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
   })
 
-  test('ends a local sandbox with too many files in any directory, and no other sandbox', async () => {
+  test('only the local sandbox that has too many files is ended, whichever folders they are in', async () => {
     const more = { SANDBOX_INODES: '1000' }
     const fill = 'i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done; sleep 60'
     // The path of the last file exceeds the maximum length.
@@ -112,7 +112,7 @@ describe('with isolation', () => {
     expect(deaths.has(neighbour.uid)).toBe(false)
   })
 
-  test("restarts an agent that was killed by its sandbox's user", async () => {
+  test("an agent is restarted after its sandbox's user kills it", async () => {
     const { pod, driver } = await createReady()
     const process = await driver.start(pod, shell('read go; kill -KILL $PPID; sleep 600'))
     process.stdin.write('go\n')
@@ -120,7 +120,7 @@ describe('with isolation', () => {
     expect(await run(driver, pod, shell('echo back'))).toMatchObject({ stdout: 'back\n' })
   })
 
-  test('kills all processes of a local sandbox from outside, even while its agent is stopped', async () => {
+  test('all processes of a local sandbox can be killed from outside, even while its agent is suspended', async () => {
     const { pod, driver } = await createReady()
     const script = 'sleep 600 >/dev/null 2>&1 & echo $!; read go; kill -STOP $PPID'
     const process = await driver.start(pod, shell(script))
@@ -134,7 +134,7 @@ describe('with isolation', () => {
     expect(readStat(agentPid(pod.name))![19]).not.toBe(agent[19])
   })
 
-  test("recreates the sandbox's pipes after they were removed, closed or replaced", async () => {
+  test("recreates a sandbox's pipes after they were removed, closed or replaced", async () => {
     const { pod, driver } = await createReady()
     const folder = '/run/sandlot/pipes'
     for (const harm of [
@@ -156,7 +156,7 @@ describe('with isolation', () => {
     expect(seen.stdout).not.toContain('socket:')
   })
 
-  test('removes files that a plain removal cannot remove', async () => {
+  test("deletes a sandbox's files even if their paths are very long or their folders are inaccessible", async () => {
     const { pod, driver } = await createReady()
     const deep = 'i=0; while [ $i -lt 900 ]; do mkdir longname && cd longname || exit 1; i=$((i+1)); done'
     await run(driver, pod, shell(`${deep}; cd /workspace; mkdir -p closed/in; chmod 0 closed`))
@@ -166,7 +166,7 @@ describe('with isolation', () => {
 
   const canBeAnybody =
     bwrap && machine.isRoot && [import.meta.dirname, dirname(process.execPath)].every(isReachable)
-  test.runIf(canBeAnybody)('isolates sandboxes of an ordinary user and gives them terminals', async () => {
+  test.runIf(canBeAnybody)('sandboxes of an ordinary user are isolated and have terminals', async () => {
     const script = `${probe}; id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; script -qfec tty /dev/null; : > /usr/x`
     const { result } = await runAsAnybody(script)
     expect(result.stdout.replace(probed, '')).toMatch(/^10001\n\/workspace\nx\n[1-9]\n\/dev\/pts\/0\r\n$/)
@@ -175,7 +175,7 @@ describe('with isolation', () => {
   })
 
   test.runIf(canBeAnybody)(
-    "an ordinary user's sandbox can be used and reset after it closes all its folders",
+    "an ordinary user's sandbox can be used and reset after it makes all its folders inaccessible",
     async () => {
       const closeAll = 'chmod 000 /workspace /tmp /dev/shm /run/sandlot/*; rm -rf /run/sandlot/*/*'
       const { own, result } = await runAsAnybody(
@@ -198,14 +198,14 @@ describe('with isolation', () => {
 describe.runIf(hasCgroups)('with limits', () => {
   const more = { SANDBOX_MEMORY: '128Mi', SANDBOX_PIDS: '32', SANDBOX_CPU: '250m' }
 
-  test('memory above the limit kills the process that allocates it, not the sandbox', async () => {
+  test('exceeding the memory limit kills the process that allocates the memory, not the sandbox', async () => {
     const { pod, driver } = await createReady({ more })
     const hog = await run(driver, pod, shell('head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'))
     expect(Number(hog.stdout)).toBeLessThan(300_000_000)
     expect(await run(driver, pod, shell('echo fine'))).toMatchObject({ stdout: 'fine\n' })
   })
 
-  test('a sandbox whose first process is killed for memory is OOMKilled', async () => {
+  test('a sandbox is reported as OOMKilled if its first process is killed for lack of memory', async () => {
     const { pod, driver } = await createReady({ more })
     await run(driver, pod, shell('head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'))
     killFirstProcess(pod.name)
@@ -213,7 +213,7 @@ describe.runIf(hasCgroups)('with limits', () => {
     expect(await deathOf(driver, pod.name)).toEqual({ reason: 'pod_failed', detail: 'OOMKilled' })
   })
 
-  test('a local sandbox rejects processes above the limit', async () => {
+  test('a local sandbox cannot start more processes than its limit', async () => {
     const { pod, driver } = await createReady({ more })
     const script = 'i=0; while [ $i -lt 100 ]; do sleep 600 & i=$((i+1)); done; echo all'
     const result = await run(driver, pod, shell(script))
@@ -229,7 +229,7 @@ describe.runIf(hasCgroups)('with limits', () => {
   })
 })
 
-test('a worker does not start where bubblewrap does not work, and reports the fix', () => {
+test('a worker does not start where bubblewrap does not work, and its error names the fix', () => {
   const open = () => openDriver({ bwrap: '/no/such/bwrap' })
   expect(open).toThrow(SettingsError)
   expect(open).toThrow(/cannot be isolated[\s\S]*\/no\/such\/bwrap[\s\S]*apt-get install bubblewrap/i)

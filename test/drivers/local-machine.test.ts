@@ -9,7 +9,7 @@ import { buildFilter } from '../../workers/drivers/local/seccomp.ts'
 const limits = { cpu: 0.5, memory: 2 ** 29, pids: 280 }
 
 describe('control groups', () => {
-  test("places version 2 cgroups below the process's own cgroup if possible, else at the root", () => {
+  test("version 2 cgroups are created below the process's own cgroup if possible, or else at the root", () => {
     const mounts = 'proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n'
     expect(listCgroupParents('0::/user.slice/a.scope\n', mounts)).toEqual([
       { version: 2, folder: '/sys/fs/cgroup/user.slice/a.scope', controllers: ['cpu', 'memory', 'pids'] },
@@ -113,20 +113,20 @@ describe('the system call filter', () => {
       ['a separate file table', unshare, 0x400, allow],
       ['a user namespace', unshare, 0x10000000, EPERM],
       ['a mount namespace', unshare, 0x00020000, EPERM],
-      ['a socket of the internet', socket, 2, allow],
-      ['a socket to the machine below', socket, 40, EPERM],
+      ['an internet socket', socket, 2, allow],
+      ['a vsock socket to the host', socket, 40, EPERM],
     ])('the system call filter returns the expected action for %s', (_, number, first, answer) => {
       expect(judge(number, first)).toBe(answer)
     })
 
-    test('the system call filter lets the agent create a user namespace if necessary, and no other namespace', () => {
+    test('the system call filter can let the agent create a user namespace, but no other namespace', () => {
       const options = { mayUnshareUser: true }
       expect(judge(unshare, 0x10000000, options)).toBe(allow)
       expect(judge(unshare, 0x10020000, options)).toBe(EPERM)
       expect(judge(clone, 0x10000011, options)).toBe(EPERM)
     })
 
-    test('the system call filter ignores numbers of another architecture or ABI', () => {
+    test('the system call filter rejects calls that use the numbers of a different architecture or ABI', () => {
       const filter = buildFilter(arch)!
       expect(runFilter(filter, { number: read, architecture: 0x40000003, first: 0 })).toBe(EPERM)
       expect(judge(0x40000000 + read)).toBe(EPERM)
@@ -163,7 +163,7 @@ describe('the bubblewrap command line', () => {
   }
   const plan = { home: '/data/pod', fileSize: 1024 }
 
-  test('the bubblewrap command line hides a checkout below /usr after it mounts /usr', () => {
+  test('the bubblewrap command line mounts /usr first and then hides a checkout below /usr', () => {
     const command = sandboxCommand({ ...plan, isolation: 'user' }, view).join(' ')
     expect(command).toMatch(/--ro-bind \/usr \/usr .*--tmpfs \/usr\/src\/app/)
     expect(command).not.toContain('/home/me')
@@ -176,7 +176,7 @@ describe('the bubblewrap command line', () => {
   })
 })
 
-test('reports missing limits of the machine and how to fix them', () => {
+test('reports which limits the machine lacks and how to fix that', () => {
   const machine = {
     isolation: 'user' as const,
     isRoot: false,

@@ -11,7 +11,7 @@ import { DriverUnavailable } from '../../workers/drivers/driver.ts'
 import { startProcess } from '../../workers/drivers/local/connection.ts'
 import { collect } from './processes.ts'
 
-test('rejects a terminal on a machine without `script`, and runs all other commands', async () => {
+test('on a machine without `script`, terminals are rejected and all other commands run', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-agent-'))
   for (const name of ['run', 'bin']) mkdirSync(join(folder, name))
   for (const program of ['mkfifo', 'echo', 'stty', 'tty']) {

@@ -57,7 +57,7 @@ describe('workers that die', () => {
     await openDriver().driver.delete({ name: podName(sandboxId) })
   })
 
-  test('another worker completes or cleans up a create whose worker dies', async () => {
+  test('if a worker dies during a create, a different worker completes or cleans up the create', async () => {
     const { driver } = openDriver()
     // The moment of death is random. The soak tests each millisecond.
     for (let ms = 0; ms < 24; ms += isSoak ? 1 : 3) {
@@ -82,7 +82,7 @@ describe('workers that die', () => {
     expect(readdirSync(directory).filter((name) => name.startsWith('sbx-'))).toEqual([])
   })
 
-  test('workers that create the same sandbox concurrently create only one', async () => {
+  test('workers that concurrently create the same sandbox end up with only one', async () => {
     const sandboxId = newSandboxId()
     const workers = [1, 2, 3].map(() => startWorker({ sandboxId }))
     for (const worker of workers) await worker.line()
@@ -96,7 +96,7 @@ describe('workers that die', () => {
     await driver.delete(pod)
   })
 
-  test('concurrent creates and deletes of one sandbox leave no orphans', async () => {
+  test('concurrent creates and deletes of the same sandbox leave no orphans', async () => {
     const drivers = [openDriver().driver, openDriver().driver]
     const sandboxId = newSandboxId()
     const name = podName(sandboxId)
@@ -115,13 +115,13 @@ describe('workers that die', () => {
     await eventually(() => findProcesses(name).length === 0, 5_000)
   })
 
-  test('another installation does not see the sandbox', async () => {
+  test('a sandbox is not visible to a different installation', async () => {
     const { pod } = await createReady()
     const { driver } = openDriver({ installationId: 'another' })
     expect((await driver.list()).map((each) => each.uid)).not.toContain(pod.uid)
   })
 
-  test('all sandboxes of a directory can be ended', async () => {
+  test('all sandboxes in a directory can be ended together', async () => {
     const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
     onTestFinished(() => rmSync(own, { recursive: true }))
     const { driver } = openDriver({ directory: own })
@@ -135,7 +135,7 @@ describe('workers that die', () => {
 })
 
 describe('watching', () => {
-  test('reports a sandbox that died within two seconds', async () => {
+  test("a sandbox's death is reported within two seconds", async () => {
     const { pod, driver } = await createReady()
     const deaths = new Map<string, PodDeath>()
     driver.watch((state) => deaths.set(state.uid, state.death))
@@ -144,7 +144,7 @@ describe('watching', () => {
     expect(deaths.get(pod.uid)?.reason).toBe('pod_failed')
   })
 
-  test('reports a sandbox that reached its deadline', async () => {
+  test('a sandbox that reaches its deadline is reported as expired', async () => {
     const { pod, driver } = await createReady({ deadlineSeconds: 5 })
     const deaths = new Map<string, PodDeath>()
     driver.watch((state) => deaths.set(state.uid, state.death))

@@ -69,7 +69,7 @@ test('110 stalled downloads of 8 MiB of output do not exhaust memory', async () 
   )
 })
 
-test('closes a download whose client reads nothing', async () => {
+test('a download is closed if its client reads nothing', async () => {
   const account = await world.account()
   const { id } = (await account.call('createSandbox')).body
   const run = { command: 'head -c 8000000 /dev/zero' }
@@ -86,7 +86,7 @@ test('closes a download whose client reads nothing', async () => {
   reader.socket.destroy()
 })
 
-test('MCP calls with unread progress do not exhaust memory', async () => {
+test('MCP calls whose progress is not read do not exhaust memory', async () => {
   await withNeighbour(
     world,
     async ({ account, params }) => {

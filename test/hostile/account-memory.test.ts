@@ -24,7 +24,7 @@ const heldIn = async (kind: MemoryKind) =>
     )
   )[kind]
 
-test('counts unread stdin until its command exits, and rejects a command above the memory budget', async () => {
+test('unread stdin uses the memory budget until its command exits; commands above it are rejected', async () => {
   const size = 1_000_000
   const start = (command: string) =>
     alice.call('execCommand', { params, body: { command, background: true, stdin: 'x'.repeat(size) } })
@@ -61,7 +61,7 @@ test('counts unread stdin until its command exits, and rejects a command above t
   await world.eventually(async () => (await heldIn('stdin')) === 0, 10_000)
 })
 
-test('counts stdin that waits on a WebSocket, and pauses reading at the limit without losing bytes', async () => {
+test('stdin pending on a WebSocket counts as used memory; at the limit, reading pauses without data loss', async () => {
   const command = 'until [ -e read ]; do sleep 0.05; done; wc -c'
   const start = async () =>
     (await alice.call('execCommand', { params, body: { command, background: true } })).body.id
@@ -90,7 +90,7 @@ test('counts stdin that waits on a WebSocket, and pauses reading at the limit wi
   for (const socket of sockets) socket.close()
 })
 
-test('a download returns the kept bytes, completely or in ranges, and then releases its memory', async () => {
+test('a download returns all of the kept bytes or a range of them, and then releases its memory', async () => {
   const printed = { command: 'head -c 4000000 /dev/zero | tr "\\0" x; echo end', background: true }
   const { id: exec_id } = (await alice.call('execCommand', { params, body: printed })).body
   const of = { ...params, exec_id }
@@ -106,7 +106,7 @@ test('a download returns the kept bytes, completely or in ranges, and then relea
   await world.eventually(async () => (await heldIn('streams')) === 0, 10_000)
 })
 
-test('a command has at most eight readers, and each receives all output', async () => {
+test('a command can have up to eight readers, and each of them receives all output', async () => {
   const { id: exec_id } = (
     await alice.call('execCommand', {
       params,
@@ -149,7 +149,7 @@ test.each([
   })
 })
 
-test('an MCP tool accepts arguments as large as its route does', async () => {
+test('an MCP tool accepts arguments up to the size that its HTTP route accepts', async () => {
   const callTool = (name: string, more: object) =>
     call(alice, { params: { name, arguments: { session_id: params.id, ...more } } })
   const listed = await callTool('file_list', { path: 'x'.repeat(70_000) })
@@ -158,7 +158,7 @@ test('an MCP tool accepts arguments as large as its route does', async () => {
   expect(await created.text()).toContain('200000')
 })
 
-test('an MCP stream that is resumed many times runs one command and then releases its memory', async () => {
+test('an MCP stream that is resumed many times runs its command once and then releases its memory', async () => {
   const headers = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' }
   const command = 'echo ran >> once; until [ -e go-once ]; do sleep 0.05; done; cat once'
   const args = { session_id: params.id, command }
@@ -189,7 +189,7 @@ test('an MCP stream that is resumed many times runs one command and then release
   await expect(alice.open('resumeMcp', { headers: long })).rejects.toMatchObject({ status: 400 })
 })
 
-test('reports whether the client has read all progress messages', async () => {
+test('the outbox knows whether the client has read all progress messages', async () => {
   let sdk!: ReadableStreamDefaultController<Uint8Array>
   const body = new ReadableStream<Uint8Array>({
     start(controller) {

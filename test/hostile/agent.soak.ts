@@ -16,11 +16,11 @@ const floods = {
   'repeats of `started`': { role: 'main', endless: status({ started: true }) },
   'empty lines': { role: 'main', endless: Buffer.from('\n') },
   'bytes of output': { started: true, role: 'stdout', endless: Buffer.from('x') },
-  'bytes of errors': { started: true, role: 'stderr', endless: Buffer.from('x') },
+  'bytes of error output': { started: true, role: 'stderr', endless: Buffer.from('x') },
   'lines that take a slot': { started: true, role: 'stdout', endless: Buffer.from('1\n') },
 } as const
 
-test.each(Object.entries(floods))('endless %s from an agent do not slow others', async (_, flood) => {
+test.each(Object.entries(floods))("an agent's endless %s do not slow other sandboxes", async (_, flood) => {
   await withNeighbour(
     world,
     async ({ params, sh }) => {

@@ -26,7 +26,7 @@ describe.concurrent('one API process', () => {
     expect(performance.now() - startedAt).toBeLessThan(5_000)
   })
 
-  test('buffers little of 200 stalled bodies, responds to each and serves other accounts', async () => {
+  test('200 stalled bodies use little memory and all get responses, while other accounts are served', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     const before = memoryOf(world.apis[0]!)
     const head = headOf('POST', `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/create`, {
@@ -54,7 +54,7 @@ describe.concurrent('one API process', () => {
     await expect(largeFile(alice)).rejects.toMatchObject({ status: 404 })
   })
 
-  test('closes a stalled request of an unauthenticated client within 40 seconds', async () => {
+  test('a stalled request from an unauthenticated client is closed within 40 seconds', async () => {
     const json = { 'content-type': 'application/json', 'content-length': 4_000 }
     const stalled = ['signup', 'login'].flatMap((path) =>
       Array.from({ length: 20 }, () => openRaw(world.url(), `${headOf('POST', `/v1/auth/${path}`, json)}{`)),
@@ -64,7 +64,7 @@ describe.concurrent('one API process', () => {
     expect(Math.max(...times)).toBeLessThan(40_000)
   })
 
-  test('accepts a body that arrives slowly', async () => {
+  test('a body that arrives slowly is accepted', async () => {
     const alice = await world.account()
     const bytes = Buffer.from(JSON.stringify({ path: 'a', content: 'x'.repeat(mebibyte - 1_000) }))
     const { socket, text } = openRaw(
@@ -84,7 +84,7 @@ describe.concurrent('one API process', () => {
   })
 })
 
-test('limits concurrent requests of one account and serves other accounts', async () => {
+test('the concurrent requests of one account are limited, and other accounts are served', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const head = headOf('POST', '/v1/api-keys', {
     authorization: `Bearer ${alice.token}`,

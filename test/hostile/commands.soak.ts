@@ -14,7 +14,7 @@ const endure = async ({ sh }: Tenant, script: string, timeout_ms = 2_500) => {
   return result
 }
 
-test("a tenant that uses up a sandbox's processes, memory and disk does not slow other sandboxes", async () => {
+test("exhausting a sandbox's processes, memory and disk does not slow other sandboxes", async () => {
   await withNeighbour(world, async (hostile) => {
     await endure(hostile, 'bomb() { bomb | bomb & }; bomb; sleep 2')
     await endure(hostile, 'tail /dev/zero')
@@ -37,7 +37,7 @@ const prints: Record<string, string> = {
   'and kills its shell': 'echo before; kill -9 $PPID $$',
 }
 
-test('reports the exit status for any output, without slowing other sandboxes', async () => {
+test('commands with hostile output end with an exit status and do not slow other sandboxes', async () => {
   const { result } = await withNeighbour(world, async (hostile) => {
     const kinds = Object.entries(prints)
     const results = await Promise.all(
@@ -58,7 +58,7 @@ test('reports the exit status for any output, without slowing other sandboxes', 
   expect(result['through children that outlive it']).toMatchObject({ status: 'exited', exit_code: 4 })
 })
 
-test('the maximum number and size of commands do not slow other sandboxes, and end with their sandbox', async () => {
+test('commands at the maximum number and size do not slow other sandboxes, and end with their sandbox', async () => {
   await withNeighbour(world, async ({ account, params, exec }) => {
     const argument = 'x'.repeat(100_000)
     const most = Array.from({ length: 18 }, () => argument)
@@ -81,7 +81,7 @@ test('the maximum number and size of commands do not slow other sandboxes, and e
   })
 })
 
-test('redacts the maximum number of secrets without slowing other sandboxes', async () => {
+test('redacting the maximum number of secrets does not slow other sandboxes', async () => {
   const { result } = await withNeighbour(world, async ({ account, exec }) => {
     const value = (index: number) => `${index}-`.repeat(400).slice(0, 1_000)
     for (let index = 0; index < limits.secrets; index++) {

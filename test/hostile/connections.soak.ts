@@ -27,8 +27,8 @@ const attachPath = `/v1/sandboxes/sbx_${'0'.repeat(26)}/exec/exe_${'0'.repeat(26
 
 describe.concurrent('unauthenticated clients', () => {
   test.each([
-    ['without more', ''],
-    ['with bytes behind its head', 'x'.repeat(100_000)],
+    ['without further data', ''],
+    ['with bytes after its headers', 'x'.repeat(100_000)],
   ])('closes a rejected WebSocket %s, even if its client keeps it open', async (_, behind) => {
     const refusals = ports().map(async ([, url]) => {
       const open = ['/attach', attachPath].flatMap((path) =>
@@ -42,7 +42,7 @@ describe.concurrent('unauthenticated clients', () => {
     await Promise.all(refusals)
   })
 
-  test('a connection that breaks at any moment does not affect others', async () => {
+  test('a connection that breaks, at whatever point, does not affect other connections', async () => {
     const json = { 'content-type': 'application/json', 'content-length': 1000 }
     const beginnings = [
       '',
@@ -74,7 +74,7 @@ describe.concurrent('unauthenticated clients', () => {
     }
   })
 
-  test('reads a rejected body for at most a few seconds', async () => {
+  test('the rest of a rejected body is read for at most a few seconds', async () => {
     const body = { 'content-type': 'application/json', 'content-length': 1_000_000_000 }
     const paths: [string, string, string][] = [
       [world.url(), 'PUT', `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/raw?path=x`],
@@ -96,7 +96,7 @@ describe.concurrent('unauthenticated clients', () => {
     }
   })
 
-  test('sends 100 Continue only for a body that will be accepted', async () => {
+  test('100 Continue is sent only for a body that will be accepted', async () => {
     const alice = await world.account()
     const head = (token: string) =>
       headOf('POST', '/v1/api-keys', {
@@ -115,7 +115,7 @@ describe.concurrent('unauthenticated clients', () => {
     for (const { socket } of [refused, asking]) socket.destroy()
   })
 
-  test('limits the number of unread responses and how long they stay open', async () => {
+  test('the number of unread responses and the time they stay open are limited', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     const { body: sandbox } = await alice.call('createSandbox')
     const params = { id: sandbox.id }

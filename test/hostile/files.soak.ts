@@ -23,7 +23,7 @@ const glob = async ({ account, params }: Tenant, pattern: string) => {
 
 const jsonBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
-test('searching thousands of deep paths returns a limited response without slowing other sandboxes', async () => {
+test('a search through thousands of deep paths is limited and does not slow other sandboxes', async () => {
   const [tooDeep, deep] = await withNeighbour(world, async (hostile) => {
     // The paths in `a` exceed the limit of Linux, those in `b` reach it.
     await prepare(hostile, `${deepTree('a', 220, 2_000)}; ${deepTree('b', 15, 3_000)}`)
@@ -74,7 +74,7 @@ test('concurrent edits that replace every byte of large files do not block the A
   }
 })
 
-test('limits a search through a very long line and through names that JSON escapes', async () => {
+test('a search has a limited response for a very long line and for names that JSON escapes', async () => {
   const { result } = await withNeighbour(world, async (hostile) => {
     const { account, params } = hostile
     await prepare(

@@ -19,7 +19,7 @@ async function limit({ id }: Account): Promise<void> {
   await sleep(1_000)
 }
 
-test('200 idle connections and 50 with maximum headers do not slow other accounts', async () => {
+test('200 idle connections and 50 with very large headers do not slow other accounts', async () => {
   await withNeighbour(world, async ({ account, params }) => {
     const silent = Array.from({ length: 200 }, () => openRaw(world.url()))
     const half = Array.from({ length: 50 }, () =>

@@ -74,7 +74,7 @@ beforeAll(async () => {
 })
 afterAll(() => console.table(results))
 
-test.each(Object.entries(inputs))('the largest input costs little: %s', async (name, send) => {
+test.each(Object.entries(inputs))('the largest input uses little memory and time: %s', async (name, send) => {
   const before = processes().map(memoryOf)
   await readMetrics()
   let [maxHeld, stallMs] = [0, 0]

@@ -22,7 +22,7 @@ const refusal = (work: () => void) => {
   throw new Error('the reservation was not rejected')
 }
 
-test('limits the sum of all memory kinds of an account, and reuses released bytes', () => {
+test("an account's memory of all kinds is limited in total, and released bytes can be used again", () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   const stdin = memoryBudget.open('acc_1', 'stdin')
@@ -40,7 +40,7 @@ test('limits the sum of all memory kinds of an account, and reuses released byte
   expect(memoryBudget.sums).toMatchObject({ requests: 0, stdin: 0, answers: ofAccount })
 })
 
-test('a released reservation counts nothing, and can be released only once', () => {
+test('a released reservation counts as zero, and releasing it again has no effect', () => {
   const { memoryBudget } = open()
   const holding = memoryBudget.open('acc_1', 'requests')
   holding.add(10)
@@ -51,7 +51,7 @@ test('a released reservation counts nothing, and can be released only once', () 
   expect(memoryBudget.sums.requests).toBe(0)
 })
 
-test('counts bytes that move to another kind once, in either order of release', () => {
+test('bytes that move to a different kind count once, whatever the order of release', () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   request.add(ofAccount)
@@ -72,7 +72,7 @@ test("unauthenticated clients share a quarter of one account's limit and receive
   expect(refusal(() => other.add(1))).toMatchObject({ code: 'unavailable' })
 })
 
-test('when memory is short, rejects the largest account first and limits all others to the reserve', () => {
+test('when memory is short, the largest account is rejected first and others can use only the reserve', () => {
   const { memoryBudget } = open()
   const [first, second, third, small] = ['a', 'b', 'c', 'd'].map((id) => memoryBudget.open(id, 'answers'))
   first!.add(900)
@@ -88,7 +88,7 @@ test('when memory is short, rejects the largest account first and limits all oth
   third!.add(200)
 })
 
-test('limits the open streams of each kind and counts their buffers', () => {
+test('the number of open streams of each kind is limited, and their buffers count as used memory', () => {
   const memoryBudget = new MemoryBudget(
     { ofAccount: mebibyte, ofAll: 2 * mebibyte },
     pino({ level: 'silent' }),
@@ -106,13 +106,13 @@ test('limits the open streams of each kind and counts their buffers', () => {
   expect(() => open('acc_1')).toThrow()
 })
 
-test('rejects a stream without memory for its buffers, and does not count it', () => {
+test('a stream is rejected and not counted if there is no memory for its buffers', () => {
   const { memoryBudget } = open()
   expect(refusal(() => memoryBudget.openStream('acc_1', 'streams'))).toMatchObject({ code: 'rate_limited' })
   expect(memoryBudget.sums.streams).toBe(0)
 })
 
-test('logs the account of a rejection at most once per interval', () => {
+test('a rejected account is logged at most once per interval', () => {
   const { memoryBudget, lines } = open()
   const holding = memoryBudget.open('acc_1', 'stdin')
   holding.add(990)

@@ -31,7 +31,7 @@ async function follow({ account, params }: Tenant, command: string): Promise<num
 
 test.each([
   ['large blocks', 'yes "$(head -c 1000 /dev/zero | tr "\\\\0" y)"'],
-  ['single bytes repeatedly', 'while :; do echo y; done'],
+  ['short lines in a loop', 'while :; do echo y; done'],
 ])('the output rate limit leaves processor time to others when commands print %s', async (_, command) => {
   const processes = [world.apis[0]!, world.workers[0]!]
   const { result } = await withNeighbour(world, async (hostile) => {

@@ -75,7 +75,7 @@ beforeAll(() => {
   workerPort = Number(new URL(world.workers[0]!.callsUrl).port)
 })
 
-test('a worker with an unsigned or wrongly signed registry entry receives no calls', async () => {
+test('no calls are sent to a worker whose registry entry is unsigned or wrongly signed', async () => {
   using spy = await eavesdrop()
   const url = `http://127.0.0.1:${spy.port}`
   const [id, forged] = [newWorkerId(), newWorkerId()]
@@ -92,7 +92,7 @@ test('a worker with an unsigned or wrongly signed registry entry receives no cal
   for (const result of results) expect(result).toMatchObject({ status: 'exited', stdout: `${canary}\n` })
   expect(spy.heard().toString('latin1')).toBe('')
   const warnings = () =>
-    world.apis[0]!.lines.filter(({ msg }) => msg.startsWith('ignoring a worker in Redis whose entry'))
+    world.apis[0]!.lines.filter(({ msg }) => msg.startsWith('ignoring a registry entry in Redis'))
   await world.eventually(async () => {
     await exec({ command: 'true' })
     return warnings().length > 0
@@ -101,7 +101,7 @@ test('a worker with an unsigned or wrongly signed registry entry receives no cal
   await world.redis.hdel('sandlot:workers', id, forged)
 })
 
-test('a replayed registry entry receives no calls, because it has expired or its server lacks the key', async () => {
+test('replaying a registry entry attracts no calls: the entry has expired or its server lacks the key', async () => {
   using spy = await eavesdrop()
   const { rpcKeys } = world.settings
   // An attacker who takes over the address of a worker has a valid entry, but not the key.
@@ -183,7 +183,7 @@ test('a call cannot be read, changed or replayed in transit', async () => {
   expect(ran.stdout).toBe(`${canary}\n`)
 })
 
-test('a forged job only triggers the work that its row requires, and an invalid job does nothing', async () => {
+test("a forged job triggers only work that its sandbox's row requires; an invalid job does nothing", async () => {
   const jobs = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
   const { id: sandboxId } = params
   const forged = [
@@ -210,7 +210,7 @@ test('a forged job only triggers the work that its row requires, and an invalid 
   expect(rows).toHaveLength(1)
 })
 
-test('a worker rejects a call without the key', async () => {
+test('a worker rejects an RPC that does not use the RPC key', async () => {
   const { internalUrl, callsUrl } = world.workers[0]!
   const plainCallTo = (url: string) =>
     new Promise((resolve, reject) => {

@@ -61,7 +61,7 @@ test('64 KiB of secrets that change before each of 100 commands do not slow othe
   )
 })
 
-test('highly compressed bodies to every route with a body do not slow other accounts', async () => {
+test('highly compressed bodies for every route that accepts one do not slow other accounts', async () => {
   await withNeighbour(
     world,
     async ({ account }) => {

@@ -14,7 +14,7 @@ const chunked = (bytes: number, count: number) =>
 const answerCount = (text: string, status: number) => text.split(`HTTP/1.1 ${status} `).length - 1
 
 describe('pipelined requests', () => {
-  test('every port destroys a connection with more than eight unanswered requests', async () => {
+  test('every port closes a connection that has more than eight unanswered requests', async () => {
     const urls = [world.url(), world.apis[0]!.internalUrl, world.workers[0]!.internalUrl]
     for (const url of urls) {
       const flood = openRaw(url, headOf('GET', '/x').repeat(5_000))
@@ -24,7 +24,7 @@ describe('pipelined requests', () => {
     }
   })
 
-  test('only the first eight of 5,000 pipelined requests are handled', async () => {
+  test('of 5,000 pipelined requests, only the first eight are handled', async () => {
     const handled = async () => {
       const text = await (await fetch(`${world.apis[0]!.internalUrl}/metrics`)).text()
       const line = /^sandlot_http_request_seconds_count\{.*route="none".*status="(404|499)".*\} (\d+)$/gm
@@ -37,7 +37,7 @@ describe('pipelined requests', () => {
     expect((await handled()) - before).toBeLessThanOrEqual(8)
   })
 
-  test('answers up to four pipelined requests at a time, in order and repeatedly', async () => {
+  test('twenty batches of four pipelined requests are each answered in order', async () => {
     const connection = openRaw(world.url())
     const paths = ['/x', '/v1/openapi.json', '/y', '/v1/account']
     for (let round = 1; round <= 20; round++) {
@@ -67,7 +67,7 @@ describe('bodies in one-byte chunks', () => {
     connection.socket.destroy()
   })
 
-  test('stores a body of at most 1,024 one-byte chunks', async () => {
+  test('accepts a body of 1,000 one-byte chunks, which is within the limit', async () => {
     const connection = openRaw(
       world.url(),
       headOf('PUT', `/v1/sandboxes/${params.id}/files/raw?path=typed`, authorized()) + chunked(1, 1_000),
@@ -91,7 +91,7 @@ describe('bodies in one-byte chunks', () => {
 describe('incomplete rejected bodies', () => {
   const path = `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/raw?path=x`
 
-  test('keeps the connection open after a rejection if at most 256 KiB of the body are missing', async () => {
+  test('keeps the connection open after a rejection if at most 256 KiB of the body are outstanding', async () => {
     const connection = openRaw(world.url(), headOf('PUT', path, { 'content-length': 256 * 1024 }))
     await world.eventually(() => connection.text().includes('missing_credentials'), 10_000)
     connection.socket.write('x'.repeat(256 * 1024) + headOf('HEAD', '/v1/openapi.json'))
@@ -102,7 +102,7 @@ describe('incomplete rejected bodies', () => {
   test.each([
     ['is longer', { 'content-length': 1024 * 1024 }],
     ['has no length', { 'transfer-encoding': 'chunked' }],
-  ])('a rejection announces that the connection closes if the rest of the body %s', async (_, headers) => {
+  ])('a rejection sends Connection: close if the rest of the body %s', async (_, headers) => {
     const connection = openRaw(world.url(), headOf('PUT', path, headers))
     await connection.closed
     expect(connection.text()).toMatch(/^HTTP\/1\.1 401 .*\r\nConnection: close\r\n/is)
@@ -110,7 +110,7 @@ describe('incomplete rejected bodies', () => {
   })
 })
 
-test('a wait for a notification ends with its request', async () => {
+test('waiting for a notification ends when its request is aborted', async () => {
   const subscriber = connectRedis(world.plugs.redis.url, 'retry', pino({ enabled: false }))
   const notifications = new Notifications(subscriber)
   const request = new AbortController()
@@ -121,18 +121,18 @@ test('a wait for a notification ends with its request', async () => {
 })
 
 describe('the chunk limit', () => {
-  test('the chunk limit admits a burst of exactly 1,024 empty chunks', () => {
+  test('the chunk limit allows a burst of exactly 1,024 empty chunks', () => {
     const isExceededBy = makeChunkLimit(() => 0)
     for (let piece = 0; piece < 1_024; piece++) expect(isExceededBy(0)).toBe(false)
     expect(isExceededBy(0)).toBe(true)
   })
 
-  test('the chunk limit admits any number of 16-byte chunks', () => {
+  test('the chunk limit allows any number of 16-byte chunks', () => {
     const isExceededBy = makeChunkLimit(() => 0)
     for (let piece = 0; piece < 100_000; piece++) expect(isExceededBy(16)).toBe(false)
   })
 
-  test('the chunk limit admits 200 one-byte chunks per second for a day, and rejects 400 within 30 s', () => {
+  test('the chunk limit allows 200 one-byte chunks per second for a day, but not 400 for 30 seconds', () => {
     const day = 24 * 60 * 60
     let now = 0
     const slow = makeChunkLimit(() => now)

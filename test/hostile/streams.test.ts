@@ -59,7 +59,7 @@ describeOnBothDrivers('streams', (driver) => {
     }
     const statusOf = (reader: RawConnection) => reader.text().slice('HTTP/1.1 '.length).slice(0, 3)
 
-    test('rejects the 65th stream of an account, and serves the next one once a client has disconnected', async () => {
+    test("an account's 65th stream is rejected until the client of an open stream has disconnected", async () => {
       await sh(`yes 'a line of the file' | head -c ${fileBytes} > big`)
       const files = [{}, { start_line: 2 }].map((lines) => pathTo({ path: 'big', ...lines }))
       const readers = await Promise.all(files.map(openStalled))
@@ -93,7 +93,7 @@ describeOnBothDrivers('streams', (driver) => {
       readers[0]!.socket.destroy()
     })
 
-    test('releases the memory of streams that have ended', async () => {
+    test('streams release their memory when they end', async () => {
       await world.eventually(async () => (await heldIn('streams')) === 0, 20_000)
       await sh('head -c 1000000 /dev/zero > small')
       const answer = await alice.open('readRawFile', { params, query: { path: 'small' } })
@@ -108,7 +108,7 @@ describeOnBothDrivers('streams', (driver) => {
         await world.eventually(async () => (await heldIn(kind)) === 0, 20_000)
     })
 
-    test('rejects the 65th concurrent upload of an account', async () => {
+    test("an account's 65th concurrent upload is rejected", async () => {
       const path = pathOf(endpoints.writeRawFile, { params, query: { path: 'never' } })
       const head = headOf('PUT', path, {
         authorization: `Bearer ${alice.key}`,
@@ -151,9 +151,9 @@ describeOnBothDrivers('streams', (driver) => {
     test.each([
       ['a file', {}],
       ['a range of a file', {}, { range: `bytes=1-${fileBytes}` }],
-      ['a file by lines', { start_line: 2 }],
+      ['a file from a given line', { start_line: 2 }],
     ])(
-      'disconnects a stalled reader of %s and releases its memory',
+      'a stalled reader of %s is disconnected and its memory released',
       async (_, lines, headers: Record<string, string> = {}) => {
         await sh(`[ -e big ] || yes 'a line of the file' | head -c ${fileBytes} > big`)
         const path = pathOf(endpoints.readRawFile, { params, query: { path: 'big', ...lines } as never })
@@ -167,7 +167,7 @@ describeOnBothDrivers('streams', (driver) => {
       },
     )
 
-    test('keeps a stalled reader of events and a reader of an idle command connected', async () => {
+    test('a stalled reader of events and a reader of an idle command both stay connected', async () => {
       const idle = await alice.open('execCommand', {
         params,
         headers: { accept: 'text/event-stream' },
@@ -247,7 +247,7 @@ describe('stalled clients', () => {
     }
   }
 
-  test('disconnects a client without progress after six checks', async () => {
+  test('a client that makes no progress is disconnected after six checks', async () => {
     const { stalled, socket } = await openEndless()
     let checks = 0
     for (; checks < 100 && !socket.destroyed; checks++) await stalled.check()
@@ -256,7 +256,7 @@ describe('stalled clients', () => {
     expect(checks).toBeGreaterThanOrEqual(7)
   })
 
-  test('disconnects a client of events after 60 times as many checks', async () => {
+  test('a client of an event stream is disconnected only after 360 checks without progress', async () => {
     const { stalled, socket } = await openEndless({ isEvents: true })
     let checks = 0
     for (; checks < 1_000 && !socket.destroyed; checks++) await stalled.check()
@@ -264,7 +264,7 @@ describe('stalled clients', () => {
     expect(checks).toBeGreaterThanOrEqual(361)
   })
 
-  test('keeps a client that reads less than the server needs to write again', async () => {
+  test('a client that reads slowly stays connected, even if it reads too little for another write', async () => {
     const { stalled, client, socket } = await openEndless()
     for (let rounds = 0; rounds < 15; rounds++) {
       await takeLittle(client, socket)
@@ -274,7 +274,7 @@ describe('stalled clients', () => {
     expect(socket.destroyed).toBe(false)
   })
 
-  test('keeps a client that has no pending bytes', async () => {
+  test('a client that has no pending bytes stays connected', async () => {
     const server = createServer((_, response) => void response.write('once'))
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')

@@ -55,7 +55,7 @@ const closeCode = async ({ text }: RawConnection) => {
 const heldForSockets = async () =>
   (await sumUp([world.workers[0]!.internalUrl], 'sandlot_held_bytes', 'kind')).websockets
 
-test('all WebSockets of an account share one frame limit, and other accounts have their own', () => {
+test('all WebSockets of an account share a frame limit, and each account has its own', () => {
   let now = 0
   const limit = new TokenBuckets({ perSecond: 1_000, burst: 100 }, () => now)
   for (let sent = 0; sent < 100; sent++) expect(limit.spend('a', 1)).toBe(0)
@@ -96,7 +96,7 @@ async function serveOne() {
 
 const everyKind = Buffer.concat([frame('binary', 'x'), frame('binary'), frame('ping'), frame('pong')])
 
-test('handles one frame of a WebSocket per iteration of the event loop', async () => {
+test('a WebSocket handles about one frame per event loop iteration', async () => {
   const { webSocket, client, memoryBudget } = await serveOne()
   let [turn, lastTurn, inTurn, most, frames] = [0, -1, 0, 0, 0]
   let next = setImmediate(function count() {
@@ -121,7 +121,7 @@ test('handles one frame of a WebSocket per iteration of the event loop', async (
   expect(memoryBudget.sums.websockets).toBe(0)
 })
 
-test('responds to only some of many pings, and always to the latest', async () => {
+test('if many pings arrive, only some get a response, and the latest always does', async () => {
   const { client } = await serveOne()
   for (let number = 1; number <= 5_000; number++) client.socket.write(frame('ping', `ping ${number}.`))
   await world.eventually(() => client.text().includes('ping 5000.'), 20_000)
@@ -129,7 +129,7 @@ test('responds to only some of many pings, and always to the latest', async () =
   expect(client.text().split('ping ').length).toBeLessThan(2_500)
 })
 
-test('pauses a WebSocket over the limit, even if its reader resumes it', async () => {
+test('a WebSocket above the frame limit stays paused, even if its reader resumes it', async () => {
   const { webSocket, client } = await serveOne()
   let now = 0
   const limit = new TokenBuckets({ perSecond: 1_000, burst: 10 }, () => now)
@@ -155,7 +155,7 @@ test('pauses a WebSocket over the limit, even if its reader resumes it', async (
   await world.eventually(() => !webSocket.isPaused, 20_000)
 })
 
-test("delays frames above an account's rate, over two WebSockets and for every kind of frame", async () => {
+test("frames above an account's rate are delayed, on two WebSockets and for every kind of frame", async () => {
   await listen()
   const sockets = await Promise.all([open(), open()])
   const startedAt = performance.now()
@@ -191,7 +191,7 @@ test.each([
   expect(await closeCode(client)).toBe(code)
 })
 
-test('receives a message of 64 KiB in eight fragments', async () => {
+test('a message of 64 KiB can arrive in eight fragments', async () => {
   const { webSocket, client } = await serveOne()
   const received = once(webSocket, 'message')
   const part = Buffer.alloc(8 * kibibyte, 'x')
@@ -201,7 +201,7 @@ test('receives a message of 64 KiB in eight fragments', async () => {
   expect((await received)[0]).toHaveLength(64 * kibibyte)
 })
 
-test('reserves memory for one incomplete message of each open WebSocket until it closes', async () => {
+test('each open WebSocket reserves memory for one incomplete message until it closes', async () => {
   await world.eventually(async () => (await heldForSockets()) === 0, 20_000)
   const { body } = await alice.call('execCommand', {
     params,
@@ -214,7 +214,7 @@ test('reserves memory for one incomplete message of each open WebSocket until it
   await world.eventually(async () => (await heldForSockets()) === 0, 20_000)
 })
 
-test('ignores a text frame above 200 bytes and reads a shorter one', async () => {
+test('a text frame of more than 200 bytes is ignored, and a shorter one is read', async () => {
   const connection = await open()
   const eof = JSON.stringify({ type: 'eof' })
   connection.socket.write(frame('text', eof.padEnd(limits.textFrameBytes + 1)))
@@ -258,7 +258,7 @@ test("a browser's WebSocket transfers megabytes in both directions through a pro
   browser.close()
 })
 
-test('joins waiting bytes in order and copies small messages', () => {
+test('pending bytes are joined in order, and small messages are copied', () => {
   const pending = new PendingBytes()
   const sent: Buffer[] = []
   for (const size of [1, 0, 5_000, 20_000, 16_384, 1, 16_383, 9_000, 9_000]) {

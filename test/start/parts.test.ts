@@ -17,7 +17,7 @@ function makeFolder() {
   return { path: join(folder, 'lock'), [Symbol.dispose]: () => rmSync(folder, { recursive: true }) }
 }
 
-test('a lock contains its owner and stays held until it is released', () => {
+test('a lock names its owner and stays held until it is released', () => {
   using folder = makeFolder()
   const lock = takeLock(folder.path)
   expect(takeLock(folder.path)).toEqual({ holder: process.pid })
@@ -52,7 +52,7 @@ test('exactly one of many processes takes over the lock of a dead process', asyn
   expect(racers.filter(({ words }) => words.includes('won'))).toHaveLength(1)
 })
 
-test('a default port changes if the user set the same port for another setting', async () => {
+test('a default port changes if the user chose the same port for a different setting', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
@@ -72,19 +72,19 @@ test('a default port changes if the user set the same port for another setting',
   expect(said).toEqual([`Port ${port} on 127.0.0.1 is not free. Using ${api!.ports.PORT} for PORT instead.`])
 })
 
-test('a Procfile defines a release command and processes, and any other line is an error', () => {
+test('a Procfile line defines the release command or a process, and any other line is an error', () => {
   const { release, processes } = parseProcfile('# ours\nrelease: a b\n\nweb-1: c: d\n')
   expect(release).toBe('a b')
   expect([...processes]).toEqual([['web-1', 'c: d']])
   expect(() => parseProcfile('nonsense')).toThrow('invalid line: "nonsense"')
 })
 
-test('every npm script starts in JavaScript that old versions of Node can run', () => {
+test('every npm script starts with a JavaScript file, which old versions of Node can also run', () => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   for (const command of Object.values(scripts)) expect(command).toMatch(/^exec node scripts\/[a-z]+\.mjs\b/)
 })
 
-test('runs a script as the main module, with its arguments, stdin and exit code', async () => {
+test('scripts/run.mjs runs a script as the main module, with its arguments, stdin and exit code', async () => {
   await using clone = new Clone()
   const script = `
     for await (const text of process.stdin) console.log(import.meta.main, process.argv.slice(2), String(text))
@@ -96,7 +96,7 @@ test('runs a script as the main module, with its arguments, stdin and exit code'
   expect(started.output).toBe("true [ '--all', 'x' ] typed\n\n")
 })
 
-test('the client builds itself when it has not been built', async () => {
+test('running the client builds it if it has not been built yet', async () => {
   await using clone = new Clone()
   const client = new StartedStack(clone.folder, [process.execPath, 'cli/sandlot.mjs'], {})
   expect(await client.exit).toBe(0)

@@ -39,7 +39,7 @@ const nowhere = {
 
 // Each test has a separate clone, and waits for its databases and processes half of the time.
 describeConcurrently('a first start', () => {
-  test('a start runs the release, then every process, and prints the address and the next commands', async () => {
+  test('npm start runs the release command, then all processes, and prints the URL and next commands', async () => {
     await using clone = new Clone()
     const stack = clone.start()
     const [, url] = await stack.ready()
@@ -84,7 +84,7 @@ describeConcurrently('a first start', () => {
         await using clone = new Clone()
         const stack = clone.start({ [setting]: String(port) })
         expect(await stack.exit).toBe(1)
-        expect(stack.output).toContain(`Port ${port} on 127.0.0.1 is not free. Choose another one:`)
+        expect(stack.output).toContain(`Port ${port} on 127.0.0.1 is not free. Choose a different port:`)
         const [, other] = stack.output.match(new RegExp(`  ${setting}=(\\d+) npm start`))!
         expect(Number(other)).toBeGreaterThan(port)
         expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
@@ -94,7 +94,7 @@ describeConcurrently('a first start', () => {
     },
   )
 
-  test('an unusable cluster is reported before any process starts', async () => {
+  test('a cluster that cannot be used is reported before any process starts', async () => {
     await using clone = new Clone()
     const stack = clone.start({ KUBECONFIG: join(clone.folder, 'none') })
     expect(await stack.exit).toBe(2)
@@ -124,7 +124,7 @@ describeConcurrently('a first start', () => {
     await clone.untilNothingRuns(5000)
   })
 
-  test('a SIGTERM while the databases start leaves no processes', async () => {
+  test('SIGTERM leaves no processes, even while the databases are starting', async () => {
     await using clone = new Clone()
     const stack = clone.start()
     const isAlive = (name: string) => existsSync(join(clone.folder, '.data', name))
@@ -141,7 +141,7 @@ describeConcurrently('a later start', () => {
   describe('a running stack', () => {
     const shared = shareStack()
 
-    test('a running stack rejects a second start in the same clone without being affected', async () => {
+    test('a second start in the same clone fails and does not affect the running stack', async () => {
       const { clone, stack } = shared()
       const [, url] = await stack.ready()
       const second = clone.start()
@@ -151,7 +151,7 @@ describeConcurrently('a later start', () => {
       expect((await fetch(url!)).status).toBe(200)
     })
 
-    test('restarts a process or database that dies, and prints a message', async () => {
+    test('a process or database that dies is restarted, and a message is printed', async () => {
       const { clone, stack } = shared()
       await stack.ready()
       const [, worker] = await stack.waitForOutput(/worker listens (\d+)/)
@@ -166,7 +166,7 @@ describeConcurrently('a later start', () => {
     })
   })
 
-  test('a start with a failed release starts no processes', async () => {
+  test('no processes start if the release command fails', async () => {
     await using clone = await startedBefore(usualProcfile.replace('echo released', 'echo no good; exit 3'))
     const stack = clone.start()
     expect(await stack.exit).toBe(1)
@@ -214,7 +214,7 @@ describeConcurrently('a later start', () => {
     })
   })
 
-  test('additional workers and APIs have separate names and ports, and .env is read', async () => {
+  test('additional workers and APIs have their own names and ports, and .env is read', async () => {
     await using clone = await startedBefore()
     writeFileSync(join(clone.folder, '.env'), 'APIS=2\nWORKERS=7\n')
     const stack = clone.start({}, [process.execPath, 'scripts/start.mjs', '--workers', '2'])
@@ -223,7 +223,7 @@ describeConcurrently('a later start', () => {
       await stack.waitForOutput(new RegExp(`^${name} +\\| \\w+ listens`, 'm'))
   })
 
-  test('the path of a clone may contain a space, and other folders stay unchanged', async () => {
+  test("a clone's path can contain spaces, and folders beside the clone stay unchanged", async () => {
     const parent = makeRunFolder('beside-')
     try {
       mkdirSync(join(parent, 'my'))
@@ -240,7 +240,7 @@ describeConcurrently('a later start', () => {
     }
   })
 
-  test('a clone with a long path keeps its sockets in another folder', async () => {
+  test('a clone with a long path keeps its sockets in a different folder', async () => {
     const long = makeRunFolder('long'.repeat(25))
     await using clone = await startedBefore(
       usualProcfile.replace('echo released', 'echo $DATABASE_URL'),

@@ -29,7 +29,7 @@ async function untilLaterGrace(): Promise<void> {
   await over
 }
 
-test('the grace expires when the only client has disconnected and none has returned', async () => {
+test('the grace period expires if the only client has disconnected and no client returns', async () => {
   const { clients, over, state } = makeClients()
   clients.arrive()
   clients.leave()
@@ -50,7 +50,7 @@ test('a command is not stopped while another client is attached', async () => {
   expect(state.times).toBe(1)
 })
 
-test('a client that returns within its grace keeps the command running and replaces its connection', async () => {
+test('a client that returns within its grace period keeps the command running and replaces its reader', async () => {
   const { log, clients, state } = makeClients()
   const left = clients.attach()
   await log.append('stdout', Buffer.from('abc'))
@@ -63,7 +63,7 @@ test('a client that returns within its grace keeps the command running and repla
   expect(state.times).toBe(0)
 })
 
-test('a returning client replaces the disconnected reader that has read up to its offset', async () => {
+test("a returning client replaces the disconnected reader that stopped at the client's offset", async () => {
   const { log, clients } = makeClients(60_000)
   const [near, far] = [clients.attach(), clients.attach()]
   await log.append('stdout', Buffer.from('abc'))
@@ -77,7 +77,7 @@ test('a returning client replaces the disconnected reader that has read up to it
   expect([near.hasDisconnected, far.hasDisconnected]).toEqual([true, false])
 })
 
-test('the exit of a command ends every grace and releases disconnected readers', async () => {
+test('when a command exits, all grace periods end and disconnected readers are released', async () => {
   const { clients, state, end } = makeClients()
   const [before, after] = [clients.attach(), clients.attach()]
   clients.detach(before)

@@ -18,7 +18,7 @@ import { openAdmin } from '../support/namespace.ts'
 const soonMs = 20_000
 
 describe.skipIf(!hasCluster)('a cluster whose isolation is removed', () => {
-  test('a worker creates no sandboxes while the isolation is missing, and keeps existing sandboxes', async () => {
+  test('while the cluster isolation is missing, a worker creates no sandboxes but keeps existing ones', async () => {
     await using world = await startWorld({ driver: 'kubernetes' })
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }

@@ -23,7 +23,7 @@ async function readAll(reader: Reader, end: number): Promise<OutputOffset> {
   return { ...reader.offset }
 }
 
-test('a command blocks on a reader within its grace until the reader returns', async () => {
+test('a command blocks on a disconnected reader until the reader returns within its grace period', async () => {
   const command = makeCommand()
   const left = command.clients.attach()
   await command.take('stdout', Buffer.alloc(mib))
@@ -42,7 +42,7 @@ test('a command blocks on a reader within its grace until the reader returns', a
   expect(await goesOn(more)).toBe(true)
 })
 
-test('limits the kept output of a sandbox without dropping unread output', async () => {
+test("a sandbox's kept output is limited, but unread output is not dropped", async () => {
   const commands = new Commands({ has: () => false }, memoryBudget)
   const print = async (command: Command, bytes: number) => {
     for (let printed = 0; printed < bytes; printed += 64 * 1024) {
@@ -74,7 +74,7 @@ test("commands with slow readers share their sandbox's output limit", async () =
   }
 })
 
-test('reports missing output in the field `truncated`, not only in the reason', () => {
+test('missing output is reported in the field `truncated`, not only in the reason', () => {
   const whole = makeCommand()
   const cut = makeCommand()
   const ending = { status: 'exited', exit_code: 6, signal: null, reason: null } as const
@@ -85,7 +85,7 @@ test('reports missing output in the field `truncated`, not only in the reason', 
   expect(cut.result().truncated).toBe(true)
 })
 
-test("drops the largest account's output first when the output of all sandboxes exceeds the limit", async () => {
+test('when the total output exceeds the limit, the output of the largest account is dropped first', async () => {
   const small = new MemoryBudget({ ofAccount: 64 * mib, ofAll: 20 * mib }, pino({ level: 'silent' }))
   const commands = new Commands({ has: () => false }, small)
   const print = async (accountId: string, sandboxId: string, bytes: number) => {
@@ -106,7 +106,7 @@ test("drops the largest account's output first when the output of all sandboxes 
     commands.markDestroyed(sandboxId, { status: 'killed', exit_code: null, signal: null, reason: null })
 })
 
-test('a command stays pending until a client receives its exit status or some time has passed', async () => {
+test('a command stays pending until a client receives its exit status or a timeout expires', async () => {
   const commands = new Commands({ has: () => false }, memoryBudget)
   const command = makeCommand()
   commands.add(command)

@@ -30,7 +30,7 @@ async function longestRound(work: () => Promise<unknown>): Promise<number> {
   return longest
 }
 
-test('yields to the event loop regardless of the amount of work', async () => {
+test('cooperative work yields to the event loop, however much work there is', async () => {
   const content = Buffer.alloc(limits.editBytes / 2, 'a')
   const replaced = () =>
     runCooperatively('alice', replaceExact(content, { old: 'a', new: 'bc', replaceAll: true }))
@@ -42,7 +42,7 @@ test('yields to the event loop regardless of the amount of work', async () => {
   expect(Math.min(...ms)).toBeLessThan(30)
 })
 
-test('serves accounts round-robin, so that a small task does not wait for large ones', async () => {
+test('accounts are served round-robin, so a small task does not wait for large ones', async () => {
   const ended: string[] = []
   const run = (account: string, steps: number) =>
     runCooperatively(
@@ -53,7 +53,7 @@ test('serves accounts round-robin, so that a small task does not wait for large 
   expect(ended.indexOf('bob')).toBeLessThan(3)
 })
 
-test("reports a task's errors and continues with the next task", async () => {
+test('the error of one task is reported, and the next task still runs', async () => {
   const fails = runCooperatively(
     'alice',
     (function* (): Steps<void> {
@@ -65,7 +65,7 @@ test("reports a task's errors and continues with the next task", async () => {
   expect([failed.status, done.status]).toEqual(['rejected', 'fulfilled'])
 })
 
-test('splits records for any chunk boundaries, and skips and reports those that are too long', async () => {
+test('records are split correctly wherever the chunks are split, but skipped and reported if too long', async () => {
   const text = `a|||bb||${'c'.repeat(9)}||${'d'.repeat(10)}||${'e'.repeat(50)}|f||g|||h`
   for (const size of [1, 2, 3, 7, 1000]) {
     const records: string[] = []

@@ -37,7 +37,7 @@ const hasBegun = (key: string) =>
   )
 
 // PostgreSQL must be available again within 10 s.
-test.runIf(isSoak)('reports an exit status after PostgreSQL was unavailable for a while', async () => {
+test.runIf(isSoak)('an exit status is reported once PostgreSQL is available again', async () => {
   const running = start('away', untilSaid('back', 7))
   await hasBegun('away')
   await world.plugs.postgres!.kill()
@@ -51,7 +51,7 @@ test.runIf(isSoak)('reports an exit status after PostgreSQL was unavailable for 
   expect((await ends()).get(body.id)).toEqual({ status: 'exited', exit_code: 7 })
 })
 
-test('does not report an exit status that cannot be stored in time, and stores it later', async () => {
+test('an exit status that cannot be stored in time is not reported, but is stored later', async () => {
   const command = untilSaid('away', 8)
   const running = start('long-away', command)
   await hasBegun('long-away')
@@ -74,7 +74,7 @@ async function expectEnds(told: Awaited<ReturnType<typeof runTen>>) {
   for (const { id, exit_code } of told) expect(known.get(id)).toEqual({ status: 'exited', exit_code })
 }
 
-test('writes exit statuses again that were lost in a crash', async () => {
+test('exit statuses that were lost in a crash are written again', async () => {
   const told = await runTen((command) => alice.call('execCommand', { params, body: { command } }))
   await crash(world)
   await world.eventually(async () => {
@@ -97,7 +97,7 @@ test('a command with an Idempotency-Key runs only once despite a crash', async (
   }
 })
 
-test('a reported exit status with a key survives a crash of PostgreSQL and of the worker', async () => {
+test('a reported exit status with an Idempotency-Key survives crashes of PostgreSQL and the worker', async () => {
   const told = await runTen((command, n) => start(`end-${n}`, command))
   await Promise.all([world.workers[0]!.kill(), world.plugs.postgres!.kill()])
   await crash(world)

@@ -12,7 +12,7 @@ const now = Date.now()
 const idOf = (prefix: string, daysAgo: number, end: string) =>
   `${prefix}_${encodeTime(now - daysAgo * dayMs).toLowerCase()}${end.padStart(16, '0')}`
 
-test('deletes commands and metadata after a month, but keeps usage records', async () => {
+test('commands and metadata are deleted after a month, but usage records are kept', async () => {
   const alice = await world.account()
   const ages = { old: limits.pastDays + 1, young: limits.pastDays - 1 }
   const rows = Object.values(ages).flatMap((age) => [age, age + 0.01])
@@ -50,7 +50,7 @@ test('deletes commands and metadata after a month, but keeps usage records', asy
   expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toHaveLength(4)
 })
 
-test('replaces old sandboxes with daily sums without changing the usage of any month', async () => {
+test('old sandboxes are replaced with daily totals without changing the usage of any month', async () => {
   const alice = await world.account()
   const ageDays = 430
   // The first of a month, UTC. A sandbox that runs past that midnight counts in two months and on two days.
@@ -93,7 +93,7 @@ test('replaces old sandboxes with daily sums without changing the usage of any m
   expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toEqual([])
 })
 
-test("deletes a sandbox's environment whenever it ends", async () => {
+test("a sandbox's environment variables are deleted when the sandbox ends, whatever the reason", async () => {
   const alice = await world.account()
   const create = async () => {
     const { body } = await alice.call('createSandbox', { body: { env: { BIG: 'x'.repeat(100_000) } } })

@@ -16,7 +16,7 @@ const lostWithinMs = 5_000
 describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
   const world = shareWorld({ driver })
 
-  test('a command that was reported as lost stays lost when its worker resumes, and is killed', async () => {
+  test('when a worker resumes, a command that was reported as lost stays lost and is killed', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const command = 'echo a; exec sleep 4322'
@@ -61,7 +61,7 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
     await check()
   })
 
-  test('open responses of a frozen worker end as lost, and another worker kills its orphaned commands', async () => {
+  test("a frozen worker's open responses end as lost, and another worker kills its orphaned commands", async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const run = (body: object) => alice.call('execCommand', { params, body: body as never })

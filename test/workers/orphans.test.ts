@@ -12,7 +12,7 @@ import { inside } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 
 describeOnBothInSoak('a lost worker', (driver) => {
-  test('streams of a lost worker end within five seconds, and another worker kills its commands', async () => {
+  test("a lost worker's streams end within five seconds, and another worker kills its commands", async () => {
     await using world = await startWorld({ driver })
     const alice = await world.account()
     const { body: params } = await alice.call('createSandbox')
@@ -66,7 +66,7 @@ describe.concurrent('unregistered workers', () => {
   const world = shareWorld({ workers: 0 })
   beforeAll(() => world.startWorker(defaultLiveness))
 
-  test('a full page of orphans in an unreachable pod does not prevent others from being killed', async () => {
+  test('a full page of orphaned commands in an unreachable pod does not keep others from being killed', async () => {
     const alice = await world.account()
     const [far, near] = [(await alice.call('createSandbox')).body, (await alice.call('createSandbox')).body]
     const { countOf } = inside(alice, near)
@@ -90,7 +90,7 @@ describe.concurrent('unregistered workers', () => {
     }
   })
 
-  test('an orphaned command is killed, not lost, if its sandbox is destroyed in the meantime', async () => {
+  test('an orphaned command is reported as killed, not lost, if its sandbox is destroyed in the meantime', async () => {
     const alice = await world.account()
     const { body: params } = await alice.call('createSandbox')
     const body = { command: 'exec sleep 4325', background: true }

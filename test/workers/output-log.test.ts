@@ -25,7 +25,7 @@ const textOf = (items: Item[], stream: StreamName) =>
     items.flatMap((item) => (item.kind === 'output' && item.stream === stream ? [item.bytes] : [])),
   )
 
-test('the output log never splits characters, for any boundaries of writes and reads', async () => {
+test('the output log never splits characters, wherever writes and reads are split', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }),
@@ -53,7 +53,7 @@ test('the output log never splits characters, for any boundaries of writes and r
   )
 })
 
-test('keeps the newest output bytes without a reader, and reports the gap to a late reader', async () => {
+test('without a reader, the output log keeps the newest bytes and reports the gap to a late reader', async () => {
   const log = new OutputLog()
   const chunk = Buffer.alloc(50_000, 'x')
   const rounds = Math.ceil((2 * limits.keptBytes) / chunk.length)
@@ -68,7 +68,7 @@ test('keeps the newest output bytes without a reader, and reports the gap to a l
   expect(missed.stderr + textOf(rest, 'stderr').length).toBe(log.total.stderr)
 })
 
-test('a command blocks while a reader has much unread output, until it reads or disconnects', async () => {
+test('a command blocks while a reader has too much unread output, until it reads or disconnects', async () => {
   const log = new OutputLog()
   const reader = log.read()
   const chunk = Buffer.alloc(1024 * 1024)
@@ -86,7 +86,7 @@ test('a command blocks while a reader has much unread output, until it reads or 
   expect(await isWaiting(fifth)).toBe(false)
 })
 
-test('many small writes use little more memory than their bytes', async () => {
+test('many small writes use little more memory than the bytes that they contain', async () => {
   const log = new OutputLog()
   for (let round = 0; round < 200_000; round++) await log.append('stdout', Buffer.from('x'))
   const items = (log as unknown as { blocks: unknown[] }).blocks.length
@@ -121,7 +121,7 @@ const countsOf = (text: string): OutputOffset => {
   return { stdout, stderr: text.length - stdout }
 }
 
-test('a reader from any offset receives the same order, streams and offsets as from a list of bytes', async () => {
+test('a reader at any offset receives the same order, streams and offsets as from a plain list of bytes', async () => {
   await fc.assert(
     fc.asyncProperty(plainWrites, fc.nat(), fc.integer({ min: 8, max: 100_000 }), async (all, pick, bite) => {
       const log = new OutputLog()
@@ -165,7 +165,7 @@ test('a reader from any offset receives the same order, streams and offsets as f
   )
 })
 
-test('a reader with an invalid offset skips as many bytes and continues with correct offsets', async () => {
+test('a reader with an invalid offset skips that number of bytes, and then reports correct offsets', async () => {
   const log = new OutputLog()
   for (let round = 0; round < 100; round++)
     await log.append(round % 2 ? 'stdout' : 'stderr', Buffer.from('ab'))
@@ -206,7 +206,7 @@ test.each([
   expect(command.log.total.stdout + command.log.total.stderr).toBe(100_000)
 })
 
-test('output that alternates between streams blocks on its reader and counts by its memory cost', async () => {
+test('output that alternates between streams is counted by its memory use, and blocks on its reader', async () => {
   const log = new OutputLog()
   const most = 128 * 1024
   log.limitUnread(most)
@@ -224,7 +224,7 @@ test('output that alternates between streams blocks on its reader and counts by 
   expect(items.length).toBe(written + 1)
 })
 
-test('a download receives its bytes unchanged although newer output has replaced them', async () => {
+test('a download receives its bytes unchanged even after newer output has replaced them in the log', async () => {
   const log = new OutputLog()
   const before = 'a'.repeat(200_000)
   await log.append('stdout', Buffer.from(before))

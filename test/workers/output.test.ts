@@ -14,7 +14,7 @@ function cut(bytes: Buffer, places: number[]): Buffer[] {
   return [0, ...at].map((from, index) => bytes.subarray(from, at[index] ?? bytes.length))
 }
 
-test('finds the sentinel and the complete output before it, for any chunk boundaries', () => {
+test('the scanner finds the sentinel and all output before it, wherever the chunks are split', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 300 }),
@@ -39,7 +39,7 @@ test('finds the sentinel and the complete output before it, for any chunk bounda
   )
 })
 
-test('a stream that ends without a sentinel loses no byte', () => {
+test('no bytes are lost if a stream ends without a sentinel', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 200 }),
@@ -58,7 +58,7 @@ test('a stream that ends without a sentinel loses no byte', () => {
   )
 })
 
-test('treats a sentinel that is followed by other bytes as output, and finds the next sentinel', () => {
+test('the scanner treats a sentinel that is followed by other bytes as output, and finds the next sentinel', () => {
   const junk = fc.string({
     unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', sentinelPrefix, mark),
     maxLength: 12,
@@ -83,7 +83,7 @@ test('treats a sentinel that is followed by other bytes as output, and finds the
   )
 })
 
-test('buffers at most one line after a sentinel without a line end', () => {
+test('the scanner buffers at most one line after a sentinel that has no line ending', () => {
   const finder = new SentinelScanner(mark, 'status')
   let shown = finder.push(Buffer.from(`${sentinelPrefix}${mark}`)).output.length
   const chunk = Buffer.alloc(16 * 1024, sentinelPrefix)
@@ -94,7 +94,7 @@ test('buffers at most one line after a sentinel without a line end', () => {
   expect(shown + finder.rest().length).toBe(1 + mark.length + 1_000 * chunk.length)
 })
 
-test('keeps all output up to the limit; above the limit, keeps both ends and counts all bytes', () => {
+test('output is kept in full up to the limit; above it, both ends are kept and all bytes are counted', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 40 }), { maxLength: 60 }), (chunks) => {
       const limit = 200

@@ -31,7 +31,7 @@ async function bytesOf(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-test('reads a line across any chunk boundaries, keeps the following bytes and rejects an endless line', async () => {
+test('the parser reads a line across chunk boundaries, keeps later bytes and rejects an endless line', async () => {
   const text = fc.string({ unit: fc.constantFrom('1', '\n', '\x1e', 'x', '\0', ' '), maxLength: 600 })
   await fc.assert(
     fc.asyncProperty(text, cuts, async (text, lengths) => {
@@ -58,7 +58,7 @@ test('reads a line across any chunk boundaries, keeps the following bytes and re
   )
 })
 
-test('delivers pending bytes completely and in order for any chunk size, and pauses the connection', async () => {
+test('pending bytes arrive completely and in order for any chunk size, and pause the connection', async () => {
   const pieces = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 300 }), fc.boolean()), {
     maxLength: 80,
   })
@@ -149,7 +149,7 @@ const hostile = fc.oneof(
     .map((text) => Buffer.from(text)),
 )
 
-test('any output becomes events that pass through the API unchanged, for any chunk boundaries', async () => {
+test('any output, however it is split, becomes events that pass through the API unchanged', async () => {
   const writes = fc.array(fc.tuple(fc.constantFrom('stdout' as const, 'stderr' as const), hostile), {
     maxLength: 20,
   })

@@ -29,16 +29,16 @@ test.each([
   for (const path of no) expect(matches(pattern, path), path).toBe(false)
 })
 
-test('with `dots`, a pattern also matches hidden names', () => {
+test('with the option `dots`, a pattern also matches hidden names', () => {
   expect(matches('*', '.env', true)).toBe(true)
   expect(matches('**/*.ts', '.git/a.ts', true)).toBe(true)
 })
 
-test.each(['/etc/*', '../x', 'a/../b', '.', '{a,b}'.repeat(8)])('rejects the pattern %j', (pattern) => {
+test.each(['/etc/*', '../x', 'a/../b', '.', '{a,b}'.repeat(8)])('the pattern %j is rejected', (pattern) => {
   expect(() => readPattern(pattern)).toThrow(expect.objectContaining({ code: 'invalid_request' }))
 })
 
-test('matches quickly a pattern that makes most regular expressions backtrack almost endlessly', () => {
+test('a pattern that makes most regular expressions backtrack almost endlessly is matched quickly', () => {
   const matching = () => {
     expect(matches('*a'.repeat(500), `${'a'.repeat(250)}b`)).toBe(false)
     expect(matches(`${'**/a/'.repeat(200)}b`, 'a/'.repeat(2_000).slice(0, -1))).toBe(false)
@@ -47,7 +47,7 @@ test('matches quickly a pattern that makes most regular expressions backtrack al
   expect(processorMs(matching)).toBeLessThan(1_000)
 })
 
-test('the find command starts at and descends to the depth that the pattern allows', () => {
+test('the find command starts at the fixed part of the pattern and descends no deeper than the pattern allows', () => {
   const pattern = readPattern('src/{lib,bin}/x?/[ab].ts')
   expect(literalStart(pattern)).toEqual(['src'])
   expect(deepest(pattern)).toBe(4)
@@ -56,7 +56,7 @@ test('the find command starts at and descends to the depth that the pattern allo
   expect(deepest(readPattern('a/**'))).toBeUndefined()
 })
 
-test('any pattern matches the same paths as an exhaustive matcher', () => {
+test('any pattern matches the same paths as a reference matcher that tries all possibilities', () => {
   const words = [
     'a',
     'b',
@@ -109,7 +109,7 @@ function readOrNot(text: string) {
   }
 }
 
-test('parses every pattern quickly, and matches quickly with many alternatives', () => {
+test('every pattern is parsed quickly, and patterns with many alternatives are matched quickly', () => {
   const braces = '{'.repeat(1024)
   const brackets = `${'{a,b}'.repeat(3)}${'['.repeat(120)}\\]`
   const reading = () => [braces, brackets].map((text) => matches(text, 'a'))

@@ -58,7 +58,7 @@ test(
 )
 
 test(
-  'the refill waits up to 10 s for a cold create, then starts one pod at a time alongside it',
+  'the pool refill waits up to 10 s for a cold create, then starts one pod at a time alongside it',
   aside,
   async () => {
     const size = 2
@@ -100,7 +100,7 @@ test(
 const onCluster = { ...aside, skip: !hasCluster }
 
 test(
-  'the first command in a claimed pod finds a slot at the one of three workers that owns the pod',
+  'with three workers, the first command in a claimed pod finds a slot at the worker that owns the pod',
   onCluster,
   async () => {
     const size = 6

@@ -28,33 +28,33 @@ const planned = (rows: WarmPod[], size: number, changes: Partial<Situation> = {}
 }
 const nothing = { remove: [], resume: [], add: [] }
 
-test('keeps a pool of the right size, and fills a smaller pool with a few starts at a time', () => {
+test('a pool of the right size is not changed, and a smaller pool is filled by a few starts at a time', () => {
   expect(planned([pod('1'), pod('2')], 2)).toEqual(nothing)
   expect(planned([pod('1'), starting('2', 1)], 3)).toEqual({ ...nothing, add: ['a'] })
   expect(planned([pod('1'), starting('2', 1)], 9).add).toHaveLength(2)
   expect(planned([], 9, { starts: 0 })).toEqual(nothing)
 })
 
-test('does not retry a rejected pool image for a while', () => {
+test('after a pool image is rejected, it is not tried again for a while', () => {
   expect(planned([], 2, {}, true)).toEqual(nothing)
 })
 
-test('does not refill a pool right after a claim, unless half of the pool is gone', () => {
+test('a pool is not refilled immediately after a claim, unless half of the pool is gone', () => {
   expect(planned([pod('1'), pod('2')], 3, { quietMs: 500 })).toEqual(nothing)
   expect(planned([pod('1')], 3, { quietMs: 500 }).add).toHaveLength(2)
 })
 
-test('a smaller size setting deletes the oldest warm pods, and a removed image deletes all', () => {
+test('reducing the pool size deletes the oldest warm pods, and removing an image deletes all its warm pods', () => {
   expect(planned([pod('1'), pod('2'), starting('3', 1)], 1)).toEqual({ ...nothing, remove: ['1'] })
   expect(planned([pod('1'), starting('2', 1)], 1, { wanted: new Map() }).remove).toEqual(['1', '2'])
 })
 
-test('replaces warm pods that were created with other settings', () => {
+test('warm pods that were created with different settings are replaced', () => {
   const done = planned([pod('1', { fingerprint: 'another' }), pod('2')], 2)
   expect(done).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test('deletes an aging warm pod when its replacement is ready, and after an hour in any case', () => {
+test('an aging warm pod is deleted when its replacement is ready, or after an hour in any case', () => {
   const aging = pod('1', { born_at: minutesAgo(56) })
   expect(planned([aging], 1)).toEqual({ ...nothing, add: ['a'] })
   expect(planned([aging, starting('2', 1)], 1)).toEqual(nothing)
@@ -63,12 +63,12 @@ test('deletes an aging warm pod when its replacement is ready, and after an hour
   expect(planned([old], 1)).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test('resumes an interrupted start of a warm pod, and abandons one that takes too long', () => {
+test('an interrupted start of a warm pod is resumed, and a start that takes too long is abandoned', () => {
   expect(planned([starting('1', 6)], 1)).toEqual({ ...nothing, resume: ['1'] })
   expect(planned([starting('1', 60)], 1)).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test("the refill waits for clients' pods, but not indefinitely", () => {
+test('the pool refill waits while client pods are starting, but not indefinitely', () => {
   expect(allowedStarts(4, 0, 0)).toBe(2)
   expect(allowedStarts(40, 0, 0)).toBe(10)
   expect(allowedStarts(400, 0, 0)).toBe(16)
@@ -76,7 +76,7 @@ test("the refill waits for clients' pods, but not indefinitely", () => {
   expect(allowedStarts(40, 1, 10_000)).toBe(1)
 })
 
-test('sizes a pool a quarter above its largest burst, between minimum and maximum', () => {
+test('the size of a pool is its largest burst plus a quarter, limited to the minimum and maximum', () => {
   const size = (busiest: number) => sizeFor({ min: 2, max: 10 }, busiest)
   expect([0, 1, 2, 4, 7, 8, 1_000].map(size)).toEqual([2, 2, 3, 5, 9, 10, 10])
 })
@@ -90,12 +90,12 @@ test.each([
   ['WARM_POOLS', { WARM_POOLS: 'c=1' }],
   ['WARM_POOLS', { WARM_POOLS: 'b=1,b=2' }],
   ['WARM_POOLS', { WARM_POOLS: 'a=1', WARM_POOL_SIZE: '1' }],
-])('rejects an invalid %s at the start: %o', (name, changes) => {
+])('an invalid %s is rejected when the process starts: %o', (name, changes) => {
   expect(() => readSettings({ ...environment, ...changes })).toThrow(SettingsError)
   expect(() => readSettings({ ...environment, ...changes })).toThrow(`  ${name}: `)
 })
 
-test('plans the pools of several images', () => {
+test('WARM_POOL_SIZE and WARM_POOLS set the pool sizes of several images', () => {
   const pools = (changes: Record<string, string>) => [...readSettings({ ...environment, ...changes }).pools]
   expect(pools({})).toEqual([])
   expect(pools({ WARM_POOL_SIZE: '3', WARM_POOLS: 'b=0..4, registry/d:1@sha256:0f=2' })).toEqual([

@@ -72,7 +72,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     }
   }
 
-  test('fills the pool with pods that are not sandboxes', async () => {
+  test('the pool is filled with pods that do not count as sandboxes', async () => {
     alice = await world.account()
     await full()
     expect((await driver.list()).map(({ sandboxId }) => sandboxId)).toEqual([undefined, undefined])
@@ -134,7 +134,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     await Promise.all(sandboxes.map(({ id }) => markDestroyed(world.db, id, 'requested')))
   })
 
-  test('replaces a warm pod that died before the first command, which then runs in the new pod', async () => {
+  test('a warm pod that dies before the first command is replaced, and the command runs in the new pod', async () => {
     await full()
     const { body, dead } = await whileWorkersAreFrozen(async () => {
       for (const pod of await findWarmPods(world.db)) await driver.delete({ name: pod.name })

@@ -8,7 +8,7 @@ const rounds = { local: 1_000, kubernetes: 100 }
 
 describeOnBothDrivers('a create and a destroy of one sandbox', (driver) => {
   test(
-    `${rounds[driver]} concurrent creates and destroys leave no pod and no unfinished row`,
+    `${rounds[driver]} concurrent creates and destroys leave no pods or unfinished rows behind`,
     () => raceCreatesAndDestroys(driver, rounds[driver]),
     600_000,
   )

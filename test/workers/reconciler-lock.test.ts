@@ -18,7 +18,7 @@ test('only one of several workers gets the reconciler lock, and the next pass is
   expect(await takeAtOnce()).toBe(1)
 })
 
-test('the reconciler continues after the clock was set back by an hour', async () => {
+test('the reconciler continues to run after the clock is set back by an hour', async () => {
   await sweptAt(`+ interval '1 hour'`)
   expect(await takeAtOnce()).toBe(1)
   expect(await takeAtOnce()).toBe(0)

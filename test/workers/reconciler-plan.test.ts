@@ -40,7 +40,7 @@ const death = { reason: 'pod_failed', detail: 'OOMKilled' } as const
 const decided = (rows: SandboxRow[], pods: PodState[] | undefined, pool: WarmPod[] = []) =>
   planActions(rows, pods, now, 60, pool)
 
-test('the plan does nothing for a ready sandbox with its pod', () => {
+test('the plan does nothing for a ready sandbox whose pod exists', () => {
   expect(decided([row({})], [pod()])).toEqual([])
 })
 
@@ -59,7 +59,7 @@ test('the plan ends a sandbox that did not start in time, and retries the start 
   ])
 })
 
-test('the plan leaves a new row to its job', () => {
+test("the plan leaves the start of a new sandbox to the sandbox's own job", () => {
   expect(decided([row({ created_at: ago(1), ready_at: null })], [])).toEqual([])
 })
 
@@ -68,7 +68,7 @@ test('the plan ends a ready sandbox whose pod is gone, unless the cluster is unr
   expect(decided([row({})], undefined)).toEqual([])
 })
 
-test('the plan confirms many lost pods with a second list', () => {
+test('before it ends the sandboxes of many lost pods, the plan requires a second list of pods', () => {
   const rows = ['1', '2', '3'].map((end) => row({ id: `sbx_${end}`, pod_name: `sbx-${end}` }))
   const planned = decided([...rows, row({ id: 'sbx_4', ready_at: null })], [])
   const destroyReasonOf = (end: string) => ({
@@ -88,7 +88,7 @@ test('the plan confirms many lost pods with a second list', () => {
   expect(omitFoundPods(planned, undefined)).toEqual([planned[3]])
 })
 
-test("the plan ends a sandbox whose pod died, with the pod's reason", () => {
+test('the plan ends a sandbox whose pod died, and records why the pod died', () => {
   expect(decided([row({})], [pod({ death })])).toEqual([{ kind: 'end', sandboxId: 'sbx_1', ...death }])
 })
 
@@ -110,12 +110,12 @@ test('a pod that died at its shortened deadline does not count as expired', () =
   expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'sbx-1' }])
 })
 
-test('the plan deletes the pod of a destroyed sandbox until the pod is confirmed to be gone', () => {
+test('the plan keeps deleting the pod of a destroyed sandbox until the pod is confirmed to be gone', () => {
   const destroyed = row({ destroyed_at: ago(10), destroy_reason: 'requested' })
   expect(decided([destroyed], undefined)).toEqual([{ kind: 'delete', sandboxId: 'sbx_1' }])
 })
 
-test('the plan deletes a pod without a live row', () => {
+test('the plan deletes a pod that has no live row', () => {
   expect(decided([], [pod()])).toEqual([{ kind: 'delete stray', pod: pod() }])
 })
 
@@ -124,7 +124,7 @@ const warmState = (changes: Partial<PodState> = {}) =>
 const claimed = (changes: Partial<SandboxRow> = {}) =>
   row({ pod_name: 'warm-1', pod_uid: 'w1', pod_since: ago(150), claim: 'unused', ...changes })
 
-test('the plan keeps a warm pod, and discards one that died or is gone', () => {
+test('the plan keeps a live warm pod, and discards a warm pod that died or is gone', () => {
   expect(decided([], [warmState()], [warm()])).toEqual([])
   expect(decided([], [warmState({ death })], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
   expect(decided([], [], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
@@ -139,7 +139,7 @@ test('the plan assigns an unassigned claimed pod, unless its assignment is in pr
   expect(decided([claimed({ created_at: ago(4) })], [warmState()])).toEqual([])
 })
 
-test('the plan replaces a claimed pod that died unused, and ends the sandbox of a used one', () => {
+test('the plan replaces a claimed pod that died unused, and ends the sandbox of a used pod that died', () => {
   const replace = [{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'warm-1' }]
   expect(decided([claimed()], [warmState({ death })])).toEqual(replace)
   expect(decided([claimed()], [])).toEqual(replace)
@@ -152,7 +152,7 @@ test('the plan replaces a claimed pod that died unused, and ends the sandbox of 
   expect(decided([late], [warmState({ death: expired })])).toMatchObject([{ kind: 'end', ...expired }])
 })
 
-test('the start timeout of a replacement pod counts from its own start', () => {
+test('the start timeout of a replacement pod is counted from the start of that pod', () => {
   const replaced = (since: number) =>
     row({ claim: 'replaced', pod_name: 'sbx-1', pod_since: ago(since), ready_at: null })
   expect(decided([replaced(59)], [])).toEqual([{ kind: 'create', sandboxId: 'sbx_1' }])

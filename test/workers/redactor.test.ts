@@ -90,7 +90,7 @@ describe('random values and overlapping texts', () => {
   // Some values are inserted, so that most texts contain one.
   const texts = fc.array(fc.oneof(letters, fc.constantFrom('c', 'ab', 'bbbb')), { maxLength: 30 })
 
-  test('the redactor covers every byte of a value and no other bytes', async () => {
+  test('the redactor replaces every byte of a value and no other bytes', async () => {
     await fc.assert(
       fc.asyncProperty(
         secrets,
@@ -107,7 +107,7 @@ describe('random values and overlapping texts', () => {
     )
   })
 
-  test('the redacted result does not depend on the chunk boundaries', async () => {
+  test('the redacted output does not depend on how the input is split into chunks', async () => {
     const cuts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 10 })
     await fc.assert(
       fc.asyncProperty(secrets, texts, cuts, async (secrets, parts, cuts) => {
@@ -119,7 +119,7 @@ describe('random values and overlapping texts', () => {
   })
 })
 
-test('the redactor holds back only bytes that may begin a value', async () => {
+test('the redactor holds back only bytes that could be the start of a value', async () => {
   const redactor = new Redactor(await buildPatterns({ A: 'xyzxyzxyz', B: 'longer than the other one' }))
   for (const text of ['hello\n', 'longer than the other two', 'zyx.', '$ ']) {
     expect(redactor.push(Buffer.from(text)).toString()).toBe(text)
@@ -132,13 +132,13 @@ test('the redactor holds back only bytes that may begin a value', async () => {
   expect(redactor.push(Buffer.from('xyzxyz')).toString()).toBe('')
 })
 
-test('the redactor returns output without a secret unchanged and without copying', async () => {
+test('the redactor returns output that contains no secret unchanged, without copying it', async () => {
   const redactor = new Redactor(await buildPatterns({ A: 'p4ssw0rd!' }))
   const chunk = Buffer.alloc(65_536, 'nothing to see here\n')
   expect(redactor.push(chunk)).toBe(chunk)
 })
 
-test('the redactor finds values quickly that are chosen to be slow to find', async () => {
+test('the redactor quickly finds values that are chosen to be slow to find', async () => {
   // Without an automaton, each byte would be compared with 32 KiB.
   const secrets = Object.fromEntries(
     Array.from({ length: 15 }, (_, at) => [`S${at}`, `${'a'.repeat(32_000)}${String.fromCharCode(98 + at)}`]),
@@ -153,7 +153,7 @@ test('the redactor finds values quickly that are chosen to be slow to find', asy
   expect(processorMs(pushing)).toBeLessThan(5_000)
 })
 
-test('holds back slow values efficiently: single bytes cost as much as one chunk', async () => {
+test('the redactor holds back slow values efficiently, even if they arrive byte by byte', async () => {
   // All of it may become the long value, and within it the short ones are found again and again.
   const secrets = { A: 'abababab', B: 'babababa', C: `${'ab'.repeat(16_000)}x` }
   const redactor = new Redactor(await buildPatterns(secrets))
@@ -177,7 +177,7 @@ const kinds: [string, (at: number) => string][] = [
   ['at random', () => randomBytes(24 * 1024).toString('base64')],
 ]
 test.each(kinds)(
-  'finds 64 KiB of secrets %s without long stalls and in little memory',
+  'the redactor finds 64 KiB of secrets %s without long stalls and with little memory',
   async (_, makeValue) => {
     const secrets = Object.fromEntries(Array.from({ length: 2 }, (_, at) => [`S${at}`, makeValue(at)]))
     await buildPatterns(secrets, { byLine: true })

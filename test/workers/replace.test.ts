@@ -17,7 +17,7 @@ const replace = (content: string, old: string, other: string, replaceAll = false
   return { ...result, content: result.content.toString() }
 }
 
-test('replaces all occurrences like String.replaceAll, for any text', () => {
+test('for any text, all occurrences are replaced as by String.replaceAll', () => {
   const few = fc.string({ unit: fc.constantFrom('a', 'b', 'ä') })
   fc.assert(
     fc.property(
@@ -34,7 +34,7 @@ test('replaces all occurrences like String.replaceAll, for any text', () => {
   )
 })
 
-test('reports the lines of all matches, including overlapping ones', () => {
+test('the lines of all matches are reported, including overlapping matches', () => {
   expect(() => replace('x\nab\n\nab ab', 'ab', '')).toThrow(
     expect.objectContaining({ code: 'edit_not_unique', members: { matches: 3, lines: [2, 4, 4] } }),
   )
@@ -43,7 +43,7 @@ test('reports the lines of all matches, including overlapping ones', () => {
   )
 })
 
-test('LF in the search text matches any line ending, and each replaced line keeps its own ending', () => {
+test('LF in the search text matches any line ending, and each replaced line keeps its line ending', () => {
   expect(replace('a\r\nb\r\n', 'a\nb', 'c\nd').content).toBe('c\r\nd\r\n')
   expect(replace('a\r\nb\r\n', 'b', 'c\r\nd').content).toBe('a\r\nc\r\nd\r\n')
   expect(replace('a\r\nb\n', 'b\n', 'c\nd').content).toBe('a\r\nc\nd')
@@ -56,7 +56,7 @@ test('LF in the search text matches any line ending, and each replaced line keep
   expect(replace('a\r\nb\n', 'a\r\nb', 'c\r\nd').content).toBe('c\r\nd\n')
 })
 
-test('text with any line endings produces the same result as with LF, except for the endings', () => {
+test('text with any line endings produces the same result as text with LF, except for the line endings', () => {
   const text = fc.array(fc.constantFrom('a', 'b', '\n', '\r\n'), { maxLength: 30 }).map((all) => all.join(''))
   const plain = (words: string) => words.replaceAll('\r\n', '\n')
   const old = fc
@@ -73,12 +73,12 @@ test('text with any line endings produces the same result as with LF, except for
   )
 })
 
-test('reports a match that differs only in line endings', () => {
+test('a match that differs only in its line endings is reported', () => {
   expect(() => replace('a\nb\n', 'a\r\nb', '')).toThrow(/with other line endings/)
   expect(() => replace('a\nb\n', 'a\r\nc', '')).toThrow(/except for leading|does not occur in the file\.$/)
 })
 
-test('replaces any text in limited time and memory', () => {
+test('replacing any text takes limited time and memory', () => {
   const content = Buffer.alloc(4_000_000, 'a')
   const old = `b${'a'.repeat(1_000_000)}`
   const attempt = (replacement: Replacement) => () => finish(replaceExact(content, replacement))

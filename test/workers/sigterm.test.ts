@@ -13,7 +13,7 @@ import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 const env = { DRAIN_SECONDS: '120' }
 const untilGo = 'echo begun; until test -e go; do sleep 0.1; done; echo finished'
 
-test.concurrent('a worker that receives SIGTERM completes its command and accepts no others', async () => {
+test.concurrent('a worker that receives SIGTERM completes its running command and accepts no new ones', async () => {
   await using world = await startWorld({ workers: 2, env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')
@@ -70,7 +70,7 @@ test.concurrent('a draining worker reports `draining` and the number of commands
   await stopped
 })
 
-test.concurrent('commands of a draining worker stay visible to lists, readers and other reconcilers', async () => {
+test.concurrent("a draining worker's commands stay visible to lists, readers and other reconcilers", async () => {
   await using world = await startWorld({ env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')
@@ -147,7 +147,7 @@ test.concurrent('a draining worker still serves its command to a returning reade
   await stopped
 })
 
-test.concurrent('a worker that receives SIGTERM while Redis is unavailable exits', async () => {
+test.concurrent('a worker that receives SIGTERM exits even if Redis is unavailable', async () => {
   await using world = await startWorld({ env })
   await world.plugs.redis.stop()
   await world.workers[0]!.stop()

@@ -69,7 +69,7 @@ describeInSandboxes('slots', (open) => {
     await eventually(async () => (await waiting()) === 0, 10_000)
   })
 
-  test('runs a command in the slot that the pool returns, whether the slot was prepared or new', async () => {
+  test('a command runs in the slot that the pool returns, whether the slot was opened in advance or not', async () => {
     const { pool } = makePool()
     for (let round = 0; round < 3; round++) {
       const { slot } = await pool.take('sbx_a', pod)
@@ -77,7 +77,7 @@ describeInSandboxes('slots', (open) => {
     }
   })
 
-  test('keeps at most three slots per sandbox', async () => {
+  test('the pool keeps at most three slots per sandbox', async () => {
     const { pool } = makePool()
     for (let count = 0; count < 5; count++) pool.adopt('sbx_a', pod, await openSlot(sandboxes.driver, pod))
     await eventually(async () => (await waiting()) === 3, 10_000)
@@ -87,13 +87,13 @@ describeInSandboxes('slots', (open) => {
   test.each([
     ['exec failed: unable to start container process: read init-p: connection reset by peer', PodExhausted],
     ['read tcp: connection reset by peer', DriverUnavailable],
-  ])('classifies why no shell starts in a pod that now has room for one: %s', async (why, ExpectedError) => {
+  ])('if a pod has room for a shell again, the failure is classified: %s', async (why, ExpectedError) => {
     const ended = Promise.resolve({ kind: 'lost', why } as const)
     const told = await diagnoseShell(sandboxes.driver, pod, { ended })
     expect(told.constructor).toBe(ExpectedError)
   })
 
-  test('a slot receives a command unchanged, as one short line or as a byte count and bytes', async () => {
+  test('a slot receives a command unchanged, as one short line or as a byte count followed by the bytes', async () => {
     const words = [
       'plain',
       "it's $HOME; `x` \\",
@@ -141,7 +141,7 @@ describeInSandboxes('slots', (open) => {
     })
   })
 
-  test('opens no slots in advance if the driver starts processes quickly', async () => {
+  test('the pool opens no slots in advance if the driver starts processes quickly', async () => {
     const { driver, counter } = counting(sandboxes.driver)
     const { pool, count } = makePool({ driver: changed(driver, { startsSlowly: false }) })
     pool.prepare('sbx_a', pod)
@@ -158,7 +158,7 @@ describeInSandboxes('slots', (open) => {
   describe('slots of a driver that starts processes slowly', () => {
     const slowly = (more: Partial<Driver> = {}) => changed(sandboxes.driver, { startsSlowly: true, ...more })
 
-    test('a command uses the prepared slot, and the next slots are opened immediately', async () => {
+    test('a command uses the slot that was opened in advance, and the next slots are opened immediately', async () => {
       const { pool, count } = makePool({ driver: slowly() })
       pool.prepare('sbx_a', pod)
       await eventually(() => pool.ready('sbx_a') === 1, 10_000)
@@ -182,7 +182,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(() => counter.starts > 1, 10_000)
     })
 
-    test('a command soon after another opens the next slots immediately', async () => {
+    test('if a command soon follows another, the next slots are opened immediately', async () => {
       const { driver, counter } = counting(slowly())
       const { pool } = makePool({ driver })
       for (let count = 0; count < 2; count++) pool.adopt('sbx_a', pod, await openSlot(sandboxes.driver, pod))
@@ -227,7 +227,7 @@ describeInSandboxes('slots', (open) => {
       await runTrue(slot)
     })
 
-    test('when a slot does not respond, another slot is opened and the late one is kept', async () => {
+    test('if a slot does not respond, another slot is opened, and the first one is kept for later', async () => {
       const { driver } = sandboxes
       const { promise: later, resolve: proceed } = Promise.withResolvers<void>()
       const answers = [later, Promise.resolve()]
@@ -246,7 +246,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(async () => (await waiting()) === 1, 10_000)
     })
 
-    test('a command fails after two slots that did not respond', async () => {
+    test('a command fails if two slots do not respond', async () => {
       let starts = 0
       const mute = slowly({
         async start() {
@@ -268,7 +268,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(async () => (await waiting()) === 3, 10_000)
     })
 
-    test('a slot whose shell a tenant has killed is not used for a command', async () => {
+    test('a slot is not used for a command if a tenant has killed its shell', async () => {
       const { pool } = makePool({ driver: slowly() })
       const doomed = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', pod, doomed)
@@ -279,7 +279,7 @@ describeInSandboxes('slots', (open) => {
       await runTrue(slot)
     })
 
-    test('closes the slots of a destroyed sandbox, including the one that is being opened', async () => {
+    test('the pool closes the slots of a destroyed sandbox, including one that is being opened', async () => {
       const { pool } = makePool({ driver: slowly() })
       pool.prepare('sbx_a', pod)
       pool.drop('sbx_a')
@@ -289,7 +289,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(async () => (await waiting()) === 0, 10_000)
     })
 
-    test('closes the slots of an idle sandbox', async () => {
+    test('the pool closes the slots of an idle sandbox', async () => {
       const { pool } = makePool({ driver: slowly(), idleMs: 300 })
       const slot = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', pod, slot)
@@ -297,7 +297,7 @@ describeInSandboxes('slots', (open) => {
       expect(pool.has('sbx_a')).toBe(false)
     })
 
-    test('closes the oldest slots when there are too many', async () => {
+    test('the pool closes the oldest slots when there are too many', async () => {
       const { pool } = makePool({ driver: slowly(), max: 2 })
       const slots: Slot[] = []
       for (const id of ['sbx_a', 'sbx_b', 'sbx_c']) {
@@ -311,7 +311,7 @@ describeInSandboxes('slots', (open) => {
       for (const slot of slots) slot.close()
     })
 
-    test('opens at most four slots in advance concurrently, and gives commands priority', async () => {
+    test('the pool opens at most four slots in advance at a time, and gives commands priority', async () => {
       let now = 0
       let most = 0
       const driver = slowly({
@@ -331,7 +331,7 @@ describeInSandboxes('slots', (open) => {
       expect(most).toBe(5)
     })
 
-    test('does not retry a failed advance opening until the sandbox is used again', async () => {
+    test('if opening a slot in advance fails, the pool does not retry until the sandbox is used again', async () => {
       let tries = 0
       const driver = slowly({
         start: async () => {
@@ -346,7 +346,7 @@ describeInSandboxes('slots', (open) => {
       await expect(pool.take('sbx_a', pod)).rejects.toThrow('away')
     })
 
-    test('taking a slot in a deleted pod fails, and no slot of that pod is kept', async () => {
+    test("taking a slot in a deleted pod fails, and none of that pod's slots are kept", async () => {
       const { pool } = makePool({ driver: slowly() })
       const doomed = await sandboxes.make()
       const slot = await openSlot(sandboxes.driver, doomed)
@@ -357,7 +357,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(() => !pool.has('sbx_a'), 5_000)
     })
 
-    test('a sandbox with a new pod receives no slot of the old pod', async () => {
+    test('a sandbox whose pod was replaced receives no slot of the old pod', async () => {
       const { pool } = makePool({ driver: slowly() })
       const old = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', { name: pod.name, uid: 'the one before' }, old)
@@ -369,7 +369,7 @@ describeInSandboxes('slots', (open) => {
   })
 })
 
-test('workers agree on slot owners without communication, and a leaving worker moves only its own', () => {
+test("workers agree on slot owners without communicating, and only a leaving worker's sandboxes change owner", () => {
   const workers = Array.from({ length: 8 }, (_, index): WorkerEntry => {
     return { id: `worker_${index}`, url: '', driverProblem: null }
   })

@@ -20,7 +20,7 @@ describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
   })
   afterAll(() => world?.[Symbol.asyncDispose]())
 
-  test('a late worker keeps a warm pod that another worker has completed and a client has claimed', async () => {
+  test('a resumed worker keeps a warm pod that another worker has completed and a client has claimed', async () => {
     const pool = { WARM_POOL_SIZE: '1' }
     await world.startApi(pool)
     const alice = await world.account()
@@ -45,7 +45,7 @@ describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
 
   // Only Kubernetes refuses a late start.
   test.skipIf(driver === 'local')(
-    'a late worker does not end a running sandbox whose start it considers failed',
+    'a resumed worker does not end a running sandbox whose start it considers failed',
     async () => {
       if (world.apis.length === 0) await world.startApi()
       const alice = await world.account()

@@ -61,7 +61,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await screen.all).toBe('200000\r\n')
   })
 
-  test('a terminal reports the exit code of its command, and of a missing command', async () => {
+  test('a terminal reports the exit code of its command, or 127 if the command does not exist', async () => {
     for (const [argv, code] of [
       [['/bin/sh', '-c', 'exit 77'], 77],
       [['no-such-command'], 127],
@@ -73,7 +73,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await terminal.ended).toMatchObject({ code: 126 })
   })
 
-  test('no argv that the cluster sees contains any part of a terminal command', async () => {
+  test('the argv that the cluster sees does not contain any part of a terminal command', async () => {
     const seen: string[] = []
     const watched = changed(driver, {
       start: (where, argv, options) => {
@@ -90,13 +90,13 @@ describeInSandboxes('terminals', (open) => {
     expect(seen.filter((argv) => argv.includes(canary) || argv.includes('/tmp"'))).toEqual([])
   })
 
-  test("the file with a terminal's command is deleted before the command runs", async () => {
+  test("the file that contains a terminal's command is deleted before the command runs", async () => {
     const { terminal, screen } = await start({ argv: ['/bin/sh', '-c', 'ls -A /tmp; echo end'] })
     await terminal.ended
     expect(await screen.all).toBe('end\r\n')
   })
 
-  test("only its owner can read the file with a terminal's command", async () => {
+  test("only the file's owner can read the file that contains a terminal's command", async () => {
     // This driver starts no shell on the terminal, so the file remains for inspection.
     const halfway = changed(driver, {
       start: async (where, argv, options) => {
@@ -111,13 +111,13 @@ describeInSandboxes('terminals', (open) => {
     await eventually(async () => (await run(driver, pod, ['ls', '-A', '/tmp'])).stdout === '', 10_000)
   })
 
-  test("a signal to the process group of a terminal's pid ends the terminal", async () => {
+  test("a signal to the process group whose ID is the terminal's pid ends the terminal", async () => {
     const { terminal } = await start({ argv: ['/bin/sh', '-c', 'sleep 600; true'] })
     await run(driver, pod, shell(`kill -TERM -${terminal.pid}`))
     expect(await terminal.ended).toEqual({ kind: 'exited', code: 143 })
   })
 
-  test("a waiting slot writes the file with a terminal's command", async () => {
+  test("if a slot is waiting, it writes the file that contains a terminal's command", async () => {
     const slot = await openSlot(driver, pod)
     const carried = ways(async () => slot)
     const terminal = await openTerminal(driver, pod, { argv: ['stty', 'size'] }, size, carried)

@@ -26,7 +26,8 @@ export interface Driver {
   ping(): Promise<void>
 
   /**
-   * Creates a pod. Resolves when the pod has been accepted, before it runs. Idempotent: returns an existing pod.
+   * Creates a pod. Resolves once the pod has been accepted, before it runs. Idempotent: if the pod already exists,
+   * returns it.
    * @throws {PodRefused} if the cluster will never accept this pod (quota, admission, invalid image name)
    * @throws {ClusterMisconfigured} if the cluster does not isolate pods
    * @throws {DriverUnavailable} if the cluster is unreachable; try again
@@ -39,7 +40,7 @@ export interface Driver {
   /**
    * Assigns a warm pod to a sandbox and lowers the pod's deadline. Idempotent. Does not change labels that network
    * policies select.
-   * @param to.deadlineSeconds seconds from the pod's start; at most the deadline with which the pod was created
+   * @param to.deadlineSeconds seconds from the pod's start; at most the deadline that the pod was created with
    * @throws {PodGone} if the pod does not exist or no longer runs
    * @throws {DriverUnavailable} if the cluster is unreachable; try again
    */
@@ -47,7 +48,7 @@ export interface Driver {
 
   /**
    * Waits until a command can run in the pod.
-   * @param trial replaces the driver's readiness check; repeated while it rejects with {@link PodGone} or
+   * @param trial replaces the driver's readiness check; retried as long as it rejects with {@link PodGone} or
    *   {@link DriverUnavailable}
    * @throws {PodRefused} if the pod will not start, with the cluster's reason
    * @throws {DriverUnavailable} if the cluster is unreachable; try again
@@ -64,24 +65,24 @@ export interface Driver {
   list(): Promise<PodState[]>
 
   /**
-   * Calls `onDeath` for pods that died without being deleted. Deaths may be missed or reported twice; only `list` is
+   * Calls `onDeath` for pods that died without being deleted. A death might be missed or reported twice; only `list` is
    * complete.
    */
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void
 
   /**
-   * Starts a process in a pod with the pod's environment. The process leads its own process group. The argv may appear
+   * Starts a process in a pod with the pod's environment. The process leads its own process group. The argv can appear
    * in the cluster's URLs and logs, so it must not contain client data. If the local driver's agent dies before it
-   * responds, the process may be started twice. The first of the two then reads EOF from its stdin.
+   * responds, the process might be started twice. The first of the two then reads EOF from its stdin.
    * @throws {PodGone} if the pod does not exist or no longer runs
-   * @throws {PodExhausted} if the pod lacks a resource for the process
+   * @throws {PodExhausted} if the pod has exhausted a resource that the process needs
    * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
    */
   start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
 
   /**
-   * Kills all processes in a pod except the driver's own, and keeps its files. Works even if the pod has reached its
-   * process limit, so a fork bomb cannot prevent it. Success is not verified, because the pod is untrusted.
+   * Kills all processes in a pod except the driver's own, and keeps the pod's files. Works even if the pod has reached
+   * its process limit, so a fork bomb cannot prevent it. Success is not verified, because the pod is untrusted.
    * @throws {PodGone} if the pod does not exist or no longer runs
    * @throws {DriverUnavailable} if the pod is unreachable
    */
@@ -89,10 +90,10 @@ export interface Driver {
 
   /**
    * Connects to a port on the pod's loopback interface. The stream ends when the listener closes the connection, and
-   * fails if the connection breaks. Some clusters report only later that no process listens; the stream then fails with
-   * {@link PortRefused}. Kubernetes does not support half-closed connections: after the writable side has ended, the
-   * connection closes as soon as the listener is idle.
-   * @throws {PortRefused} if no process listens on the port
+   * fails if the connection breaks. Some clusters report only later that no process is listening; the stream then fails
+   * with {@link PortRefused}. Kubernetes does not support half-closed connections: after the writable side has ended,
+   * the connection closes as soon as the listener is idle.
+   * @throws {PortRefused} if no process is listening on the port
    * @throws {PodGone} if the pod does not exist or no longer runs
    * @throws {DriverUnavailable} if the pod is unreachable
    */
@@ -136,27 +137,30 @@ export interface Pod extends PodName {
 }
 
 export interface PodState extends Pod {
-  /** Why the pod no longer runs. Absent while the pod is alive. */
+  /** Why the pod is no longer running. Absent while the pod is alive. */
   death?: PodDeath | undefined
 }
 
 /** Why a pod died without being deleted. Stored as the sandbox's `destroy_reason` and `destroy_detail`. */
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
-  /** The reason that Kubernetes reports, such as `OOMKilled`, `Evicted` or `NodeLost`, or else a description. */
+  /**
+   * The reason that Kubernetes reports, such as `OOMKilled`, `Evicted` or `NodeLost`, or a description if there is
+   * none.
+   */
   detail: string
 }
 
 /**
  * A process in a pod. A paused reader blocks the process (backpressure). On a terminal, all output arrives on stdout
- * and stderr is empty. A terminal's input has no EOF; byte 4 (Ctrl-D) represents it.
+ * and stderr is empty. A terminal's input has no EOF; write byte 4 (Ctrl-D) instead.
  */
 export interface Process {
   /**
-   * The input of the process. On Kubernetes, input or EOF that arrives while the process exits may break the connection
-   * before the exit code is received. The process is then `lost`. A process that must report its exit code therefore
-   * has to read its input to the end. EOF may never arrive unless a byte precedes it, so write a byte first if a
-   * process waits for EOF.
+   * The input of the process. On Kubernetes, input or EOF that arrives while the process is exiting can break the
+   * connection before the exit code is received. The process is then reported as `lost`. A process whose exit code is
+   * needed must therefore read its input to the end. EOF might never arrive unless a byte precedes it, so write a byte
+   * first if a process waits for EOF.
    */
   stdin: Writable
   stdout: Readable
@@ -164,11 +168,12 @@ export interface Process {
   /**
    * Resolves when the process has ended. Never rejects. Output can still be read afterwards.
    *
-   * Kubernetes may not report the exit of a process that left input unread. Close such a process once its exit is known
-   * from another source.
+   * Kubernetes might not report the exit of a process that left input unread. Close such a process once its exit is
+   * known from another source.
    *
-   * Kubernetes may also report a broken connection as exit code 0, so without a terminal, exit code 0 may be reported
-   * as `lost`. To prove its success, a process has to exit with another code or print a known string.
+   * Kubernetes can also report a broken connection as exit code 0. Without a terminal, the Kubernetes driver therefore
+   * reports exit code 0 as `lost`. To prove its success, a process has to exit with a different code or print a known
+   * string.
    */
   ended: Promise<ProcessExit>
   /** Changes the size of the terminal. Absent without a terminal. Does nothing after the process has ended. */
@@ -186,7 +191,7 @@ export class DriverUnavailable extends Error {
   override name = 'DriverUnavailable'
 }
 
-/** The pod runs, but lacks a resource to start another process. No process was started. */
+/** The pod is running, but has exhausted a resource that a new process needs. No process was started. */
 export class PodExhausted extends DriverUnavailable {
   override name = 'PodExhausted'
   readonly resource: Resource
@@ -210,7 +215,7 @@ export class PodGone extends Error {
   override name = 'PodGone'
 }
 
-/** Thrown when no process listens on the port. */
+/** Thrown when no process is listening on the port. */
 export class PortRefused extends Error {
   override name = 'PortRefused'
 }

@@ -3,8 +3,8 @@
 export type Resource = 'processes' | 'memory' | 'disk'
 
 /**
- * Error message patterns, in order of precedence. Memory and disk come first, because a lack of them can make a fork
- * fail.
+ * Error message patterns, in order of precedence. Memory and disk come first, because running out of either can make a
+ * fork fail.
  */
 const patterns: [RegExp, Resource][] = [
   [/ENOMEM|Cannot allocate memory/i, 'memory'],
@@ -16,7 +16,7 @@ export const usedUpBy = (message: string): Resource | undefined =>
   patterns.find(([pattern]) => pattern.test(message))?.[1]
 
 /**
- * Reports whether runc's own process died in the pod. It starts several threads, so it can exceed the process limit of
- * a pod in which a shell would still start.
+ * Reports whether an error message means that runc's own process died in the pod. This process starts several threads,
+ * so it can exceed the process limit of a pod in which a shell would still start.
  */
 export const endedRuntime = (message: string): boolean => /read init-p: connection reset/.test(message)

@@ -10,7 +10,7 @@ interface SharedConnection {
 }
 
 /**
- * Returns a function that creates output streams of a connection. The connection is paused while one of them buffers
+ * Returns a function that creates output streams for a connection. The connection is paused while any of them buffers
  * `maxBytes` or more.
  */
 export function outputsOf(connection: SharedConnection['connection'], maxBytes: number): () => ProcessOutput {

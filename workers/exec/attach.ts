@@ -26,7 +26,7 @@ const Message = z.discriminatedUnion('type', [
 ])
 
 /**
- * Prepares the attachment of a WebSocket to a running command.
+ * Prepares to attach a WebSocket to a running command.
  * @throws {Problem} `exec_finished` when the command has ended
  */
 export async function attach(worker: ExecContext, args: OneExec): Promise<Opened> {
@@ -46,13 +46,14 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
 /** Maximum pending stdin per socket, in bytes. Above the limit, the socket is paused. */
 const maxWaiting = 8 * 1024 * 1024
 /**
- * Memory that attached stdin leaves free in the account's budget, in bytes. Other requests need it, such as one that
- * makes the command read its stdin.
+ * Memory in the account's budget that attached stdin must leave free, in bytes. Other requests need this memory, such
+ * as one that makes the command read its stdin.
  */
 const headroom = 256 * 1024
 
 /**
- * Serves an attached WebSocket. When the account's memory budget is used up, the socket is paused after each message.
+ * Serves an attached WebSocket. While the account's memory budget is exhausted, the socket is paused after each
+ * message.
  * @param held counts the pending stdin toward the memory budget
  */
 function serve(command: Command, socket: WebSocket, held: Reservation) {
@@ -158,7 +159,7 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     const item = await reader.next()
     if (!item || reader.isAbsent) return
     if (item.kind === 'end') break
-    // After a broken connection, the command waits for this reader until the grace is over.
+    // After a broken connection, the command waits for this reader until the grace period is over.
     if (!(await send(socket, frameOf(item)))) return
   }
   // This close code makes clients attach again. They receive the exit status after it has been committed.
@@ -174,7 +175,7 @@ function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
 }
 
 /**
- * Sends a frame. Resolves when the kernel has accepted the bytes, so that a slow client slows the command down.
+ * Sends a frame. Resolves when the kernel has accepted the bytes, so a slow client slows the command down.
  * @returns false if the connection is broken
  */
 const send = (socket: WebSocket, data: string | Buffer): Promise<boolean> =>

@@ -1,6 +1,6 @@
 /**
  * Tracks a command's clients: those that wait for it or read its output, and disconnected ones that may return. After
- * its last client has disconnected, the command keeps running for its grace.
+ * its last client has disconnected, the command keeps running for a grace period.
  */
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { OutputLog, Reader } from './output-log.ts'
@@ -12,16 +12,16 @@ export interface Awaited {
 }
 
 export interface Grace {
-  /** How long a disconnected client may take to return, in milliseconds. */
+  /** How long a disconnected client has to return, in milliseconds. */
   ms: number
-  /** Called when the grace is over and no other client is attached. May be called more than once. */
+  /** Called when the grace period is over and no other client is attached. May be called more than once. */
   onOver(): void
 }
 
 export class AttachedClients {
   private readonly command: Awaited
   private readonly grace: Grace
-  /** Number of clients, including disconnected clients whose grace is not over. */
+  /** Number of clients, including disconnected clients whose grace period is not over. */
   private count = 0
   /** Readers whose clients have disconnected but may return. The command still blocks on these readers. */
   private readonly absent = new Set<Reader>()
@@ -31,7 +31,10 @@ export class AttachedClients {
     this.grace = grace
   }
 
-  /** Adds a reader that starts at an offset. The command blocks on it until it leaves or its grace is over. */
+  /**
+   * Adds a reader that starts at an offset. The command blocks on the reader until it leaves or its grace period is
+   * over.
+   */
   attach(from?: OutputOffset): Reader {
     this.arrive()
     const reader = this.command.log.read(from)
@@ -40,7 +43,7 @@ export class AttachedClients {
     return reader
   }
 
-  /** Starts the grace of a reader whose client has disconnected. May be called more than once. */
+  /** Starts the grace period of a reader whose client has disconnected. May be called more than once. */
   detach(reader: Reader): void {
     if (reader.isAbsent) return
     reader.isAbsent = true
@@ -56,7 +59,7 @@ export class AttachedClients {
     this.count++
   }
 
-  /** Removes a client after its grace, or when the command ends. */
+  /** Removes a client after its grace period, or when the command ends. */
   leave(forget: () => void = () => {}): void {
     const onGraceOver = () => {
       this.count--
@@ -76,7 +79,7 @@ export class AttachedClients {
   }
 
   /**
-   * Returns the disconnected reader whose offset is nearest to this one without being smaller. Its offset may be
+   * Returns the disconnected reader whose offset is nearest to the given one without being smaller. Its offset may be
    * larger, because the last bytes may still have been in transit.
    */
   private findFormer({ stdout, stderr }: OutputOffset): Reader | undefined {

@@ -25,8 +25,8 @@ export const stopExec: CallHandler<'stopExec', ExecContext> = async (args, worke
 }
 
 /**
- * Waits until the command has ended or the client has disconnected. A disconnect starts the grace of a foreground
- * command, after which the command is stopped.
+ * Waits until the command has ended or the client has disconnected. A disconnect starts the grace period of a
+ * foreground command, after which the command is stopped.
  * @throws {Problem} `unavailable` when the exit status could not be stored in time
  */
 async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
@@ -44,7 +44,7 @@ async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Starts the grace of a background command immediately, because a client may never attach to it. */
+/** Starts the grace period of a background command immediately, because a client might never attach to it. */
 function startGrace(command: Command): void {
   command.clients.arrive()
   command.clients.leave()

@@ -45,7 +45,7 @@ export interface CommandFacts {
   accountId: string
   /** How long the command keeps running without a client, in milliseconds. Applies only if `needsClient`. */
   graceMs: number
-  /** Whether the command is stopped when all clients have disconnected and none returns within the grace. */
+  /** Whether the command is stopped when all clients have disconnected and none returns within the grace period. */
   needsClient: boolean
   startedAt: Date
 }
@@ -55,7 +55,7 @@ export class Command {
   readonly log = new OutputLog()
   readonly stdin = new StdinFeed()
   readonly clients: AttachedClients
-  /** Resolves once PostgreSQL has committed the exit status. The status may only be reported after that. */
+  /** Resolves once PostgreSQL has committed the exit status. The status must not be reported before then. */
   readonly ended: Promise<void>
   private readonly inline: Record<StreamName, BoundedOutput> = {
     stdout: new BoundedOutput(limits.outputBytes),
@@ -80,8 +80,8 @@ export class Command {
   private cause: ExitStatus | undefined
 
   /**
-   * @param record writes the exit status to the row. Resolves with the stored status if another process wrote one
-   *   first, because clients may have received that one
+   * @param record writes the exit status to the row. If another process has already stored a status, resolves with that
+   *   one, because clients may have received it
    */
   constructor(
     facts: CommandFacts,
@@ -116,7 +116,7 @@ export class Command {
     return this.recorded === undefined || (!this.isDelivered && performance.now() - this.endedAt < maxMs)
   }
 
-  /** Waits until a client has received the exit status, but at most until `maxMs` after the command ended. */
+  /** Waits until a client has received the exit status, but no longer than `maxMs` after the command ended. */
   async waitForDelivery(maxMs: number): Promise<void> {
     await this.ended
     const ms = maxMs - (performance.now() - this.endedAt)

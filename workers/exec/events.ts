@@ -8,7 +8,7 @@ import type { Item } from './output-log.ts'
 
 const keepAliveMs = 10_000
 const comment = ':\n\n'
-/** Size at which a batch of events is written, in characters. This is about the maximum size of a log item. */
+/** Size at which a batch of events is written, in characters. This is roughly the maximum size of a log item. */
 const maxBatchLength = 32 * 1024
 
 export async function writeEvents(

@@ -6,7 +6,8 @@
  * row again after a few seconds. If the row says that the command is running, the worker stores the exit status again.
  * The command becomes `lost` only if this worker also dies within those seconds.
  *
- * An exit status that the API stored is kept, because the API most likely did not receive this worker's response.
+ * If the API has already stored an exit status, the worker does not overwrite it. The API most likely never received
+ * this worker's response, so it has reported its own status to the client.
  */
 
 import type { ExecOutcome } from '../../shared/contract/exec.ts'

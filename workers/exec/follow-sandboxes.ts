@@ -1,7 +1,7 @@
 /**
  * Opens and drops slots when sandboxes change. When a notification reports that a sandbox is ready, its first slot is
- * opened. When a sandbox is destroyed, its slots and commands are dropped at the notification, or within a minute if no
- * notification arrives.
+ * opened. When a sandbox is destroyed, its slots and commands are dropped when the notification arrives, or within a
+ * minute if none does.
  */
 import { addAbortListener } from 'node:events'
 import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'

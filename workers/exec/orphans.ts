@@ -88,7 +88,8 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
 }
 
 /**
- * Kills the processes of an orphan. If its pid was never recorded, only a terminal's waiting shell can exist.
+ * Kills the processes of an orphan. If its pid was never recorded, the only process that can exist is the waiting shell
+ * of a terminal.
  * @returns false if processes may still be running
  */
 async function killProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {

@@ -41,7 +41,7 @@ export class Block {
   }
 
   /**
-   * Stores as many bytes as fit, starting at index `from` of `bytes`, without splitting a UTF-8 character.
+   * Stores as many bytes as will fit, starting at index `from` of `bytes`, without splitting a UTF-8 character.
    * @returns number of bytes stored
    */
   take(stream: StreamName, bytes: Buffer, from: number): number {

@@ -1,8 +1,8 @@
 /**
  * Stores a command's output: stdout and stderr in order of arrival. Any number of readers read it, each at its own
- * offset. An offset counts the bytes of each stream, so a reader that reconnects continues at the exact byte. The log
- * has a maximum size and drops the oldest output first. A reader that missed dropped output receives a `gap` item with
- * the number of missed bytes.
+ * offset. An offset counts the bytes of each stream, so a reader that reconnects continues at exactly the next byte.
+ * The log has a maximum size and drops the oldest output first. A reader that missed dropped output receives a `gap`
+ * item with the number of missed bytes.
  */
 
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -35,11 +35,11 @@ export class OutputLog {
   }
   private ended = false
   private waits = true
-  /** Number of unread bytes at which the command blocks. Lower when many commands of the sandbox have readers. */
+  /** Number of unread bytes at which the command blocks. It is lower when many commands of the sandbox have readers. */
   private maxUnread = limits.unreadBytes
 
   /**
-   * Appends output. Resolves when the slowest reader has fewer than `maxUnread` unread bytes, so that the command may
+   * Appends output. Resolves when the slowest reader has fewer than `maxUnread` unread bytes, so that the command can
    * continue. If the chunk ends within a UTF-8 character, the log holds those bytes back until the rest arrives.
    */
   async append(stream: StreamName, chunk: Buffer): Promise<void> {
@@ -75,7 +75,7 @@ export class OutputLog {
     return first ? sum(this.total) - sum(first.at) + this.overhead - first.overheadBefore : 0
   }
 
-  /** Adds a reader. @param from offset of the first byte to read; the start of the output by default */
+  /** Adds a reader. @param from offset of the first byte to read; defaults to the start of the output */
   read(from: OutputOffset = { stdout: 0, stderr: 0 }): Reader {
     const reader = new Reader(this, this.offsetNear(from))
     this.readers.add(reader)
@@ -129,7 +129,10 @@ export class OutputLog {
     this.wake()
   }
 
-  /** Returns the last block if it has room, or else a new one, so that small writes do not allocate a block each. */
+  /**
+   * Returns the newest block if it has room, and otherwise a new one, so that small writes do not allocate a block
+   * each.
+   */
   private roomyBlock(): Block {
     const last = this.blocks.at(-1)
     if (last?.hasRoom) return last
@@ -198,7 +201,10 @@ export class OutputLog {
     return { kind: 'output', stream, bytes, after }
   }
 
-  /** Corrects the offset sent by a reconnecting client. Keeps the sum of both streams and recalculates their shares. */
+  /**
+   * Corrects the offset sent by a reconnecting client. Keeps the sum of both streams' offsets, and recalculates each
+   * stream's share.
+   */
   private offsetNear(from: OutputOffset): OutputOffset {
     if (sum(from) >= sum(this.total)) return { ...this.total }
     const block = this.blocks[this.indexOf(sum(from))]
@@ -215,7 +221,7 @@ export class OutputLog {
 
 export class Reader {
   offset: OutputOffset
-  /** Whether the client has disconnected. The command still blocks on this reader until the grace is over. */
+  /** Whether the client has disconnected. The command still blocks on this reader until the grace period is over. */
   isAbsent = false
   hasDisconnected = false
   private readonly log: OutputLog

@@ -4,9 +4,7 @@ import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
 const mebibyte = 1024 * 1024
 /** Fixed cost of a chunk, in bytes, independent of its size. */
 const chunkBytes = 16 * 1024
-/**
- * Additional cost of each byte per reader, because the byte is encoded, sent and forwarded by the API for each of them.
- */
+/** Additional cost of each byte per reader: for every reader, the byte is encoded, sent, and forwarded by the API. */
 const perReader = 3
 
 export class OutputRate {

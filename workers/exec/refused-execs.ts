@@ -1,8 +1,8 @@
 /**
  * Deletes the rows of commands that were refused before they ran, and retries while PostgreSQL is unavailable. The row
- * may not exist, because the insert may have failed, or may still be running. Each insert has a deadline, so a deletion
- * after that deadline is final. Until then, a request with the same Idempotency-Key receives a 503, not the exit status
- * of a command that never ran.
+ * might not exist, because the insert may have failed or may still be running. Each insert has a deadline, so a
+ * deletion after that deadline is final. Until then, a request with the same Idempotency-Key receives a 503, not the
+ * exit status of a command that never ran.
  */
 import type { Database } from '../../shared/data/database.ts'
 import { takeBackExecs } from '../../shared/data/exec-writes.ts'

@@ -56,9 +56,7 @@ export class Commands {
   of = (sandboxId: string): Command[] => [...(this.bySandbox.get(sandboxId) ?? [])]
   sandboxIds = (): string[] => [...this.bySandbox.keys()]
 
-  /**
-   * Drops output, oldest first, until both the sandbox and the whole worker are within their limits for kept output.
-   */
+  /** Drops output, oldest first, until both the sandbox and the whole worker are within their kept-output limits. */
   trim(sandboxId: string): void {
     const all = this.of(sandboxId)
     shareUnread(all)
@@ -73,8 +71,8 @@ export class Commands {
   }
 
   /**
-   * Returns sandbox IDs in the order in which output is dropped. Accounts that keep the most output come first, and
-   * within an account the sandboxes that keep the most.
+   * Returns sandbox IDs in the order in which their output is dropped: the accounts that keep the most output first,
+   * and within each account, the sandboxes that keep the most.
    */
   private bySize(): string[] {
     const ofAccount = new Map<string, number>()
@@ -115,7 +113,7 @@ export class Commands {
     return this.pending().length
   }
 
-  /** Waits until no command is pending, but at most `ms` milliseconds. */
+  /** Waits until no command is pending, but for at most `ms` milliseconds. */
   async drain(ms: number): Promise<void> {
     await withTimeout(ms, Promise.all(this.pending().map((command) => command.waitForDelivery(deliveryMs))))
   }
@@ -135,9 +133,7 @@ const sum = (all: readonly Command[]): number => all.reduce((bytes, { keptBytes 
 /** Minimum unread bytes allowed per command, regardless of how many commands have readers. */
 const minUnread = 256 * 1024
 
-/**
- * Divides the sandbox's limit on kept output among the commands with readers, because unread output is never dropped.
- */
+/** Divides the sandbox's kept-output limit among the commands with readers, because unread output is never dropped. */
 function shareUnread(all: Command[]): void {
   let readers = 0
   for (const { log } of all) if (log.isRead) readers++

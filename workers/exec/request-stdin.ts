@@ -1,4 +1,6 @@
-/** The stdin of an exec request. It counts toward the memory budget, because the command may read it late or never. */
+/**
+ * The stdin of an exec request. It counts toward the memory budget, because the command may read it late or not at all.
+ */
 import type { Reservation } from '../../shared/platform/memory-budget.ts'
 
 export class RequestStdin {

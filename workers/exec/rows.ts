@@ -28,8 +28,8 @@ export interface ExistingExec {
 }
 
 /**
- * Inserts a command's row before the command runs. A refused command leaves no row: if the insert fails, the row is
- * deleted, and PostgreSQL ignores an insert that it receives after its deadline.
+ * Inserts a command's row before the command runs. A refused command leaves no row: after a failed insert, the row is
+ * deleted in case it was committed, and PostgreSQL ignores an insert that it receives after its deadline.
  * @returns the existing command with the same Idempotency-Key, or undefined if there is none
  * @throws {Problem} `unavailable` when the command was already reported as lost, or the insert took too long
  */
@@ -74,9 +74,9 @@ export async function recordStart(
 }
 
 /**
- * Stores the exit status in the row, unless the row already has another one that clients may have received. That is the
- * case if a process assumed that this worker was lost, or if the sandbox was destroyed.
- * @returns the other exit status, or undefined if this one was stored
+ * Stores the exit status in the row, unless the row already has a different one, which clients may have received. This
+ * happens if another process assumed that this worker was lost, or if the sandbox was destroyed.
+ * @returns the exit status to report instead, or undefined if this one was stored
  */
 export async function recordExit(db: Queries, end: ExecOutcome): Promise<ExitStatus | undefined> {
   if (await writeExit(db, end)) return undefined

@@ -29,7 +29,7 @@ type CallWire = Pick<Wire, 'isAwaited' | 'held'>
  * Starts a command, or returns the existing one with the same Idempotency-Key. A command that was reported as lost is
  * never started, because the API writes `lost` to its row before it disconnects.
  * @throws {Problem} if the command was not started
- * @throws {ExecElsewhere} if another worker runs the command
+ * @throws {ExecElsewhere} if a different worker runs the command
  */
 export async function startCommand(worker: ExecContext, args: StartExec, wire: CallWire): Promise<Command> {
   const inside = await enter(worker, args)
@@ -185,7 +185,8 @@ function stopAtTimeout(command: Command, { request, mode }: StartExec, leftMs: n
 }
 
 /**
- * Reports whether a background command has a grace. Such a command stops without clients, like a foreground command.
+ * Reports whether a background command has a grace period. Like a foreground command, such a command is stopped when it
+ * has had no client for that time.
  */
 const hasGrace = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
 

@@ -1,6 +1,6 @@
 /**
- * Writes stdin to a command. Each request states the offset of its first byte. A request that is repeated after a
- * broken connection therefore writes no byte twice, and a request that would leave a gap is rejected.
+ * Writes stdin to a command. Each request states the offset of its first byte. A request that is retried after a broken
+ * connection therefore writes no byte twice, and a request that would leave a gap is rejected.
  */
 import type { Writable } from 'node:stream'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'
@@ -29,7 +29,7 @@ export class StdinFeed {
 
   /**
    * Writes bytes to stdin after all earlier calls have finished.
-   * @param at offset of the first byte; by default, the number of bytes accepted so far
+   * @param at offset of the first byte; defaults to the number of bytes accepted so far
    */
   take(bytes: AsyncIterable<Buffer> | Buffer[], at: number | undefined, eof: boolean): Promise<void> {
     return this.serialize('', () => this.takeNow(bytes, at ?? this.offset, eof))

@@ -1,4 +1,4 @@
-/** Runs a command in a terminal. A terminal has a size, and combines stdout and stderr in one stream. */
+/** Runs a command in a terminal. A terminal has a size, and combines stdout and stderr into one stream. */
 import { recordPid } from '../../shared/data/exec-writes.ts'
 import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { TerminalSize } from '../drivers/driver.ts'

@@ -7,8 +7,8 @@ import { performance } from 'node:perf_hooks'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 
 /**
- * Maximum length of a slice, in milliseconds. A command takes about ten iterations of the event loop, and each may wait
- * for a slice.
+ * Maximum length of a slice, in milliseconds. A command takes about ten iterations of the event loop, each of which may
+ * have to wait for a slice.
  */
 const sliceMs = 3
 

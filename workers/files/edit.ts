@@ -34,7 +34,7 @@ be_unchanged_under_lock "$2"`
 
 /** Serializes edits of the same path in this worker, so that few of them have to be retried. */
 const serializeByPath = limitByKey()
-/** Maximum number of attempts of an edit. An attempt fails if the file is changed concurrently. */
+/** Maximum number of attempts per edit. An attempt fails if the file is changed concurrently. */
 const maxAttempts = 5
 
 export const editFile = limitPerSandbox<'editFile'>((args, worker, { signal, held }) => {
@@ -45,7 +45,7 @@ export const editFile = limitPerSandbox<'editFile'>((args, worker, { signal, hel
   )
 })
 
-/** Retries an edit when its file was changed concurrently. */
+/** Retries an edit if its file was changed concurrently. */
 async function retryChanged<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

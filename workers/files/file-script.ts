@@ -1,7 +1,7 @@
 /**
  * Runs file operations as small POSIX shell scripts in the sandbox, so they work in every image that has a shell. The
  * scripts report failures as exit statuses or as messages in the C locale. Paths are passed as bytes. Lists are
- * separated by NULs or unguessable sentinels, so that file names may contain any byte.
+ * separated by NULs or unguessable sentinels, so file names may contain any byte.
  */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -13,7 +13,7 @@ import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
 
 const timeoutMs = 60_000
-/** Timeout of a script whose input or output is streamed, in milliseconds. No sandbox lives longer. */
+/** Timeout for a script whose input or output is streamed, in milliseconds. No sandbox lives longer than this. */
 export const streamMs = 24 * 60 * 60 * 1000
 /** Maximum size of a script's error messages, in bytes. */
 const messageBytes = 64 * 1024
@@ -133,7 +133,7 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [/Not a directory|File exists/i, 'file_exists', 'A component of the path is a file, not a directory.'],
 ]
 
-/** Base of the exit codes for signals. A POSIX shell reports a process that signal n killed as this value plus n. */
+/** Base of the exit codes for signals. A POSIX shell reports a process killed by signal n as this value plus n. */
 const killed = 128
 
 export interface FileScript {
@@ -142,11 +142,14 @@ export interface FileScript {
   stdin?: CommandIo['stdin']
   /** Receives the script's output as it arrives, until the script has ended. Must not throw. */
   onStdout?: CommandIo['onStdout']
-  /** Maximum output of the script, in bytes; above it, the script is killed. 64 KiB for error messages are added. */
+  /**
+   * Maximum output of the script, in bytes; above it, the script is killed. A further 64 KiB is allowed for error
+   * messages.
+   */
   maxBytes?: number
   /**
-   * Abort this signal when no more output is needed. With this option, a script that was stopped or timed out is not a
-   * failure.
+   * Abort this signal when no more output is needed. With this option, it is not a failure if the script is stopped or
+   * times out.
    */
   enough?: AbortSignal
   timeoutMs?: number

@@ -10,11 +10,14 @@ import { findPart, findPatterns, readPattern } from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** Maximum time of a search, in milliseconds. After this time, the matches found so far are returned as `truncated`. */
+/**
+ * Maximum duration of a search, in milliseconds. After this time, the matches found so far are returned with
+ * `truncated` set.
+ */
 const timeoutMs = 30_000
 /**
- * Maximum output of a search, in bytes. It exceeds the maximum response, because the script also prints names that are
- * filtered out.
+ * Maximum output of a search, in bytes. It exceeds the maximum response size, because the script also prints names that
+ * are filtered out.
  */
 const maxBytes = 64 * 1024 * 1024
 /** Space reserved for the line number before a line's text, in bytes. */

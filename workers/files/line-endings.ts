@@ -7,7 +7,9 @@ export const isBareNewline = (text: Buffer, at: number): boolean =>
   text[at] === newline && text[at - 1] !== carriageReturn
 
 /**
- * Returns a function that finds the line endings of each match in `content`. `start` must not decrease between calls.
+ * Returns a function that takes the bounds of a match in `content`. The function that it returns is called once per
+ * line ending of the replacement, and reports whether that line ending must be CR LF. `start` must not decrease between
+ * matches.
  */
 export function makeEndings(content: Buffer): (start: number, end: number) => () => boolean {
   let following = content.indexOf(newline)
@@ -16,8 +18,8 @@ export function makeEndings(content: Buffer): (start: number, end: number) => ()
     let at = start - 1
     let isCrLf: boolean | undefined
     /**
-     * Reports whether the next replaced line ends in CR LF. After the match's last line, its line ending is used, or
-     * the ending of a nearby line.
+     * Reports whether the next line ending of the replacement must be CR LF. Uses the match's line endings in order,
+     * and repeats its last one. If the match contains none, uses the ending of a nearby line.
      */
     return () => {
       if (at >= start - 1 && at < end) {

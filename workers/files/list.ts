@@ -128,8 +128,8 @@ function readTime(seconds: number, dateTime: string): string {
 const pathBytes = 4096
 
 /**
- * Shell script that prints the paths below a directory. It skips names that disappear and directories that it may not
- * read.
+ * Shell script that prints the paths below a directory. It skips names that disappear and directories that it is not
+ * allowed to read.
  */
 const globScript = `${probes}
 f=$1; shift

@@ -32,7 +32,8 @@ export function readName(bytes: Buffer): { text: string; base64?: string } {
 }
 
 /**
- * Returns the base64 names of a list by index, for names that are not valid UTF-8. Returns undefined if there are none.
+ * Returns the base64 names in `list`, keyed by index, or undefined if there are none. An entry of `list` is undefined
+ * if its name is valid UTF-8.
  */
 export function oddNames(list: (string | undefined)[]): Record<string, string> | undefined {
   const odd = list.flatMap((base64, index) => (base64 === undefined ? [] : [[index, base64] as const]))

@@ -12,8 +12,8 @@ export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path
 
 /**
  * Converts an alternative to a regular expression that does not backtrack exponentially. The text between two `*` or
- * two `**` is matched as early as possible and never again. The time is at most proportional to the product of the
- * lengths of path and pattern, and the length of patterns is limited.
+ * two `**` is matched as early as possible and is never rematched. The time is at most proportional to the product of
+ * the lengths of the path and the pattern, and the length of patterns is limited.
  */
 function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
   let groups = 0

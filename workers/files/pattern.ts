@@ -23,7 +23,7 @@ const maxAlternatives = 100
 
 /**
  * Parses a glob pattern.
- * @throws {Problem} `invalid_request` if the pattern leaves its directory or has too many alternatives
+ * @throws {Problem} `invalid_request` if the pattern would leave its directory or has too many alternatives
  */
 export function readPattern(text: string, field = 'pattern'): Pattern {
   const alternatives = expandBraces(text, (reason) => refusal(field, reason))
@@ -109,7 +109,7 @@ function expandFirst(text: string): string[] | undefined {
     .map((cut, index) => text.slice(0, start) + text.slice(cuts[index]! + 1, cut) + text.slice(end + 1))
 }
 
-/** Returns all braces in the order in which they open. Unclosed braces have no end. */
+/** Returns all pairs of braces in the order in which they open. An unclosed brace has no `end`. */
 function readBraces(text: string): Braces[] {
   const all: Braces[] = []
   const open: Braces[] = []
@@ -160,8 +160,8 @@ function readTokens(characters: string[]): Token[] {
 
 /**
  * Parses a character class such as `[a-z]`.
- * @param unclosed offsets that an earlier unclosed bracket has passed. A bracket that reaches one of them is unclosed
- *   as well, which keeps the time linear for many unclosed brackets
+ * @param unclosed offsets passed by the scan for the end of an earlier unclosed bracket. A bracket whose scan reaches
+ *   one of them is unclosed as well, so the time stays linear for many unclosed brackets
  * @returns undefined if the bracket is unclosed and therefore literal
  */
 function readSet(

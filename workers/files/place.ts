@@ -18,11 +18,11 @@ const maxLockAttempts = 600
  * missing permissions.
  *
  * The final check of the target and its replacement run under one per-sandbox lock, which also covers hard links and
- * writes by several workers. A file that is being overwritten in place may be read half-written, so a write that would
- * be rejected because of the file's content checks that content again under the lock. The lock is a `flock` on the
- * workspace, which the kernel releases when the shell exits. In images without `flock`, the lock is a symlink to the
- * shell's command line in `/proc`, which shows whether that shell is still running. Some versions of `flock` have no
- * timeout, so the script polls.
+ * writes by several workers. A file that is being overwritten in place may be read half-written. A write that would be
+ * rejected because of the file's content therefore checks the content again under the lock. The lock is a `flock` on
+ * the workspace, which the kernel releases when the shell exits. In images without `flock`, the lock is a symlink to
+ * the shell's command line in `/proc`, which shows whether that shell is still running. Some versions of `flock` have
+ * no timeout option, so the script polls.
  *
  * The client's commands do not acquire the lock, so they may create, remove or replace a file between any two lines.
  * Each refusal therefore depends on a single check. After a failed step, the script checks again for a missing file or

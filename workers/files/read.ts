@@ -87,8 +87,8 @@ function asText(bytes: Buffer): string | undefined {
 const taggedBytes = 1024 * 1024
 
 /**
- * Shell script that prints the size, mode and SHA-256 hash of a file. It then reads a range from stdin and prints these
- * bytes, or exits at EOF.
+ * Shell script that prints the size, mode and SHA-256 hash of a file. It then reads a range from stdin and prints the
+ * bytes in that range, or exits at EOF.
  */
 export const rawScript = `${probes}
 f=$1 tagged=$2

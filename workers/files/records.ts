@@ -3,7 +3,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import { runCooperatively, type Steps } from './cooperative.ts'
 
 /**
- * Maximum size of a record, in bytes. Sandlot's scripts print no longer records, so a longer one comes from modified
+ * Maximum size of a record, in bytes. Sandlot's scripts never print a longer record, so one can only come from modified
  * tools.
  */
 const recordBytes = 64 * 1024

@@ -86,7 +86,7 @@ const tooLarge = () =>
   )
 
 interface Match {
-  /** Start offset of the match. Undefined if the match overlaps the last match that has a start. */
+  /** Start offset of the match, or undefined if it overlaps the most recent match whose `start` is defined. */
   start: number | undefined
   end: number
   /** The line in which the match starts, counted from 1. */
@@ -112,7 +112,10 @@ function* eachMatch(
   let newlines = 0
   for (const byte of needle) if (byte === newline) newlines++
   let [matched, line, work] = [0, 1, 0]
-  /** Number of bytes without ignored CRs, up to `at` and up to the end of the last match that has a start. */
+  /**
+   * Number of bytes, not counting ignored CRs, up to `at`, and up to the end of the most recent match whose `start` is
+   * defined.
+   */
   let [passed, apartFrom] = [0, 0]
   for (let at = 0; at < content.length; at++) {
     if (++work >= stride) {
@@ -180,7 +183,7 @@ function notUnique(all: number, lines: number[]): Problem {
   )
 }
 
-/** Returns the numbers of lines that equal the first line of `old`, except for leading or trailing white space. */
+/** Returns the line numbers of lines that equal the first line of `old`, except for leading or trailing white space. */
 function* similarLines(content: Buffer, old: string): Steps<number[]> {
   const similar: number[] = []
   const wanted = Buffer.from(old).toString('latin1').trim().split('\n', 1)[0]!.trim()

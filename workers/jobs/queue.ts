@@ -10,8 +10,8 @@ import { reapPod } from '../pods/destroy-and-delete-pod.ts'
 import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
 
 /**
- * Runs one job. Reads the sandbox's row first, so the job may run twice, late or concurrently with itself. The `worker`
- * that it receives logs the request ID.
+ * Runs one job. Reads the sandbox's row first, so a job can safely run twice, late or concurrently with itself. The
+ * `worker` that it receives logs the request ID.
  */
 type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<void>
 
@@ -25,7 +25,10 @@ const processors: Record<JobName, Processor> = {
 /** Maximum number of concurrent jobs. It is high, because jobs mostly wait for the cluster. */
 const maxConcurrentJobs = 64
 
-/** Maximum time that the loop blocks on Redis, in seconds, so that it notices when Redis is unavailable. */
+/**
+ * Maximum time that the loop blocks on Redis, in seconds. It is short so that the loop notices when Redis is
+ * unavailable.
+ */
 const blockSeconds = 1
 
 /** Time without a heartbeat, in milliseconds, after which another worker takes over a job. */

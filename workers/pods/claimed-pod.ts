@@ -1,6 +1,6 @@
 /**
  * Assigns a claimed warm pod to its sandbox, and records its first use. If the pod dies before its first use, it is
- * replaced. Nothing is lost, because such a pod contains no data. A claimed pod in which nothing ever runs may remain,
+ * replaced. Nothing is lost, because such a pod contains no data. A claimed pod in which nothing ever runs can remain,
  * unbilled, until its own deadline.
  */
 
@@ -15,7 +15,7 @@ import type { PodsContext } from './context.ts'
 import { createPod } from './create-pod.ts'
 import { removePod } from './remove-pod.ts'
 
-/** Sets a claimed pod's sandbox label and deadline. Replaces the pod if it has died. May run twice or late. */
+/** Sets a claimed pod's sandbox label and deadline. Replaces the pod if it has died. Can safely run twice or late. */
 export async function assignPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox?.pod_since || sandbox.destroyed_at || sandbox.claim === 'replaced') return
@@ -29,8 +29,8 @@ export async function assignPod(worker: PodsContext, sandboxId: string): Promise
 }
 
 /**
- * Sets the pod's sandbox label and deadline. May be repeated.
- * @throws {PodGone} if the pod no longer runs
+ * Sets the pod's sandbox label and deadline. Can safely be repeated.
+ * @throws {PodGone} if the pod is no longer running
  * @throws {DriverUnavailable} if the pod could not be updated
  */
 async function assignToPod(
@@ -47,7 +47,7 @@ async function assignToPod(
 
 /**
  * Sets a claimed pod's deadline before its first command runs, so that the pod ends in time even without a worker.
- * @throws {PodGone} if the sandbox already has another pod, or the pod is dead
+ * @throws {PodGone} if the sandbox already has a different pod, or the pod is dead
  * @throws {DriverUnavailable} if the pod could not be updated
  */
 export async function beginUse(worker: PodsContext, sandbox: SandboxRow, slot: Slot): Promise<Slot> {
@@ -80,8 +80,8 @@ export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Prom
 }
 
 /**
- * Waits until the replacement of a dead pod is ready, or the time limit for its start is over.
- * @param sandbox set if the caller has just found the pod dead, so that the row may not reflect it yet
+ * Waits until the replacement of a dead pod is ready, or until the time limit for its start has passed.
+ * @param sandbox the sandbox's row, if the caller has just found its pod dead and the database might not show that yet
  */
 export async function awaitReplacement(
   worker: PodsContext,
@@ -97,8 +97,8 @@ export async function awaitReplacement(
 }
 
 /**
- * Replaces a pod that a command did not find, if nothing has run in the pod.
- * @returns the sandbox's row if it now has a different pod to try, or undefined
+ * Replaces a pod that no longer existed when a command needed it, if nothing has run in the pod.
+ * @returns the sandbox's row if it now has a different pod to try; otherwise undefined
  */
 export async function renewPod(worker: PodsContext, sandbox: SandboxRow): Promise<SandboxRow | undefined> {
   await awaitReplacement(worker, sandbox.id, sandbox)

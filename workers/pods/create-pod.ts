@@ -8,7 +8,7 @@ import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
 /**
- * Creates the pod of an admitted sandbox. Does nothing if the sandbox is ready or destroyed. May run twice, or
+ * Creates the pod of an admitted sandbox. Does nothing if the sandbox is ready or destroyed. Can safely run twice or
  * concurrently.
  */
 export async function createPod(worker: PodsContext, sandboxId: string): Promise<void> {

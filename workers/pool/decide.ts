@@ -45,7 +45,7 @@ export class PoolDecider {
     this.lifeSeconds = warmPodMs / 1000 + worker.settings.sandbox.maxSeconds
   }
 
-  /** Updates the pool's rows and returns the changes, or undefined if another worker decides. */
+  /** Updates the pool's rows and returns the changes, or undefined if a different worker decides. */
   decide(): Promise<PoolDecision | undefined> {
     const { db, settings, isNewest } = this.worker
     return db.transaction(async (queries) => {
@@ -111,8 +111,8 @@ function reportSizes(
 }
 
 /**
- * Measures the time since a pod was last claimed. A pod that was ready in the previous read and is now missing was
- * claimed.
+ * Measures the time since a pod was last claimed. A pod that was ready in the previous read and is now missing must
+ * have been claimed.
  */
 function makeClaims() {
   let ready = new Set<string>()

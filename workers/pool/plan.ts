@@ -3,8 +3,8 @@ import { type WarmPodRow as WarmPod, warmPodMs } from '../../shared/data/warm-po
 
 export const poolLimits = {
   /**
-   * Age at which a pod's replacement is started, in milliseconds. Without early replacement, a pool of equally old pods
-   * would become empty.
+   * Age at which a pod's replacement is started, in milliseconds. Without early replacement, a pool of pods of the same
+   * age would run empty.
    */
   agingMs: 55 * 60_000,
   /** Maximum number of pods that start at the same time: a share of all pods, between `min` and `max`. */
@@ -15,8 +15,8 @@ export const poolLimits = {
    */
   yieldMs: 10_000,
   /**
-   * How long no pod is started after a claim, in milliseconds, so that the claimed sandbox's first commands run fast.
-   * Does not apply if more than half of the pool is used up.
+   * How long to wait after a claim before starting a pod, in milliseconds, so that the claimed sandbox's first commands
+   * run fast. Does not apply if more than half of the pool has been used.
    */
   restMs: 1_000,
   /** Time after which a pod that is not ready is resumed, in milliseconds, because its worker may have died. */
@@ -83,8 +83,8 @@ function isGood(row: WarmPod, situation: Situation): boolean {
 }
 
 /**
- * Returns how many warm pods may be starting at the same time. Clients have priority, so usually no warm pod may start
- * while a sandbox waits for its pod.
+ * Returns how many warm pods are allowed to be starting at the same time. Clients have priority, so usually no warm pod
+ * is started while a sandbox waits for its pod.
  * @param size total size of all pools
  * @param waiting number of sandboxes whose pods are starting
  * @param yieldedMs how long the pools have already waited for these sandboxes, in milliseconds

@@ -126,8 +126,8 @@ export function planActions(
 const missingPodOf = (action: Action) => ('missingPod' in action ? action.missingPod : undefined)
 
 /**
- * Removes actions for missing pods that this list shows as alive. Without a list, removes all actions for missing pods,
- * because nothing confirms that the pods are missing.
+ * Removes actions for pods that were missing but are alive in this list. Without a list, removes all actions for
+ * missing pods, because nothing confirms that the pods are missing.
  */
 export function omitFoundPods(actions: readonly Action[], pods: readonly PodState[] | undefined): Action[] {
   const living = pods && new Set(pods.filter(({ death }) => !death).map(({ name }) => name))

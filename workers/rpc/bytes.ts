@@ -22,8 +22,8 @@ interface ByteRange {
 
 /**
  * Parses the Range header of RFC 9110: `bytes=a-b`, `bytes=a-` or `bytes=-n`. `to` is exclusive.
- * @returns undefined for all bytes: if there is no header, or if it has another unit or several ranges, which servers
- *   may ignore
+ * @returns undefined, which means all bytes, if there is no header, or if the header has a different unit or several
+ *   ranges, which servers are allowed to ignore
  * @throws {Problem} `invalid_request` or `range_not_satisfiable`
  */
 export function rangeOf(header: string | undefined, start: number, end: number): ByteRange | undefined {

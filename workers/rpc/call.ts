@@ -10,8 +10,9 @@ import {
 } from '../../shared/rpc/calls.ts'
 
 /**
- * Returns whether the API still waits for the response. First reads pending input, which may contain a disconnect. Also
- * returns false after an event-loop stall that was long enough for the API to consider this worker lost.
+ * Resolves with true if the API is still waiting for the response. Reads pending input first, because the API may have
+ * disconnected. Also resolves with false after an event-loop stall that was long enough for the API to consider this
+ * worker lost.
  */
 export type IsAwaited = () => Promise<boolean>
 
@@ -57,6 +58,6 @@ export interface Opened {
 /** WebSocket handlers by path. @throws {Problem} if the connection is refused */
 export type SocketHandlers<Worker> = Record<string, (worker: Worker, args: never) => Promise<Opened>>
 
-/** Parses the RPC's arguments from a header, because the body is the client's. */
+/** Parses the RPC's arguments from a header, because the body contains the client's data. */
 export const argsOf = (request: IncomingMessage): unknown =>
   JSON.parse(Buffer.from(String(request.headers[argsHeader]), 'base64url').toString('utf8'))

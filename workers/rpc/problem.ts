@@ -1,7 +1,9 @@
 import { isOutage, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
 
-/** Thrown when the command with this Idempotency-Key runs on another worker. The API then calls that worker. */
+/**
+ * Thrown when the command with this Idempotency-Key is running on a different worker. The API then calls that worker.
+ */
 export class ExecElsewhere extends Error {
   readonly code = execElsewhere
   readonly known: { id: string; workerId: string }

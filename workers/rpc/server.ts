@@ -48,12 +48,12 @@ export class CallServer<Worker extends ServerContext> {
     })
   }
 
-  /** Starts accepting RPCs. Called when the worker is completely set up. */
+  /** Starts accepting RPCs. Called when the worker is fully set up. */
   open(worker: Worker): void {
     this.worker = worker
   }
 
-  /** Rejects new RPCs, except those about commands of this worker. */
+  /** Rejects new RPCs, except those that concern this worker's commands. */
   refuseNew(): void {
     this.isDraining = true
   }
@@ -62,7 +62,7 @@ export class CallServer<Worker extends ServerContext> {
     return this.running.size === 0
   }
 
-  /** Waits until no RPC is running and no WebSocket is open, but at most `ms` milliseconds. */
+  /** Waits until no RPC is running and no WebSocket is open, but for at most `ms` milliseconds. */
   async idle(ms: number): Promise<void> {
     const end = performance.now() + ms
     while (!this.isIdle && performance.now() < end) {

@@ -39,7 +39,7 @@ const sockets = new WebSocketServer({
   maxBufferedChunks: maxBufferedReads,
 })
 
-/** Limits the frames per account, across all of its sockets in this worker. */
+/** Frame rate limit per account, across all of its sockets in this worker. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
 /** Accepts or rejects a WebSocket connection. @param worker undefined while this worker does not accept connections */

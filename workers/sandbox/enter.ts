@@ -95,9 +95,9 @@ export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Pro
 }
 
 /**
- * Runs `work`. If a claimed warm pod is gone before anything ran in it, the pod is replaced, and `work` is retried once
- * with the new pod's row.
- * @throws {Problem} if the pod is gone, is unreachable or lacks a resource
+ * Runs `work`. If a claimed warm pod disappears before anything has run in it, the pod is replaced, and `work` is
+ * retried once with the new pod's row.
+ * @throws {Problem} if the pod is gone, is unreachable or has exhausted a resource
  */
 export async function reachPod<T>(
   worker: SandboxContext,

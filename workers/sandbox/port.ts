@@ -10,7 +10,7 @@ import type { Opened } from '../rpc/call.ts'
 import { enter, reachPod, type SandboxContext } from './enter.ts'
 
 /**
- * Connects to a sandbox's port. If no process listens, the connection succeeds and its WebSocket reports the refusal.
+ * Connects to a sandbox's port. If no process is listening, the WebSocket is accepted and then closed with the reason.
  * @throws {Problem} if the connection fails for another reason
  */
 export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {
@@ -40,7 +40,7 @@ const open = new Map<string, number>()
 /**
  * Opens a connection to the port.
  * @throws {Problem} if the sandbox is not running, is unreachable or has too many connections
- * @throws {PortRefused} if no process listens on the port
+ * @throws {PortRefused} if no process is listening on the port
  */
 async function connectTo(worker: SandboxContext, call: OnePort): Promise<Duplex> {
   const { sandboxId, port } = call

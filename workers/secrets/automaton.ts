@@ -78,8 +78,8 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     step,
     leap,
     /**
-     * Reports whether the partial match in this state cannot become a value; `at` is the next offset. Without this
-     * check, a run of a value's first byte would be read byte by byte.
+     * Reports whether the partial match in this state can no longer become a value; `at` is the next offset. Without
+     * this check, a run of a value's first byte would be read byte by byte.
      */
     isFutile: (state: number, bytes: Uint8Array, at: number): boolean => {
       const last = at - depth[state]! + window - 1
@@ -89,7 +89,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     },
     /** Returns the index of the longest value that ends in this state, or -1. */
     endIn: (state: number): number => ends[state]! - 1,
-    /** Returns how many of the last bytes may be the start of a value. */
+    /** Returns the number of trailing bytes that may be the start of a value. */
     openIn(from: number): number {
       let state = from
       while (state !== 0 && child[state] === 0) state = fallback[state]!

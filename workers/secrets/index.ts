@@ -36,7 +36,7 @@ export async function secretsFor(
 /**
  * Returns bytes from a sandbox with its secrets redacted.
  * @param cut whether the bytes were truncated. If so, trailing bytes that may begin a secret are dropped
- * @param byLine whether the bytes are only some lines of a file, so that they may begin or end within a secret
+ * @param byLine whether the bytes are only some lines of a file, and may therefore begin or end within a secret
  */
 export async function redactBytes(
   worker: SecretsReader,

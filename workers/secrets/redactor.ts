@@ -11,18 +11,18 @@ const nothing = Buffer.alloc(0)
 
 /**
  * Redacts one stream. Each value of at least 8 bytes is replaced with `[secret NAME]`. If values overlap or contain
- * each other, all of their bytes are covered. The result does not depend on the chunk boundaries. Offsets count from
+ * each other, all of their bytes are redacted. The result does not depend on the chunk boundaries. Offsets count from
  * the first byte of the stream.
  */
 export class Redactor {
   private readonly patterns: SecretPatterns | undefined
   private readonly output = new HeldOutput()
   private state = 0
-  /** Occurrences in order of their start, none inside another. Those before index `shown` have been returned. */
+  /** Occurrences in order of their start, none contained in another. Those before index `shown` have been returned. */
   private found: Occurrence[] = []
   private shown = 0
   /**
-   * Offset before which all bytes have been returned or covered. If a value extends beyond the returned bytes, this is
+   * Offset before which all bytes have been returned or redacted. If a value extends beyond the returned bytes, this is
    * the value's end.
    */
   private doneTo = 0
@@ -85,7 +85,7 @@ export class Redactor {
     else found.push({ start, end, name })
   }
 
-  /** Returns the redacted bytes before an offset. @param to offset before which later bytes cannot change the result */
+  /** Returns the redacted bytes before an offset. @param to offset up to which later bytes cannot change the result */
   private show(to: number): Buffer {
     const { found, output } = this
     const pieces: Buffer[] = []
@@ -110,7 +110,7 @@ export class Redactor {
   }
 }
 
-/** Stores the last bytes of a stream, which are addressed by their offsets in the stream. */
+/** Stores the last bytes of a stream, addressed by their offsets in the stream. */
 class HeldOutput {
   /** Offset after the last byte. */
   end = 0

@@ -1,4 +1,4 @@
-/** Signals and kills a command's processes, through another shell in the same pod. */
+/** Signals and kills a command's processes through a separate shell in the same pod. */
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'
@@ -26,8 +26,8 @@ kill -CONT $leader 2>/dev/null; echo; ${waitToBeClosed}`
 
 /**
  * Shell script that kills the process groups of the leader and the command, then all other processes in their sessions.
- * A fork bomb cannot escape from a killed group. The script prints `left` if a process does not end, or else an empty
- * line.
+ * A fork bomb cannot escape from a killed group. The script prints `left` if a process does not end, and otherwise an
+ * empty line.
  */
 const killSessionsScript = `leader=$1 command=\${2:-$1}
 kill -KILL -$leader 2>/dev/null; kill -KILL -$command 2>/dev/null; kill -KILL $command 2>/dev/null

@@ -83,7 +83,7 @@ export class BoundedOutput {
   }
 }
 
-/** Drops the bytes of a UTF-8 character that was split at the start or end. */
+/** Returns `bytes` without the remains of a UTF-8 character that was split at the start or end. */
 export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
   const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
   if (cutAt === 'start') {
@@ -94,7 +94,7 @@ export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
   return bytes.subarray(0, wholeLength(bytes))
 }
 
-/** Returns the length of the complete UTF-8 characters, in bytes. At most 3 bytes remain. */
+/** Returns how many bytes make up complete UTF-8 characters. At most 3 bytes remain after them. */
 export function wholeLength(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!

@@ -5,7 +5,7 @@
 import { posix } from 'node:path'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** A client's path as an argument. It may be given in bytes, because a path may not be valid UTF-8. */
+/** A client's path as an argument. It can be given in bytes, because a path might not be valid UTF-8. */
 export interface Path {
   path: string | Buffer
 }
@@ -38,10 +38,10 @@ const clusterVariables = [
 ].join(' ')
 
 /**
- * Command line of a shell that waits in a pod for one script. The shell prints its pid, which is also its process
- * group. It then reads the script and evaluates it. The script is either a line, or a line with a length followed by
- * that many bytes. The rest of stdin belongs to the command. If an image exported a variable named `sandlot`, the
- * command would receive the script in its environment.
+ * Command line of a shell that waits in a pod for one script. The shell prints its pid, which is also its process group
+ * ID. It then reads the script and evaluates it. The script is either a line, or a line with a length followed by that
+ * many bytes. The rest of stdin belongs to the command. If an image exported an environment variable named `sandlot`,
+ * the command would receive the script in its environment.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
@@ -52,13 +52,14 @@ export const shellThatWaits: readonly string[] = [
 
 /**
  * Maximum size, in bytes, of a script that is sent as one line. Shells read a line byte by byte, and some of them alter
- * non-ASCII bytes. Other scripts are sent with their length and read by `dd`, which then takes half of a command's
- * start time.
+ * non-ASCII bytes. Other scripts are sent with their length and read by `dd`, which accounts for half of such a
+ * command's start time.
  */
 const maxLineBytes = 2_048
 
 /**
- * Encodes a script for the waiting shell. The shell recognizes a length by its first digit; no script begins with one.
+ * Encodes a script for the waiting shell. The shell recognizes a length by its first digit; no script begins with a
+ * digit.
  */
 export function messageFor(script: Buffer): Buffer {
   const isLine = script.length <= maxLineBytes && script.every((byte) => byte >= 0x20 && byte < 0x7f)
@@ -90,7 +91,7 @@ const pathWord = (path: string | Buffer): string => {
 /** First byte of the sentinels that the script prints at the end of the command's output. */
 export const sentinelPrefix = '\x1e'
 
-/** Text that the shell prints after the pid if the workspace could not be entered, so that the command runs in `/`. */
+/** Text that the shell prints after the pid if the command runs in `/`, because the workspace could not be entered. */
 export const inRoot = ' /'
 
 /** Returns shell code that enters the default directory if possible, then prints a line. */

@@ -1,7 +1,7 @@
 /**
  * Determines which worker owns a sandbox's slots. The API sends a sandbox's commands to the first worker in the order
- * of `shared/rpc/worker-registry.ts`, and this worker opens slots for the sandbox. Both compute the order from the same
- * registry, so no lease is needed. While their copies of the registry differ, a command may find no slot.
+ * of `shared/rpc/worker-registry.ts`, and that worker opens slots for the sandbox. Both compute the order from the same
+ * registry, so no lease is needed. While their copies of the registry differ, a command might find no slot.
  */
 import { addAbortListener } from 'node:events'
 import type { Context } from '../../shared/platform/context.ts'

@@ -1,6 +1,6 @@
 /**
  * Opens slots ahead of time for sandboxes that have just become ready or are in use. On Kubernetes, a command takes
- * about 60 ms, of which opening its slot takes about 50 ms. The local driver starts a process in 2 ms and needs no
+ * about 60 ms, of which about 50 ms are spent opening its slot. The local driver starts a process in 2 ms and needs no
  * pool. The pool is only an optimization: a command that finds no slot opens one. `bench/slots.ts` and `bench/exec.ts`
  * measure it.
  */
@@ -25,8 +25,8 @@ const maxPerSandbox = 3
 const refillDelayMs = 100
 const rapidMs = 500
 /**
- * Maximum number of slots opened ahead at the same time. Each costs the node about 30 ms of work, which delays
- * commands.
+ * Maximum number of slots that are opened ahead of time concurrently. Opening one costs the node about 30 ms of work,
+ * which delays commands.
  */
 const maxOpening = 4
 
@@ -39,8 +39,8 @@ export interface SlotPoolOptions {
   /** Maximum number of idle slots of all sandboxes. Above the limit, the oldest are closed. */
   max?: number
   /**
-   * How long an opening slot may take to respond, in milliseconds, before a second slot is opened for the command. A
-   * dead connection does not respond.
+   * How long a slot that is being opened has to respond, in milliseconds, before a second slot is opened for the
+   * command. A dead connection does not respond.
    */
   silentMs?: number
 }
@@ -114,7 +114,7 @@ export class SlotPool {
   /** Adds an unused slot that was opened for another purpose. */
   adopt = (sandboxId: string, pod: PodName, slot: Slot): void => this.keep(this.slotsOf(sandboxId, pod), slot)
 
-  /** Returns the number of a sandbox's idle slots. */
+  /** Returns the number of idle slots that a sandbox has. */
   ready = (sandboxId: string): number => this.bySandbox.get(sandboxId)?.idle.size ?? 0
 
   has = (sandboxId: string): boolean => this.bySandbox.has(sandboxId)
@@ -222,7 +222,8 @@ export class SlotPool {
   }
 
   /**
-   * Returns the slot that is being opened ahead of time, or opens a new one. Opens another one if it does not respond.
+   * Returns a slot that is already being opened ahead of time, or opens a new one. If that slot does not respond in
+   * time, opens a second one.
    * @throws the error of the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {

@@ -40,11 +40,11 @@ export interface CommandIo {
 
 /**
  * The exit status that the slot's shell reported, or `lost`. The shell's own exit status is never reported as the
- * command's, because the command may have killed or stopped the shell, which is its parent.
+ * command's, because the command may have killed or stopped that shell, its parent process.
  */
 export type CommandExit =
   /**
-   * `isCut` is set if stderr ended without its sentinel, so that some of it may be missing. `inRoot` is set if the
+   * `isCut` is set if stderr ended without its sentinel, so some of stderr may be missing. `inRoot` is set if the
    * command ran in `/`, because the workspace could not be entered.
    */
   | { kind: 'exited'; code: number; isCut?: true; inRoot?: true }
@@ -80,7 +80,7 @@ export async function startQuietly(
 /**
  * Opens a slot.
  * @throws {PodGone} if the pod is not running
- * @throws {PodExhausted} if the pod lacks a resource for the shell
+ * @throws {PodExhausted} if the pod has exhausted a resource that the shell needs
  * @throws {DriverUnavailable} if the pod is unreachable or did not respond
  */
 export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
@@ -140,7 +140,7 @@ export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource
 
 export class Slot {
   readonly pod: PodName
-  /** Pid of the shell, which leads the command's process group. The command may move processes to other groups. */
+  /** Pid of the shell, which leads the command's process group. The command can move processes to other groups. */
   readonly pid: number
   /** Pid of the command, once it is running. The value comes from the sandbox and is not trusted. */
   private commandPid: number | undefined
@@ -150,7 +150,7 @@ export class Slot {
   isClosed = false
   private readonly process: Process
   private readonly lines: LineReader
-  /** How long the shell may take to respond, in milliseconds. */
+  /** How long the shell has to respond, in milliseconds. */
   private readonly answerMs: number
 
   constructor(pod: PodName, pid: number, process: Process, lines: LineReader, answerMs: number) {
@@ -172,7 +172,7 @@ export class Slot {
     return { pod: this.pod, leader: this.pid, command: this.commandPid, isSlot: true }
   }
 
-  /** Waits for work that must succeed before the command starts. Closes the slot if it fails. */
+  /** Waits for work that must succeed before the command starts. Closes the slot if the work fails. */
   async orClose<T>(work: Promise<T>): Promise<T> {
     try {
       return await work

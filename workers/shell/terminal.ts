@@ -24,7 +24,7 @@ const noRoom = 'the sandbox lacks a resource for the command'
 const maxErrorLength = 1_000
 
 export interface TerminalOptions {
-  /** Unguessable ID that was never used before in this pod. */
+  /** Unguessable ID that has never been used in this pod. */
   id: string
   takeSlot: () => Promise<Slot>
   /** Called with the pid before the command starts. If it rejects, the command does not start. */
@@ -38,7 +38,7 @@ const fileOf = (id: string) => `/tmp/.sandlot-${id}`
  * the command's process group. The terminal's stdin has no EOF; byte 4 (Ctrl-D) represents it. If this function
  * rejects, the command has not run.
  * @throws {PodGone} if the pod is not running
- * @throws {PodExhausted} if the pod lacks a resource for the command or its file
+ * @throws {PodExhausted} if the pod has exhausted a resource that the command or its file needs
  * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
  */
 export async function openTerminal(
@@ -103,7 +103,7 @@ async function connect(
 
 /**
  * Writes a file that only its owner can read. Does not overwrite an existing file.
- * @returns undefined on success, or else an object with the exhausted resource, if it is known
+ * @returns undefined on success; otherwise an object that names the exhausted resource, if it is known
  */
 async function writeScript(
   slot: Slot,

@@ -31,8 +31,11 @@ A saved key is still sent only to the address that it was saved for, not to the 
       output.note(
         `The saved key ${maskKey(key.key)} is sent only to ${key.address}. \`sandlot login${flag}\` or \`sandlot config set-key${flag}\` replaces it with a key for ${base_url}.`,
       )
-    } else if (key !== undefined && key.address === undefined)
-      output.note(`The saved key ${maskKey(key.key)} had no address. It is now sent to ${base_url}.`)
+    } else if (key !== undefined && key.address === undefined) {
+      output.note(
+        `The key ${maskKey(key.key)} was saved without an address. From now on, it is sent to ${base_url}.`,
+      )
+    }
     if (settings.shadowing().includes('SANDLOT_URL'))
       output.note('SANDLOT_URL is set and overrides the saved address.')
   },

@@ -13,7 +13,10 @@ export const define = defineCommand({
   fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'],
   handle: async ({ settings, output }) => {
     const problems: CliError[] = []
-    /** Runs a function and collects its error, so that the other settings are still shown. */
+    /**
+     * Runs a function. If it throws, records the error and returns undefined, so that the other settings are still
+     * shown.
+     */
     async function attempt<T>(read: () => T | Promise<T>): Promise<T | undefined> {
       try {
         return await read()

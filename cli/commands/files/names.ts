@@ -1,4 +1,4 @@
-/** Formats file names and lines of text, as exact bytes for programs and as one line for terminals. */
+/** Formats file names and lines of text: as exact bytes for programs, and as a single line for terminals. */
 import { exitCodes } from '../../core/errors.ts'
 import type { Output } from '../../core/output.ts'
 

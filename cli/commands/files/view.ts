@@ -30,7 +30,7 @@ with a complete line; the exit code is 9 if it was cut.`,
     output.result(file.truncated ? endingWithLine(file) : file, '')
     if (!file.truncated || !output.shows('content')) return
     output.note(
-      `sandlot: the content was cut: the file has ${file.size} bytes. Use --lines to read other parts.`,
+      `sandlot: the content was cut: the file is ${file.size} bytes long. Use --lines to read other parts.`,
     )
     exitWith(exitCodes.more)
   },

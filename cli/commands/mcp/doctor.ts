@@ -46,7 +46,7 @@ started only with --yes.`,
   },
 })
 
-/** Returns the entries to test. @throws {CliError} if there is none */
+/** Returns the entries to test. @throws {CliError} if there are none */
 async function chooseSpots({ args, options, settings, output }: Invocation<Options>) {
   const { scope, name } = options
   const [target] = args
@@ -73,7 +73,7 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
   })
 }
 
-/** Prints a note for each entry of a project in this folder, because these entries are not tested. */
+/** Prints a note for each project entry in this folder, because only user entries are tested by default. */
 async function nameProjects(spots: Spot[], { note }: Output): Promise<void> {
   for (const spot of spots.filter(({ scope }) => scope === 'project')) {
     const entry = await read(spot).catch(() => undefined)

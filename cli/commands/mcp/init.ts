@@ -128,8 +128,8 @@ async function chooseServer(settings: Settings, { http, portable }: Options): Pr
 }
 
 /**
- * Prints a note if a setting is not saved. The MCP client starts the server with its own environment, not with that of
- * this shell.
+ * Prints a note if a setting is not saved. The MCP client starts the server with its own environment rather than this
+ * shell's.
  */
 async function noteMissingSettings(
   { options, settings, output }: Pick<Invocation<Options>, 'options' | 'settings' | 'output'>,
@@ -148,7 +148,7 @@ async function noteMissingSettings(
   const key = await settings.findKey(url && readAddress(url.value, url.source))
   if (url?.source === settings.location && key?.source === settings.location) return
   output.note(
-    `${title} may start the server without your environment, and the address or the key is not saved. Save them with \`sandlot config set-url\` and \`sandlot config set-key\`.`,
+    `The address or the key is not saved, and ${title} might start the server without your environment. Save them with \`sandlot config set-url\` and \`sandlot config set-key\`.`,
   )
 }
 

@@ -1,4 +1,4 @@
-/** Sets a secret. The value is never an argument, because other users can see a process's arguments. */
+/** Sets a secret. The value is never passed as an argument, because other users can see a process's arguments. */
 import { limits } from '../../../shared/contract/limits.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
@@ -52,7 +52,7 @@ it needs confirmation at a terminal, and --short elsewhere.`,
 
 /**
  * Checks that the only argument is a name.
- * @throws {CliError} `usage`, without the excess arguments, which may contain the value
+ * @throws {CliError} `usage`; the message omits the excess arguments, because they might contain the value
  */
 function requireNameOnly(args: string[]): void {
   const [name = '', value] = args[0]!.split(/=(.*)/s)
@@ -76,7 +76,7 @@ const isSecretName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(
 
 /**
  * Asks for confirmation if a value is too short to be redacted from output.
- * @throws {CliError} if the value is not confirmed
+ * @throws {CliError} if the user does not confirm it
  */
 async function confirmIntent(value: string, { options, ask }: Invocation<Options>): Promise<void> {
   const bytes = Buffer.byteLength(value)

@@ -42,7 +42,7 @@ export const define = defineCommand<Options>({
       .option('--rm', 'run a command in the session, then always destroy the session')
       .option(
         '--idempotency-key <key>',
-        'within a day, repeating the key and the options returns the same session',
+        'a retry with the same key and options within a day returns the same session',
       ),
   notes: `
 With --rm, stdin, stdout, stderr and Ctrl-C go to the command, as with \`sandlot exec\`. The exit code is that of the
@@ -67,7 +67,10 @@ command, or 125 if it never ran; 124, 126, 127, 128+n and 130 have the same mean
   },
 })
 
-/** Explains an unexpected argument, because other tools accept the session's name as an argument. */
+/**
+ * Returns the error for unexpected arguments. A single argument might be a name, because other tools accept a name in
+ * this place.
+ */
 function unexpectedArguments(args: string[]): CliError {
   const words = shellLine(...args)
   const isOne = args.length === 1
@@ -93,7 +96,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   const body = readBody(options)
   // With the key, a request whose reply was lost can be repeated safely.
   const key = options.idempotencyKey ?? randomUUID()
-  /** The created session. `unknown` means that a session may exist, but its id has not been received. */
+  /** The created session. `unknown` means that a session might exist whose id has not been received. */
   let session: Reply<'createSandbox'> | 'unknown' | undefined
   async function request(async: boolean): Promise<Reply<'createSandbox'>> {
     const created = await api.call('createSandbox', {

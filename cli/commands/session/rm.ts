@@ -89,7 +89,7 @@ async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): 
   return outcome
 }
 
-/** Combines several errors into one error with all messages and the code of the first error. */
+/** Combines several errors into one that contains all their messages and the code of the first error. */
 function combine(failures: Outcome['failures'], destroyed: unknown[], sum: string): CliError {
   const { error } = failures[0]!
   const lines = failures.map(({ id, error: { message } }) =>

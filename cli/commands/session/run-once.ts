@@ -20,7 +20,7 @@ import { runStreaming } from '../../exec/stream.ts'
 export interface Creation {
   /** Creates the session. With --wait, waits while a quota or a rate limit is exceeded. */
   create(): Promise<Reply<'createSandbox'>>
-  /** Returns the session, or undefined if none was created. Repeats the create request if its reply was lost. */
+  /** Returns the session, or undefined if none was created. Retries the create request if its reply was lost. */
   find(): Promise<Reply<'createSandbox'> | undefined>
 }
 

@@ -11,7 +11,7 @@ import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
 import { command, ended, outputPage, session, sessionPage, tailOf } from './sample.ts'
 
-test('the command page shows where and how much output is no longer kept', async () => {
+test('the command page shows where output was dropped, and how much', async () => {
   const events = [
     ['gap', { stdout_bytes: 40, stderr_bytes: 2 }],
     ['stdout', { text: 'the rest' }],
@@ -41,7 +41,7 @@ test('the command page shows where and how much output is no longer kept', async
   }
 })
 
-test('the command page scrolls by lines through the last 2,000 and follows new output', async () => {
+test('the command page scrolls through the last 2,000 lines, and follows new output at the end', async () => {
   const ui = await idleUi()
   try {
     const output = tailOf(`${Array.from({ length: 5_000 }, (_, n) => `line ${n + 1}`).join('\n')}\n`)
@@ -99,7 +99,7 @@ test('the session page lists a new command and its exit status immediately', asy
   }
 })
 
-test('the prompt opens even if no command can run, so that typed text triggers no shortcuts', async () => {
+test('the prompt opens even if no command can run, so that typed text does not trigger shortcuts', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -116,7 +116,7 @@ test('the prompt opens even if no command can run, so that typed text triggers n
   }
 })
 
-test('Esc on the session list only clears a filter', async () => {
+test('on the session list, Esc only clears the filter and has no other effect', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -136,7 +136,7 @@ test('Esc on the session list only clears a filter', async () => {
   }
 })
 
-test('keys typed while a shell opens are sent to the shell, and Esc cancels the opening', async () => {
+test('keys that are typed while a shell is opening are sent to the shell, and Esc cancels the opening', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -155,7 +155,7 @@ test('keys typed while a shell opens are sent to the shell, and Esc cancels the 
   }
 })
 
-test('the picker ignores typed keys until Enter if a shell could not be opened', async () => {
+test('if a shell cannot be opened, the picker ignores typed keys until Enter is pressed', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -176,7 +176,7 @@ test('the picker ignores typed keys until Enter if a shell could not be opened',
   }
 })
 
-test('the prompt keeps pasted lines, even from a terminal without bracketed paste', async () => {
+test('the prompt keeps all pasted lines, even on a terminal without bracketed paste', async () => {
   const ui = await idleUi()
   try {
     ui.store.set({ sessions: new Map([[session().id, session()]]) })
@@ -189,7 +189,7 @@ test('the prompt keeps pasted lines, even from a terminal without bracketed past
   }
 })
 
-test('Ctrl-C interrupts the shown command, a second one leaves its page, and a third one quits', async () => {
+test('the first Ctrl-C interrupts the displayed command, the second leaves its page, and the third quits', async () => {
   const quits: unknown[] = []
   await using peer = await startPeer((_, response) => response.writeHead(202).end('{}'))
   const ui = await idleUi((...args) => quits.push(args), peer.url)
@@ -210,7 +210,7 @@ test('Ctrl-C interrupts the shown command, a second one leaves its page, and a t
   expect(interrupts()).toHaveLength(1)
 })
 
-test('Ctrl-C interrupts a starting command once it runs, even if its page was closed', async () => {
+test('Ctrl-C interrupts a command that is still starting as soon as it runs, even if its page was closed', async () => {
   const launched = Promise.withResolvers<void>()
   const result = { ...command({ status: 'running', exit_code: null }), stdout: '', stderr: '' }
   await using peer = await startPeer(({ method, url = '' }, response) => {

@@ -18,7 +18,7 @@ describe('line editing', () => {
     ['one two', ['home', 'ctrl+k'], ''],
     ['🎈🎈', ['left', 'backspace'], '🎈'],
     ['', ['pasted\r\nlines\u001b[2J'], 'pasted lines[2J'],
-  ])('the line %j after the keys %j becomes %j', (text, keys, result) => {
+  ])('editing the line %j with the keys %j results in %j', (text, keys, result) => {
     expect(typed(text, ...keys).text).toBe(result)
   })
 
@@ -54,7 +54,7 @@ describe('forms', () => {
     }, form)
   const form = newForm('Title', [field('a', 'A'), field('b', 'B')], () => {})
 
-  test('Enter moves to the next field of a form and submits it in the last field', () => {
+  test('Enter moves to the next field of a form, and submits the form in the last field', () => {
     const filled = press(form, 'x', 'return', 'y') as Form
     expect(valuesOf(filled)).toEqual({ a: 'x', b: 'y' })
     expect(press(filled, 'return')).toBe('submit')
@@ -67,7 +67,7 @@ describe('forms', () => {
     expect(press({ ...form, busy: 'signing up' }, 'escape')).toBe('cancel')
   })
 
-  test('the arrow keys recall earlier lines and then the typed line', () => {
+  test('the arrow keys recall earlier lines, and finally the line that was being typed', () => {
     const prompt = newForm('Run', [field('command', '$')], () => {}, { past: historyOf(['first', 'second']) })
     const shown = (...keys: string[]) => valuesOf(press(prompt, 'd', 'r', ...keys) as Form).command
     expect(shown('up')).toBe('second')

@@ -8,7 +8,7 @@ import { command, ended, outputPage, session, sessionPage, stateWith } from './s
 
 const everywhere: Where[] = ['first-run', 'list', 'commands', 'files', 'output']
 
-test.each(everywhere)('no key has two actions on the page %s', (where) => {
+test.each(everywhere)('no key has two actions on the %s page', (where) => {
   const names = keysOf(where).flatMap(({ keys }) => keys)
   expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
 })
@@ -43,7 +43,7 @@ test('the session list has all required keys', () => {
   expect(wanted.filter((name) => !names.includes(name))).toEqual([])
 })
 
-test('the help has one line for each key of the page', () => {
+test('the help dialog has one line for each key of the page', () => {
   expect(keysOf(whereIs(stateWith([]))).map(({ label }) => label)).toEqual(
     keys.filter(({ where }) => where.includes('list')).map(({ label }) => label),
   )
@@ -66,7 +66,7 @@ test('the session list shows the equivalent command line for each key', () => {
   })
 })
 
-test("the key table quotes an earlier command's command line", () => {
+test('the key table quotes the command line of an earlier command', () => {
   const { id } = session()
   const page = sessionPage(id, { commands: [command({ command: `echo "it's"` })] })
   const lines = commandLines(stateWith([session()], { pages: [page] }))

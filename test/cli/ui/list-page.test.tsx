@@ -15,7 +15,7 @@ test('the session list draws its frame with `loading` before the first response'
   expect(rows[3]).toBe('  loading…')
 })
 
-test('a session row shows name or id, image, age, a remaining-time bar, and the last command', () => {
+test('a session row shows the name or id, image, age, a remaining-time bar, and the last command', () => {
   const state = stateWith([web, second], {
     selected: web.id,
     lastCommands: new Map([
@@ -29,7 +29,7 @@ test('a session row shows name or id, image, age, a remaining-time bar, and the 
   expect(rows.find((row) => row.includes('sbx_'))).toMatch(/^ sbx_01\S*…\S*02 +node:24 +5m .* –$/)
 })
 
-test('the session list shows images in full at 120 columns, up to a third of the width', () => {
+test('at 120 columns, the session list shows the full image name unless it exceeds a third of the width', () => {
   const rowOf = (image: string, columns: number) =>
     drawRows(sized(stateWith([session({ image })]), columns, 24)).find((row) => row.includes('web'))
   expect(rowOf('debian:bookworm-slim', 120)).toContain(' debian:bookworm-slim ')
@@ -38,7 +38,7 @@ test('the session list shows images in full at 120 columns, up to a third of the
   expect(rowOf(`registry.example.com/${'x'.repeat(99)}`, 120)).toMatch(/ …$/)
 })
 
-test('an asterisk marks the current session, by id or name, while it is active', () => {
+test('an asterisk marks the current session, selected by id or name, while the session is active', () => {
   const marked = (chosen: string, sessions = [web, second]) =>
     drawRows(stateWith(sessions, { chosen, showsDestroyed: true })).filter((row) => row.includes(' * '))
   expect(marked(web.id)).toEqual([expect.stringMatching(/^.web \* +debian/)])
@@ -75,7 +75,7 @@ test('the session list shows destroyed sessions only on request', () => {
   expect(rows[2]).toContain('1 of 2')
 })
 
-test('a filter with several words matches sessions that contain all of them in any case', () => {
+test('a filter with several words matches sessions that contain all of the words, ignoring case', () => {
   const state = stateWith([web, session({ id: 'sbx_2', name: 'db', metadata: { team: 'Blue' } })])
   const shown = (filter: string) => draw({ ...state, filter })
   expect(shown('WEB')).toContain('web')
@@ -98,14 +98,14 @@ describe('an unreachable service', () => {
     trouble: { isUnavailable: true, since: now - 42_000, message: 'Nothing listens.' },
   })
 
-  test('the session list shows the start and reason of an outage and keeps the loaded sessions', () => {
+  test('the session list shows when an outage began and why, and keeps the loaded sessions', () => {
     expect(draw(sized(state, 120, 24))).toMatch(
       /! Service unavailable since [\d:]{8} \(42s\), retrying\. Nothing listens\./,
     )
     expect(draw(state)).toContain('web')
   })
 
-  test('the session list shows the full reason of an outage on separate rows at 80 columns', () => {
+  test('at 80 columns, the session list shows the full reason for an outage on separate rows', () => {
     const message = 'Nothing listens at http://localhost:8080: the connection was refused. Is the service up?'
     const rows = drawRows({ ...state, trouble: { ...state.trouble!, message } })
     const at = rows.findIndex((row) => row.startsWith('! Service unavailable'))

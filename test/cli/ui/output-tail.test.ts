@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { OutputTail } from '../../../cli/ui/output-tail.ts'
 import { tailOf } from './sample.ts'
 
-test('the rows do not depend on the chunk boundaries of the output', () => {
+test('the displayed rows do not depend on how the output is split into chunks', () => {
   const word = fc.constantFrom(
     'a',
     'line\n',
@@ -35,7 +35,7 @@ test('the rows do not depend on the chunk boundaries of the output', () => {
   )
 })
 
-test('keeps the last 2,000 lines and splits a line that never ends', () => {
+test('the output page keeps the last 2,000 lines and splits a line that never ends', () => {
   const output = tailOf('x\n'.repeat(10_000))
   expect([output.total, output.text.length]).toEqual([10_000, 2 * 2_000])
   expect(output.show(1, 80, 2)).toEqual({ first: 8_001, last: 8_002, rows: ['x', 'x'] })

@@ -73,7 +73,7 @@ function openAtEnd(text: string): string[] {
   return [...open]
 }
 
-test('removes all control characters from any text', () => {
+test('all control characters are removed from any text', () => {
   fc.assert(
     fc.property(fc.oneof(anything, hostile), (text) => {
       expect(oneLine(text)).not.toMatch(controls)
@@ -87,7 +87,7 @@ test('removes all control characters from any text', () => {
   )
 })
 
-test('keeps only colors and text attributes, and each segment resets its styles', () => {
+test('styled text keeps only colors and text attributes, and each segment resets its styles', () => {
   fc.assert(
     fc.property(fc.oneof(anything, hostile, styles), fc.integer({ min: 1, max: 20 }), (text, width) => {
       const line = printedLine(text.replaceAll('\n', ''))
@@ -102,7 +102,7 @@ test('keeps only colors and text attributes, and each segment resets its styles'
   )
 })
 
-test('leaves text without control characters unchanged', () => {
+test('text that contains no control characters is not changed', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (text) => {
       fc.pre(!controls.test(text.replace(/[\t\n]/g, '')))
@@ -126,7 +126,7 @@ describe('program output', () => {
     ['a\tb\tc', 'a       b       c'],
     ['語\tx', '語      x'],
     ['ba\bck', 'back'],
-  ])('displays the output line %j as %j', (line, shown) => {
+  ])('the output line %j is displayed as %j', (line, shown) => {
     expect(printedLine(line)).toBe(shown)
   })
 })
@@ -139,7 +139,7 @@ const clean = (bytes: Buffer, cuts: number[] = [], options = { styles: true }) =
 }
 
 describe('recorded output', () => {
-  test("keeps a recorded output's text, tabs, line endings and styles, for any chunk boundaries", () => {
+  test('recorded output keeps its text, tabs, line endings and styles, wherever the chunks are split', () => {
     const cuts = fc.array(fc.nat(), { maxLength: 6 })
     const bytes = fc.oneof(
       fc.tuple(hostile, styles, hostile).map((parts) => Buffer.from(parts.join(''))),
@@ -163,14 +163,14 @@ describe('recorded output', () => {
     ['one\r\ntwo\r\r\n10%\r100%\r\u001b[K\nend', 'one\ntwo\n10%\n100%\nend'],
     ['\u001b]0;no end\nnext', '0;no end\nnext'],
     ['a\tb\bc\u0000', 'a\tbc'],
-  ])('displays the recorded output %j as %j', (output, shown) => {
+  ])('the recorded output %j is displayed as %j', (output, shown) => {
     const bytes = Buffer.from(output)
     expect(clean(bytes)).toBe(shown)
     const everyByte = Array.from({ length: bytes.length }, (_, at) => at)
     expect(withoutRepeats(clean(bytes, everyByte))).toBe(withoutRepeats(shown))
   })
 
-  test('buffers an unterminated control string only up to a limit', () => {
+  test('an unterminated control string is buffered only up to a limit', () => {
     const cleaner = new OutputCleaner({ styles: true })
     expect(cleaner.clean(Buffer.from('\u001b]52;c;'))).toBe('')
     expect(cleaner.clean(Buffer.alloc(8_000, 'x'))).toBe('')
@@ -208,7 +208,7 @@ test('wrapped rows fit the screen and contain the whole line', () => {
   )
 })
 
-test('quotes arguments with shell syntax', () => {
+test('arguments that contain shell syntax are quoted', () => {
   expect(['plain', '/a-b_c.d', '', "it's", 'a b', '$(x)'].map(shellWord)).toEqual([
     'plain',
     '/a-b_c.d',
@@ -219,7 +219,7 @@ test('quotes arguments with shell syntax', () => {
   ])
 })
 
-test("tracks a program's terminal modes for any chunk boundaries", () => {
+test("a program's terminal modes are tracked wherever the chunks are split", () => {
   const output =
     'a\u001b[?1049h\u001b[?1;25l\u001b=\u001b[31mred\u001b[?2004h\u001b[?2004l\u001b[?7777h\u001b[?1006h'
   fc.assert(

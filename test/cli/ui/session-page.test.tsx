@@ -20,7 +20,7 @@ const web = session({ metadata: { team: 'blue' } })
 const on = (page: Parameters<typeof sessionPage>[1]) =>
   stateWith([web], { pages: [sessionPage(web.id, page)] })
 
-test('the session page shows facts, the remaining time, and commands with their status', () => {
+test('the session page shows details of the session, its remaining time, and its commands with their status', () => {
   const rows = drawRows(
     on({
       commands: [
@@ -44,7 +44,7 @@ test.each([
   ['pod_failed', 'OOMKilled', 'its pod failed (OOMKilled)'],
   ['start_failed', 'no image', 'it could not be started (no image)'],
   ['suspended', null, 'the account was suspended'],
-] as const)('shows why a session ended as %s', (destroy_reason, destroy_detail, words) => {
+] as const)('the session page describes the end reason %s', (destroy_reason, destroy_detail, words) => {
   const gone = ended({ destroy_reason, destroy_detail })
   const screen = draw(stateWith([gone], { pages: [sessionPage(gone.id)] }))
   expect(screen).toMatch(/! Ended at [\d:]{8}/)
@@ -55,7 +55,7 @@ describe('the output page', () => {
   const output = tailOf(Array.from({ length: 100 }, (_, line) => `line ${line + 1}\n`).join(''))
   const page = (top: OutputPage['top']) => outputPage({ id: web.id, command: 'seq 100', output, top })
 
-  test('the output page follows the end while output arrives', () => {
+  test('the output page stays scrolled to the end as output arrives', () => {
     const rows = drawRows(stateWith([web], { pages: [page('end')] }))
     expect(rows[0]).toBe('‹ web $ seq 100')
     expect(rows[1]).toBe('▸ running · line 80 of 100')
@@ -99,7 +99,7 @@ test('the session page shows all information without colors and bars', () => {
   }
 })
 
-test('the session page shows screen readers plain text without bars and rules', () => {
+test('for screen readers, the session page shows plain text without bars and rules', () => {
   vi.stubEnv('INK_SCREEN_READER', 'true')
   try {
     const text = draw(stateWith([web, ...many(2)], { selected: web.id }), now)

@@ -31,7 +31,7 @@ export function describePods(contract: Contract): void {
       expect(again).toEqual(pod)
     })
 
-    test('concurrent creates of one sandbox create one pod', async () => {
+    test('concurrent creates of one sandbox create only one pod', async () => {
       const sandboxId = newSandboxId()
       const pods = await Promise.all(
         Array.from({ length: 5 }, () => driver.create(contract.request(sandboxId))),
@@ -55,7 +55,7 @@ export function describePods(contract: Contract): void {
       }
     })
 
-    test('deleting a pod repeatedly removes all its processes, and no process can start in it afterward', async () => {
+    test('a deleted pod has no processes and cannot start any, and it can be deleted again', async () => {
       const doomed = await contract.createReady()
       const process = await driver.start(doomed, shell("trap '' TERM HUP INT; while :; do sleep 1; done"))
       await driver.delete(doomed)
@@ -82,19 +82,19 @@ export function describePods(contract: Contract): void {
       expect(tries).toBeGreaterThan(1)
     })
 
-    test('a driver stops a readiness check that never ends at the timeout', async () => {
+    test('a driver stops an endless readiness check at the timeout', async () => {
       const stop = new AbortController()
       const ready = driver.ready(pod, stop.signal, () => new Promise(() => {}))
       stop.abort(new Error('called off'))
       await expect(ready).rejects.toThrow('called off')
     })
 
-    test('a driver deletes no pod if the uid belongs to another pod', async () => {
+    test('a driver deletes no pod if the uid belongs to a different pod', async () => {
       await driver.delete({ name: pod.name, uid: randomUUID() })
       expect(await run(driver, pod, shell('echo alive'))).toMatchObject({ stdout: 'alive\n' })
     })
 
-    test('a sandbox that is created again after its deletion gets another pod', async () => {
+    test('a sandbox that is created again after its deletion gets a new pod', async () => {
       const first = await contract.createReady()
       await run(driver, first, shell('echo old > /workspace/left'))
       await driver.delete(first)
@@ -112,7 +112,7 @@ export function describePods(contract: Contract): void {
     })
 
     describe('without a sandbox', () => {
-      test('warm pods can be assigned to a sandbox repeatedly and keep their processes', async () => {
+      test('assigning a warm pod to a sandbox can be repeated, and the pod keeps its processes', async () => {
         const warm = await createWarmPod()
         expect(await find(warm)).toEqual({ ...warm, sandboxId: undefined, death: undefined })
         const waiting = await driver.start(warm, shell('read -r word; echo "$word"'))

@@ -21,7 +21,7 @@ export function describeProcesses(contract: Contract): void {
       { script: 'exit 3', code: 3 },
       { script: 'kill -KILL $$', code: 137 },
       ...(contract.isWhole ? otherEnds : []),
-    ])('a process reports the exit code $code for `$script`', async ({ script, code }) => {
+    ])('a process that runs `$script` reports the exit code $code', async ({ script, code }) => {
       expect(await run(driver, pod, shell(script))).toMatchObject({ code })
     })
 
@@ -31,7 +31,7 @@ export function describeProcesses(contract: Contract): void {
       expect(result.stdout).toBe(words.map((word) => `[${word}]`).join(''))
     })
 
-    test('a process passes 3 MB in and out, and a half-close ends its input', async () => {
+    test('a process can read and write 3 MB, and a half-close ends its input', async () => {
       const bytes = randomBytes(3_000_000)
       const process = await driver.start(pod, shell('cat; exit 5'))
       process.stdin.end(bytes)
@@ -125,7 +125,7 @@ export function describeProcesses(contract: Contract): void {
       await eventually(async () => (await run(driver, pod, zombies)).stdout.trim() === '0', 20_000)
     })
 
-    test('a process whose connection is closed settles once, as lost', async () => {
+    test('a process whose connection is closed is reported as lost, and only once', async () => {
       const process = await driver.start(pod, shell('echo $$; exec sleep 600'))
       const pid = await firstLine(process.stdout)
       process.close()

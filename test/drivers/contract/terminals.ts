@@ -33,12 +33,12 @@ export function describeTerminals(contract: Contract): void {
       { script: 'exit 7', code: 7 },
       { script: 'kill -KILL $$', code: 137 },
       ...(contract.isWhole ? [{ script: 'exit 255', code: 255 }] : []),
-    ])('a terminal process reports the exit code $code for `$script`', async ({ script, code }) => {
+    ])('a terminal process that runs `$script` reports the exit code $code', async ({ script, code }) => {
       const { process } = await startOn(script)
       expect(await process.ended).toEqual({ kind: 'exited', code })
     })
 
-    test.runIf(contract.isWhole)('never reports another exit code when its connection breaks', async () => {
+    test.runIf(contract.isWhole)('never reports a wrong exit code when the connection breaks', async () => {
       // Unread input breaks connections inside a cluster, which then may report exit code 0.
       const ends = await Promise.all(
         Array.from({ length: 20 }, async () => {
@@ -66,7 +66,7 @@ export function describeTerminals(contract: Contract): void {
     test.each([
       { what: 'ends a process', script: 'echo ready; exec sleep 600', code: 130 },
       {
-        what: 'leaves it to a process',
+        what: 'is passed to a process',
         script: "trap 'exit 0' INT; echo ready; while :; do sleep 1; done",
         code: 0,
       },
@@ -91,7 +91,7 @@ export function describeTerminals(contract: Contract): void {
       expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
     })
 
-    test('a process is notified of a new terminal size, and the last size remains', async () => {
+    test('a process is notified when the terminal size changes, and the last size remains', async () => {
       const { process, screen } = await startOn(
         "trap 'stty size' WINCH; echo ready; while :; do read line && break; done; stty size",
       )
@@ -134,7 +134,7 @@ export function describeTerminals(contract: Contract): void {
       expect((await screen.all).endsWith('grüße €\r\ngrüße €')).toBe(true)
     })
 
-    test('a terminal whose connection is closed settles as lost', async () => {
+    test('a terminal process whose connection is closed is reported as lost', async () => {
       const { process, screen } = await startOn('echo "$$"; sleep 600')
       const leader = (await screen.shows('\r\n')).trim()
       process.close()

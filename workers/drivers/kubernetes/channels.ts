@@ -17,9 +17,9 @@ import { type ClusterConnection, driverUnavailable, type Failure, readStatus } f
 /** Maximum bytes buffered per stream. Above the limit, the process blocks until the stream is read. */
 const bufferBytes = 256 * 1024
 const frameBytes = 64 * 1024
-/** The channel for input, both of an exec and of a port. */
+/** The input channel, both for execs and for port connections. */
 const inputChannel = 0
-/** Rate limit for frames, per pod. Every write of a program in the pod arrives as a frame. */
+/** Frame rate limit per pod. Every write by a program in the pod arrives as a frame. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
 export interface Protocol {
@@ -152,7 +152,8 @@ function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): Pod
 }
 
 /**
- * Returns the input stream. A write completes when its bytes have left this process, so a slow reader slows the writer.
+ * Returns the input stream. A write completes when its bytes have left this process, so a slow reader slows the writer
+ * down.
  */
 function input(socket: WebSocket, protocol: Protocol, wrote: (bytes: number) => void): Writable {
   const send = (chunk: Buffer, done: (error?: Error | null) => void) => {

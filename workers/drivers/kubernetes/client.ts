@@ -77,8 +77,8 @@ export class ClusterConnection extends KubeConfig {
   }
 
   /**
-   * Reloads the credential from a kubeconfig that was replaced. Ignores an unreadable file. Also ignores a file for
-   * another cluster, because that requires a restart.
+   * Reloads the credential from a kubeconfig that was replaced. Ignores an unreadable file. Also ignores a file for a
+   * different cluster, because switching clusters requires a restart.
    * @returns whether a new credential was loaded
    */
   async reload(): Promise<boolean> {
@@ -171,7 +171,7 @@ export const isSetupProblem = ({ code, message }: Failure): boolean =>
   (code === 403 && /cannot \w+ resource/.test(message)) ||
   (code === 404 && /^namespaces? /.test(message))
 
-/** Converts a failure that does not concern the pod itself. A retry may succeed. */
+/** Converts a failure that does not concern the pod itself to an error. A retry might succeed. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
   return new ClusterMisconfigured(`Kubernetes: ${failure.message}. ${runClusterHint}`)

@@ -1,5 +1,5 @@
 /**
- * Determines why a pod died. Kubernetes reports the reason in four places of the pod's status, which may contradict
+ * Determines why a pod died. Kubernetes reports the reason in four places in the pod's status, which may contradict
  * each other while a pod is terminating. The most specific place is therefore checked first.
  */
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
@@ -21,7 +21,7 @@ export function podDeath(pod: V1Pod): PodDeath | undefined {
   )
 }
 
-/** Returns the scheduler's or kubelet's reason why a pod has not started yet, or undefined if neither reports one. */
+/** Returns why a pod has not started yet, as the scheduler or kubelet reports it, or undefined if neither does. */
 export function whyPending(pod: V1Pod): string | undefined {
   const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (scheduled?.status === 'False' && scheduled.message) return sentence(scheduled.reason, scheduled.message)
@@ -29,7 +29,7 @@ export function whyPending(pod: V1Pod): string | undefined {
   return waiting?.reason && sentence(waiting.reason, waiting.message)
 }
 
-/** Returns the death of a pod whose status contains a reason, which the kubelet or a controller has set. */
+/** Returns the death of a pod whose status contains a reason, set by the kubelet or a controller. */
 function podReason(pod: V1Pod): PodDeath | undefined {
   const { reason, message, phase } = pod.status ?? {}
   if (!reason) return

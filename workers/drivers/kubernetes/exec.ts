@@ -29,7 +29,8 @@ const execProtocol = (
 /**
  * The first protocol version that can close stdin separately, supported since Kubernetes 1.30. The API server does not
  * forward the kubelet's status unchanged: it reports success if a connection ended without a status
- * (kubernetes#137404). Success therefore proves nothing. A process that must prove its success exits with another code.
+ * (kubernetes#137404). Success therefore proves nothing. A process that must prove its success has to exit with a
+ * different code.
  */
 const pipesProtocol = execProtocol(
   'v5.channel.k8s.io',
@@ -59,8 +60,8 @@ const setTerminal = ({ rows, columns }: TerminalSize): string => {
 
 /**
  * Wraps an argv in a shell that prepares the environment. The shell unsets the API server's address, which the kubelet
- * adds to every container. It also sets the terminal size, which the process may read before Kubernetes sets it. `exec`
- * keeps the pid, so that the process leads its process group.
+ * adds to every container. It also sets the terminal size, because the process may read the size before Kubernetes sets
+ * it. `exec` keeps the pid, so the process leads its own process group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',
@@ -73,9 +74,9 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
 ]
 
 /**
- * Starts a process in a pod. If the container does not run, the process ends as `lost` with the cluster's message; with
- * a terminal, the call rejects instead. Exit code 0 is reported only with a terminal. Without one, the process is
- * `lost`.
+ * Starts a process in a pod. If the container is not running, the process ends as `lost` with the cluster's message;
+ * with a terminal, the call rejects instead. Exit code 0 is reported only with a terminal. Without one, a process that
+ * exits with code 0 is reported as `lost`.
  *
  * Known behavior of containerd 1.6 and the kubelet, and how to avoid it:
  * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs too). Close
@@ -84,7 +85,7 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
  *   (containerd#8557). Keep such a process waiting until its output has been read.
  * - If input or EOF arrives after the runtime has closed its side, the kubelet breaks the connection immediately, and a
  *   status in transit is lost (3 of 1,400). Let the process read its input to the end.
- * - EOF may never reach the process unless a byte precedes it (2 of 6,200 on a busy node, none of 6,200 with a byte
+ * - EOF might never reach the process unless a byte precedes it (2 of 6,200 on a busy node, none of 6,200 with a byte
  *   first). The shim opens its reader of a FIFO concurrently with the two writers, and a reader that opens after both
  *   have closed blocks forever. Write a byte first.
  * @throws the errors of {@link openChannels}

@@ -8,7 +8,7 @@ import { type KubernetesObject, Watch } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import { type ClusterConnection, isSetupProblem, readFailure } from './client.ts'
 
-/** Interval at which all objects are listed again, even if the watch works, in milliseconds. */
+/** Interval at which all objects are listed again even while the watch is working, in milliseconds. */
 const relistIntervalMs = 10 * 60_000
 /** How long the server keeps a watch open, in seconds. Must be less than the 30 s that the client waits for data. */
 const watchSeconds = 25

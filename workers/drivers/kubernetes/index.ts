@@ -45,7 +45,7 @@ export class KubernetesDriver implements Driver {
   readonly livenessTimeouts: LivenessTimeouts
   private readonly connection: ClusterConnection
   private readonly cluster: Cluster
-  /** UIDs of pods that were dead in the last list. The watch may not have reported their deaths yet. */
+  /** UIDs of pods that were dead in the most recent list. The watch might not have reported their deaths yet. */
   private readonly dead = new Set<string>()
   /** Running processes and open port connections by pod UID. The key is undefined if the UID is unknown. */
   private readonly processes = new Map<string | undefined, Set<PodProcess>>()
@@ -180,7 +180,7 @@ export class KubernetesDriver implements Driver {
     if (this.isClosed) process.close()
   }
 
-  /** Abandons the processes of a dead pod after a delay, because Kubernetes may never close their connections. */
+  /** Abandons the processes of a dead pod after a delay, because Kubernetes might never close their connections. */
   private abandonProcesses(podUid: string): void {
     const affected = [...(this.processes.get(podUid) ?? [])]
     if (affected.length === 0) return
@@ -191,8 +191,8 @@ export class KubernetesDriver implements Driver {
 }
 
 /**
- * Logs a warning for each missing limit on the nodes, if this credential may read their settings. The credential that
- * `npm run cluster` creates may not.
+ * Logs a warning for each missing limit on the nodes, if this credential is allowed to read the nodes' settings. The
+ * credential that `npm run cluster` creates is not.
  */
 async function warnOfNodes(connection: ClusterConnection, pids: number, log: Logger): Promise<void> {
   try {

@@ -193,7 +193,7 @@ export async function findGaps(kubeconfig: string, pids: number): Promise<string
   }
 }
 
-/** Writes a file that only its owner may read. The old file is replaced only after the new one is complete. */
+/** Writes a file that only its owner can read. The old file is replaced only after the new one is complete. */
 async function writeAtomically(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   await writeFile(`${path}.new`, text, { mode: 0o600, flush: true })

@@ -53,7 +53,8 @@ export function comparePolicies(
 }
 
 /**
- * Returns how the policy is less restrictive than the one that `npm run cluster` creates, or undefined if it is not.
+ * Returns what makes the policy less restrictive than the one that `npm run cluster` creates, or undefined if nothing
+ * does.
  */
 function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPolicy): string | undefined {
   const { podSelector, policyTypes = [], ingress = [], egress = [] } = found ?? {}
@@ -70,8 +71,8 @@ function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPoli
 }
 
 /**
- * Whether the expected rules cover a rule. A rule without peers allows all addresses. A peer without an IP block allows
- * pods.
+ * Whether the expected rules cover the given rule. A rule without peers allows all addresses. A peer without an IP
+ * block allows pods.
  */
 const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPolicyEgressRule[]) =>
   (to ?? []).length > 0 &&
@@ -117,7 +118,7 @@ export function compareLabels(labels: Record<string, string> = {}): Difference[]
     }))
 }
 
-/** Returns the changes that admission plugins made to a new pod and that weaken its isolation. */
+/** Returns the isolation-weakening changes that admission plugins made to a new pod. */
 export function comparePod(sent: V1Pod, accepted: V1Pod): Difference[] {
   const changes = [
     sent.spec?.runtimeClassName === accepted.spec?.runtimeClassName ? [] : ['spec.runtimeClassName'],

@@ -4,7 +4,7 @@ import { withTimeout } from '../../../shared/lib/timeout.ts'
 import { DriverUnavailable, PodExhausted, type Process } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-/** Maximum total time of all rounds, in milliseconds. */
+/** Maximum total time for all rounds, in milliseconds. */
 const roundsMs = 10_000
 
 /** Maximum number of rounds. Several rounds are needed, because killed processes take a moment to disappear. */
@@ -12,9 +12,9 @@ const maxRounds = 100
 
 /**
  * Shell script that kills all processes of a pod. It uses only shell builtins, so it starts no process. Container
- * runtimes start its shell even if the pod has reached its process limit. Process 1 and the oldest process after it
- * keep the pod running, so they are spared. One signal stops all other processes at the same moment, so that none of
- * them can fork; stopped processes still count toward the limit. The kernel sends SIGHUP and SIGCONT to stopped
+ * runtimes start the script's shell even if the pod has reached its process limit. Process 1 and the oldest process
+ * after it keep the pod running, so they are spared. One signal stops all other processes at the same moment, so that
+ * none of them can fork; stopped processes still count toward the limit. The kernel sends SIGHUP and SIGCONT to stopped
  * processes in orphaned groups, so each round stops all of them again.
  */
 export const killAllArgv = [

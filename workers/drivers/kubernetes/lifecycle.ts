@@ -1,4 +1,4 @@
-/** Creates, assigns and deletes pods, and waits until they are ready. Each function may run twice or late. */
+/** Creates, assigns and deletes pods, and waits until they are ready. Each function can safely run twice or late. */
 import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import { untilAborted } from '../../../shared/lib/timeout.ts'
@@ -44,9 +44,9 @@ const readIntervalMs = 1_000
  * Delay between attempts to run a process in a new pod, in milliseconds. The delay grows from `first` to `last`. It is
  * multiplied by the number of pods that are polled at the same time, up to `max`, because these pods share a node.
  *
- * `headStart` applies to clusters that do not report container starts. A kubelet checks immediately whether a pod's
- * volumes are mounted, which is never the case, and again 300 ms later. Two containers then have to start. An earlier
- * attempt cannot succeed, and measurably slows the node down.
+ * `headStart` applies to clusters that do not report container starts. A kubelet immediately checks whether a pod's
+ * volumes are mounted, which they never are at that point, and checks again 300 ms later. Two containers then have to
+ * start. An earlier attempt cannot succeed, and measurably slows the node down.
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, max: 500 }
 
@@ -170,7 +170,7 @@ async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Pro
 }
 
 /**
- * Exit code that proves that a process ran. Kubernetes may report a broken connection as exit code 0 (see `openExec`).
+ * Exit code that proves that a process ran. Kubernetes can report a broken connection as exit code 0 (see `openExec`).
  */
 const trialExitCode = 42
 
@@ -264,7 +264,9 @@ export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || se
 const temporaryErrors =
   /error looking up service account|status unknown for quota|being terminated|not yet ready/
 
-/** Converts a failure to `PodRefused` if the cluster will never accept the pod, or else to `DriverUnavailable`. */
+/**
+ * Converts a failure to `PodRefused` if the cluster will never accept the pod, and otherwise to `DriverUnavailable`.
+ */
 function refusal(cluster: Cluster, failure: Failure): Error {
   const { code, message } = failure
   const isFinal = code === 400 || code === 403 || code === 422
@@ -273,7 +275,7 @@ function refusal(cluster: Cluster, failure: Failure): Error {
 }
 
 /**
- * Converts a failure to an error. Logs it if only an operator can fix it, because clients are told only "unavailable".
+ * Converts a failure to an error. Logs it if only an operator can fix it, because clients receive only `unavailable`.
  */
 export function report(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
   const error = driverUnavailable(failure)

@@ -1,6 +1,7 @@
 /**
  * Builds the manifest of a sandbox's pod, including its isolation. The result depends only on the request. The chart's
- * admission policies reject other fields and values, so update `deploy/chart/templates/admission.yaml` with this file.
+ * admission policies reject any other fields and values, so when you change this file, change
+ * `deploy/chart/templates/admission.yaml` too.
  */
 import type { V1Affinity, V1Container, V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
@@ -14,8 +15,8 @@ export const labelNames = {
   installation: 'sandlot.dev/installation',
   role: 'sandlot.dev/role',
   /**
-   * Shows operators which sandbox uses the pod. No network policy may select this label, because a warm pod receives it
-   * only when it is claimed.
+   * Shows operators which sandbox uses the pod. Network policies must not select this label, because a warm pod
+   * receives it only when it is claimed.
    */
   sandbox: 'sandlot.dev/sandbox',
 } as const

@@ -1,5 +1,5 @@
 /**
- * Checks each node's limits on the processes and files of a pod. Only the kubelet's configuration can set these limits,
+ * Checks each node's per-pod limits on processes and files. Only the kubelet's configuration can set these limits,
  * because pods have no field for them. Operators are warned about nodes without them.
  */
 import { CoreV1Api } from '@kubernetes/client-node'

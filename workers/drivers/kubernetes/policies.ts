@@ -41,7 +41,7 @@ export const namespaceIsolation = {
   },
 }
 
-/** Address ranges that include the entire internet, and some non-public ranges. */
+/** Address ranges that include the entire internet and also some non-public ranges. */
 export const wholeInternet = { v4: '0.0.0.0/0', v6: '2000::/3' }
 
 /**

@@ -16,9 +16,9 @@ const normalClosure = 1000
 const closedNormally: ProcessExit = { kind: 'exited', code: 0 }
 
 /**
- * Opens a connection to a port. Resolves when the API server has accepted the connection. If no process listens, the
- * stream fails later. containerd connects only to the IPv4 loopback address, and reports the end of a connection one
- * second late.
+ * Opens a connection to a port. Resolves when the API server has accepted the connection. If no process is listening,
+ * the stream fails later. containerd connects only to the IPv4 loopback address, and reports the end of a connection
+ * one second late.
  * @param opened receives the process, which the caller must abandon when the pod dies
  * @throws the errors of {@link openChannels}
  */

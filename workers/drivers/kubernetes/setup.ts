@@ -1,5 +1,6 @@
 /**
- * Verifies that sandboxes are isolated as `npm run cluster` configures it, before the first sandbox and periodically.
+ * Verifies that sandboxes are isolated as `npm run cluster` configures them to be, before the first sandbox is created
+ * and periodically afterwards.
  */
 import { AuthorizationV1Api, CoreV1Api, NetworkingV1Api, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
@@ -19,7 +20,7 @@ import {
 import { buildPod } from './manifest.ts'
 import { buildNetworkPolicy, runClusterHint } from './policies.ts'
 
-/** Number of days before the credential's expiry from which a warning is logged once a day. */
+/** How many days before the credential expires the daily warnings begin. */
 const expiryWarningDays = 28
 const dayMs = 24 * 3600 * 1000
 /**
@@ -32,14 +33,14 @@ type SetupSettings = Pick<Settings, 'kubernetes' | 'sandbox'>
 
 export interface Setup {
   /**
-   * Throws if the last inspection found a problem. Starts another inspection if one is due.
+   * Throws if the most recent inspection found a problem. Starts a new inspection if one is due.
    * @throws {ClusterMisconfigured} with the differences and the remedy
    * @throws {DriverUnavailable} if there is no result yet and the cluster is unreachable
    */
   check(): Promise<void>
   /** Does the same as {@link Setup.check}, but starts an inspection only if there has been none. */
   assertIsolated(): Promise<void>
-  /** Discards the last result, so that the next check waits for a new inspection. */
+  /** Discards the most recent result, so that the next check waits for a new inspection. */
   forget(): void
 }
 
@@ -109,7 +110,7 @@ export function watchSetup(
 }
 
 /**
- * Inspects the cluster once, before a program starts workers. Ignores an unreachable cluster, which may recover.
+ * Inspects the cluster once, before a program starts workers. Ignores an unreachable cluster, because it might recover.
  * @throws {ClusterMisconfigured} with the remedy
  * @throws {SettingsError} if the kubeconfig cannot be used
  */

@@ -1,4 +1,4 @@
-/** Caches this installation's pods. Each process keeps the cache current through two watches. */
+/** Caches this installation's pods. Each process keeps the cache current with two watches. */
 import { EventEmitter, once } from 'node:events'
 import { CoreV1Api, type CoreV1Event, type V1Pod } from '@kubernetes/client-node'
 import { withTimeout } from '../../../shared/lib/timeout.ts'
@@ -26,7 +26,7 @@ export class PodWatch {
   private readonly ends = new EventEmitter()
   private readonly closing = new AbortController()
   private readonly receivesStarts: () => boolean
-  /** Whether the start of the last pod was reported only by the pod's status, not by an event. */
+  /** Whether the most recent container start was reported only by the pod's status, not by an event. */
   private missesStarts = false
 
   constructor(connection: ClusterConnection, namespace: string, installationId: string, log: Logger) {
@@ -56,13 +56,13 @@ export class PodWatch {
     })
   }
 
-  /** Returns the last reported state of a pod. The result can be undefined although the pod exists. */
+  /** Returns the most recently reported state of a pod. The result can be undefined even if the pod exists. */
   find = (name: string): V1Pod | undefined => this.pods.get(name)
-  /** Whether an event has reported that the pod's container started. The pod's status may not show the start yet. */
+  /** Whether an event has reported that the pod's container started. The pod's status might not show the start yet. */
   hasStarted = (uid: string): boolean => this.started.has(uid)
   /**
-   * Whether events about container starts arrive. They do not if the workers lack the permission, or if the cluster
-   * drops events because there are too many.
+   * Whether events about container starts arrive. They do not arrive if the workers lack the permission, or if the
+   * cluster drops events because there are too many.
    */
   reportsStarts = (): boolean => this.receivesStarts() && !this.missesStarts
 

@@ -1,7 +1,7 @@
 /**
  * Starts processes and connects to ports for the driver. The agent runs inside a sandbox, as the sandbox's user, and
  * forwards each process's streams over three connections (`connection.ts`). The driver does not trust the agent,
- * because the tenant may kill or replace it. The agent inherits its socket, so that no path leads to it.
+ * because the tenant may kill or replace it. The agent inherits its socket, so the socket needs no path in the sandbox.
  *
  * Usage: `node agent.mjs LISTENING-FD PIPES-FOLDER`
  */
@@ -14,7 +14,8 @@ import { createInterface } from 'node:readline'
 import { onTerminal } from './terminal.mjs'
 
 /**
- * How long output is forwarded after a process has exited while another process keeps its pipes open, in milliseconds.
+ * How long output is still forwarded after a process has exited, if another process keeps its pipes open, in
+ * milliseconds.
  */
 const drainMs = 200
 const drainStepMs = 20
@@ -31,7 +32,7 @@ const env = Object.fromEntries(
 // A broken connection must not affect the others.
 process.on('uncaughtException', () => {})
 
-/** Requests for which not all three connections have arrived, by ID. */
+/** Requests that are still missing some of their three connections, by ID. */
 const incomplete = new Map()
 
 // The children do not inherit the socket, because Node sets close-on-exec even on inherited descriptors when it starts.
@@ -180,7 +181,7 @@ function carry(output, socket) {
   return new Promise((resolve) => output.on('close', resolve))
 }
 
-/** Resolves after {@link drainMs}, counting only time in which readers have kept up with the output. */
+/** Resolves after {@link drainMs}, counting only the time during which readers have kept up with the output. */
 function drained(sockets) {
   return new Promise((resolve) => {
     let left = drainMs

@@ -78,7 +78,8 @@ export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
 }
 
 /**
- * Returns a command line that tests the isolation. It runs Node with a sandbox's isolation and user, and exits at once.
+ * Returns a command line that tests the isolation. It runs Node with a sandbox's isolation and user, and exits
+ * immediately.
  */
 export function trialCommand(plan: SandboxPlan, view: SystemView): string[] {
   return [...isolate(plan, view), ...shell('"$@"'), ...becomeUser(plan), `${insideFolder}/node`, '-e', '0']
@@ -137,8 +138,8 @@ const lastNamespaceScript = `echo 1 >/proc/sys/user/max_user_namespaces &&
 exec unshare --user --map-user=${sandboxUser} --map-group=${sandboxUser} "$@"`
 
 /**
- * Returns the command prefix that changes the agent's user. The first process keeps its user, because it would
- * otherwise not die with its parent.
+ * Returns the command prefix that changes the agent's user. The first process keeps its user, because otherwise it
+ * would not die with its parent.
  */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   if (hostUid === undefined) return []
@@ -149,7 +150,7 @@ function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
 }
 
 const shell = (script: string) => ['/bin/sh', '-c', script, 'sh']
-/** Returns the arguments for the limits. `ulimit -f` counts blocks of 512 bytes. */
+/** Returns the arguments for `ulimit`. `ulimit -f` counts blocks of 512 bytes. */
 const limits = ({ fileSize, processes }: SandboxPlan) => [
   String(Math.ceil(fileSize / 512)),
   String(processes ?? ''),

@@ -27,7 +27,7 @@ const neededControllers: Controller[] = ['cpu', 'memory', 'pids']
 const cpuPeriodUs = 100_000
 
 /**
- * Returns the folders in which control groups may be created, the best first for each controller. Pure.
+ * Returns the folders in which control groups can be created, in order of preference for each controller. Pure.
  * @param groups the content of `/proc/self/cgroup`
  * @param mounts the content of `/proc/self/mounts`
  */
@@ -90,7 +90,7 @@ export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): 
   return folder
 }
 
-/** Returns the values to write, by file name and in this order. Pure. */
+/** Returns the values to write, keyed by file name, in the order in which to write them. Pure. */
 export function limitFiles(version: 1 | 2, controller: Controller, limits: Limits): Record<string, string> {
   const memory = String(Math.floor(limits.memory))
   const quota = String(Math.max(1000, Math.round(limits.cpu * cpuPeriodUs)))

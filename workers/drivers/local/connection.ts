@@ -42,7 +42,7 @@ type AgentRequest = { argv: readonly string[]; tty?: TerminalSize | undefined } 
 /**
  * Starts a process. Resolves when it is running.
  * @throws {NoAnswer} if the agent is missing or exits; retry
- * @throws {PodExhausted} if the sandbox lacks a resource for the process
+ * @throws {PodExhausted} if the sandbox has exhausted a resource that the process needs
  * @throws {DriverUnavailable} if terminals are unavailable
  * @throws {Error} if the process cannot be started or the agent does not respond
  */
@@ -61,7 +61,7 @@ export async function startProcess(
 
 /**
  * Connects to a port of the sandbox. Resolves when the connection is open.
- * @throws {PortRefused} if no process listens on the port
+ * @throws {PortRefused} if no process is listening on the port
  * @throws {NoAnswer} if the agent is missing or exits; retry
  */
 export async function openPort(path: string, port: number, ms: number): Promise<Duplex> {

@@ -1,5 +1,5 @@
 /**
- * Runs sandboxes as processes on this machine, for evaluating and developing Sandlot. Any number of workers may share
+ * Runs sandboxes as processes on this machine, for evaluating and developing Sandlot. Any number of workers can share
  * the data directory. All state of a sandbox is stored in its folder there (`state.ts`). A separate supervisor process
  * (`supervise.sh`) runs each sandbox until its deadline.
  */
@@ -40,7 +40,10 @@ import { agentSocket, type Life, type LocalPod, noteReady, readLife, readPod, re
 const watchIntervalMs = 500
 const pollIntervalMs = 4
 const answerMs = 10_000
-/** How long to wait for an unavailable agent, in milliseconds. An agent that its user has killed restarts sooner. */
+/**
+ * How long to wait for an unavailable agent, in milliseconds. An agent that the sandbox's user has killed restarts
+ * sooner than this.
+ */
 const agentRetryBudgetMs = 2_000
 
 export class LocalDriver implements Driver {

@@ -1,6 +1,6 @@
 /**
- * Ends sandboxes that exceed their inode quota. File systems usually have no quota for a folder, so workers count the
- * files periodically. Between two counts, a sandbox can exceed its quota by some ten thousand files.
+ * Ends sandboxes that exceed their inode quota. File systems usually have no per-folder quotas, so workers count the
+ * files periodically. Between two counts, a sandbox can exceed its quota by tens of thousands of files.
  */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
@@ -47,7 +47,7 @@ export async function enforceInodeQuota(
 
 /**
  * Counts the files and folders below a folder, up to `max`, without following links. Uses `find`, which also descends
- * into folders whose paths exceed the kernel's limit. An unreadable folder counts as one.
+ * into folders whose paths exceed the kernel's length limit. An unreadable folder counts as one.
  */
 async function countEntries(top: string, max: number): Promise<number> {
   const script = 'find "$2" -mindepth 1 -printf . 2>/dev/null | head -c "$1" | wc -c'

@@ -93,7 +93,7 @@ async function waitForEnd(id: ProcessId): Promise<void> {
 }
 
 /**
- * Removes the pod's files. The workspace is removed before `pod.json`, so that an interrupted deletion can be repeated.
+ * Removes the pod's files. The workspace is removed before `pod.json`, so that an interrupted deletion can be retried.
  */
 async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
@@ -103,7 +103,7 @@ async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
 
 /**
  * Removes a folder. Falls back to `rm`, because the user may have created folders without permissions, or with paths
- * that exceed the kernel's limit.
+ * that exceed the kernel's length limit.
  */
 async function removeTree(path: string): Promise<void> {
   try {

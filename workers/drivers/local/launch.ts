@@ -176,7 +176,7 @@ async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): v
 
 /**
  * Waits until the supervisor has started the sandbox, or has exited because its worker died before writing `go`.
- * Returns after two seconds in any case.
+ * Returns after at most two seconds.
  */
 async function waitForStart(directory: string, name: string): Promise<void> {
   const end = performance.now() + startTimeoutMs

@@ -113,7 +113,7 @@ export function listWeaknesses(machine: Machine): string[] {
   return weaknesses.filter((weakness) => weakness !== false)
 }
 
-/** Tries to run a process with this isolation. @returns undefined on success, or else the error message */
+/** Tries to run a process with this isolation. @returns undefined on success; otherwise the error message */
 function tryIsolation(
   isolation: Isolation,
   directory: string,
@@ -214,8 +214,8 @@ function writeEtc(directory: string): SystemView['etc'] {
 }
 
 /**
- * Picks a random user ID that no user of this machine has. Most likely, no other sandbox has it either.
- * @param map the content of `/proc/self/uid_map`, because a container may have only few user IDs
+ * Picks a random user ID that no user of this machine has. Another sandbox is unlikely to have the same ID.
+ * @param map the content of `/proc/self/uid_map`, because a container may have only a few user IDs
  */
 export function pickHostUid(map: string, random = Math.random()): number {
   const ranges = map

@@ -1,10 +1,10 @@
 /**
  * Builds a seccomp filter: a classic BPF program that the kernel runs before each system call. The filter rejects
  * system calls that container runtimes also reject by default and that sandboxes do not need, to reduce the kernel's
- * attack surface. Programs for another architecture, such as 32-bit programs, do not run. Pure.
+ * attack surface. Programs for a different architecture, such as 32-bit programs, do not run. Pure.
  */
 
-/** A system call's numbers on x86-64 and arm64. Numbers from 424 on are the same on both. */
+/** A system call's numbers on x86-64 and arm64. From 424 on, the numbers are the same on both. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined]
 
 /** System calls that fail with ENOSYS, as on a kernel without them, so that libraries fall back to older calls. */
@@ -102,7 +102,7 @@ const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip
 /**
  * Builds the filter for a processor architecture.
  * @param arch the architecture, as in `process.arch`
- * @param mayUnshareUser whether `unshare` may create a user namespace
+ * @param mayUnshareUser whether `unshare` is allowed to create a user namespace
  * @returns undefined if the architecture is not supported
  */
 export function buildFilter(

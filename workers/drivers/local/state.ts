@@ -22,7 +22,7 @@ export interface LocalPod {
   /** The sandbox that uses the pod. Absent for a warm pod. */
   sandboxId?: string | undefined
   installationId: string
-  /** When the pod was created. Like `deadline`, in milliseconds since 1970 by the clock of `readTime`. */
+  /** When the pod was created. Like `deadline`, in milliseconds since 1970, by the clock that `readTime` reads. */
   born: number
   deadline: number
   isolation: Isolation

@@ -9,8 +9,8 @@ import { delimiter, join } from 'node:path'
 /**
  * Returns the argv and environment that run a process in a terminal.
  * @param request the process's argv and the terminal's initial size
- * @returns also `follow`, which reads the terminal's path from a pipe and returns a function that changes the size. The
- *   pipe must be file descriptor 3 of the process
+ * @returns the argv and environment, and `follow`, which reads the terminal's path from a pipe and returns a function
+ *   that changes the size. The pipe must be file descriptor 3 of the process
  */
 export function onTerminal({ argv, tty }, env) {
   const missing = ['script', 'stty', 'tty'].find((name) => !isOnPath(name, env.PATH))
