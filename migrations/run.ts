@@ -14,6 +14,10 @@ if (!databaseUrl) {
 }
 const { wait } = parseArgs({ options: { wait: { type: 'string', default: '0' } } }).values
 const waitUntil = Date.now() + Number(wait) * 1000
+if (!/^\d+$/.test(wait)) {
+  console.error(`--wait must be a whole number of seconds, but is ${JSON.stringify(wait)}.`)
+  process.exit(2)
+}
 
 async function migrateOnceStarted(url: string): Promise<string[]> {
   for (;;) {
