@@ -29,7 +29,7 @@ export const characters = (text: z.ZodString, min: number, max: number) =>
     })
     .meta({ ...(min > 0 && { minLength: min }), maxLength: max })
 
-/** Returns the keyword `x-max-bytes` for a limit in bytes, because JSON Schema has no such keyword. */
+/** Returns the custom keyword `x-max-bytes`, because JSON Schema cannot express a limit in bytes. */
 export const withMaxBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
 
 /** Limits the size of a string in UTF-8 bytes. This also limits the number of characters. */

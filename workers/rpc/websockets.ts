@@ -21,7 +21,7 @@ const readBytes = 16 * 1024
 const readOverheadBytes = 512
 /** Maximum number of bytes that Node and ws may have buffered when a socket is paused. */
 const pausedBytes = 64 * 1024
-/** Memory reserved per open socket, in bytes: the maximum size of an incomplete message and of unread input. */
+/** Memory reserved per open socket, in bytes: the largest incomplete message plus the largest unread input. */
 const socketBytes =
   limits.messageBytes + maxFragments * readBytes + maxBufferedReads * readOverheadBytes + pausedBytes
 
