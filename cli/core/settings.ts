@@ -110,7 +110,7 @@ export class Settings {
     return this.resolve(name, () => this.findInFile(names[name].key))
   }
 
-  /** Finds the API key for an address. A saved key is found only for the address that it was saved for. */
+  /** Finds the API key for an address. A saved key is found only for the address with which it was saved. */
   findKey(address: string | undefined): Promise<FoundSetting | undefined> {
     return this.resolve('apiKey', () => this.findSavedKey(address))
   }

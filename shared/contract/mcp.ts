@@ -166,7 +166,7 @@ export const tools = {
   },
   whoami: {
     title: 'Account and limits',
-    description: 'Show the account, its sandbox-hours used this month, and its limit of concurrent sessions.',
+    description: 'Show the account, its sandbox-hours used this month, and its concurrent session limit.',
     endpoint: account.getAccount,
     ...reads,
   },
