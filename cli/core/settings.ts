@@ -306,7 +306,7 @@ export class Settings {
 
   /**
    * Returns the key of the profile in use. If no profile is in use, also accepts a key from any profile, provided that
-   * it is the only key saved for the address.
+   * no other key is saved for the address.
    */
   private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
     await this.findInFile('api_key')

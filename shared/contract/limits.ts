@@ -58,7 +58,7 @@ export const limits = {
   apiKeys: 100,
   /** How long a replaced API key remains valid, in seconds. */
   overlapSeconds: { default: 60 * 60, max: 7 * 24 * 60 * 60 },
-  /** Maximum number of entries in a command allowlist, and maximum length of an entry in characters, including spaces. */
+  /** Maximum number of allowlist entries, and maximum length of an entry in characters, including spaces. */
   allowlist: { entries: 200, characters: 200 },
   /** Maximum total size of the names and values in a sandbox's metadata, in bytes. */
   metadataBytes: 4 * 1024,
