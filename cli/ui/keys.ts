@@ -1,4 +1,4 @@
-/** Lists the picker's keys. Key handling, help, hints and the list of command lines are all built from this list. */
+/** Defines the picker's keys. Key handling, help, hints and the equivalent `sandlot` commands all use them. */
 
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { askCommand } from './ask-command.ts'
