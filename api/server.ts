@@ -33,8 +33,8 @@ const checkEveryMs = 5_000
  */
 const uploadMs = 25 * 60 * 60 * 1000
 /**
- * Maximum size of the request line and headers, in bytes. It fits a file path and two patterns of maximum length with
- * every character percent-encoded.
+ * Maximum size of the request line and headers, in bytes. A file path and two patterns of maximum length fit even if
+ * every character is percent-encoded.
  */
 const headerBytes = 128 * 1024
 /**

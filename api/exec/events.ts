@@ -24,8 +24,8 @@ export interface RelayOptions {
 }
 
 /**
- * Maximum time, in milliseconds, without data from the worker before it is considered lost. Workers send a keep-alive
- * comment every 10 s.
+ * Time without data from the worker, in milliseconds, after which the worker is considered lost. Workers send a
+ * keep-alive comment every 10 s.
  */
 const livenessTimeoutMs = 25_000
 

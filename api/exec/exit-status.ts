@@ -1,6 +1,7 @@
 /**
  * Determines the exit status that clients see. The command's row is authoritative. `lost` is committed before it is
- * reported, so a command stays lost even if its worker comes back. The reconciler kills its remaining processes.
+ * reported, so a command stays lost even if its worker comes back. The reconciler kills the command's remaining
+ * processes.
  */
 import type { ExecOutcome, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
@@ -55,9 +56,9 @@ export interface StartedExec {
   sandboxId: string
   execId: string
   requestId: string
-  /** ID of the worker that accepted the command. It is logged if the command has no row. */
+  /** ID of the worker that accepted the command. The ID is logged if the command has no row. */
   workerId?: string | undefined
-  /** The request's Idempotency-Key. If an earlier request with this key started the command, its id is not `execId`. */
+  /** The request's Idempotency-Key. The command's id is not `execId` if an earlier request with this key started it. */
   key?: string | undefined
   startedAt: Date
   /**

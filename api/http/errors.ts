@@ -89,8 +89,8 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
 }
 
 /**
- * Returns the first line of an error message. The stack is omitted, because every request would log it during an
- * outage.
+ * Returns the first line of an error message. The stack is omitted, because it would be logged for every request during
+ * an outage.
  */
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message.split('\n')[0] : String(error))
 

@@ -28,8 +28,8 @@ type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
  * Runs a tool call.
- * @param command set if the client can resume the call. The command then keeps running for its grace period after a
- *   disconnect.
+ * @param command set if the client can resume the call. After a disconnect, the command then keeps running for its
+ *   grace period.
  * @returns the route's reply, truncated for a model. A route's error is also returned as a result.
  * @throws {ProtocolError} if the tool is unknown
  */

@@ -46,7 +46,7 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   // The failure may occur before anything awaits it.
   done.catch(() => {})
   return {
-    /** Writes bytes of the archive. Resolves when it accepts more. @throws if the archive is invalid */
+    /** Writes bytes of the archive. Resolves when it is ready for more. @throws if the archive is invalid */
     async write(bytes: Buffer): Promise<void> {
       if (!archive.write(bytes))
         await Promise.race([once(archive as unknown as NodeJS.EventEmitter, 'drain'), done])

@@ -2,12 +2,12 @@
 import { type ErrorCode, errors } from '../contract/errors.ts'
 
 export interface ProblemExtras {
-  /** Value of the `Retry-After` header, which is rounded up to whole seconds. */
+  /** Value of the `Retry-After` header. It is rounded up to whole seconds. */
   retryAfterSeconds?: number
   /** Additional members of the problem document. */
   members?: Record<string, unknown>
   cause?: unknown
-  /** Cause for metrics, which is more specific than the error code. Clients do not receive it. */
+  /** Cause that metrics report. It is more specific than the error code, and clients do not receive it. */
   reason?: 'no_worker' | 'cluster_unreachable' | 'cluster_misconfigured' | undefined
 }
 

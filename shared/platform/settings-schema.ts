@@ -254,37 +254,37 @@ const limits = {
     .number()
     .min(0)
     .default(20)
-    .describe('Sandbox-hours per account and month.'),
+    .describe('Sandbox-hours per account per month.'),
   RATE_SANDBOX_OPS_PER_MINUTE: perMinute
     .default(120)
-    .describe('Commands and file operations per account and minute.'),
+    .describe('Commands and file operations per account per minute.'),
   RATE_SANDBOX_LIFECYCLE_PER_MINUTE: perMinute
     .default(20)
-    .describe('Requests that create or destroy sandboxes, per account and minute.'),
+    .describe('Requests that create or destroy sandboxes, per account per minute.'),
   RATE_CONNECTIONS_PER_MINUTE: perMinute
     .default(600)
-    .describe('Connections to sandbox ports per account and minute.'),
+    .describe('Connections to sandbox ports per account per minute.'),
   RATE_READS_PER_MINUTE: perMinute
     .default(600)
     .describe(
-      'Requests that read sandboxes, lists or the account, per account and minute. Each API process counts separately, so N processes allow N times as many.',
+      'Requests that read sandboxes, lists or the account, per account per minute. Each API process counts separately, so N processes allow N times as many.',
     ),
   RATE_CHANGES_PER_MINUTE: perMinute
     .default(60)
     .describe(
-      'Requests that change API keys, secrets or the allowlist, per account and minute. Each API process counts separately, so N processes allow N times as many.',
+      'Requests that change API keys, secrets or the allowlist, per account per minute. Each API process counts separately, so N processes allow N times as many.',
     ),
   RATE_MCP_PER_MINUTE: perMinute
     .default(300)
     .describe(
-      'Messages to `/v1/mcp` per account and minute. A tool call also counts toward the limit of the route that it uses.',
+      'Messages to `/v1/mcp` per account per minute. A tool call also counts toward the limit of the route that it uses.',
     ),
-  RATE_SIGNUP_PER_MINUTE: perMinute.default(5).describe('Sign-ups per IP address and minute.'),
-  RATE_LOGIN_PER_MINUTE: perMinute.default(10).describe('Logins per IP address and minute.'),
+  RATE_SIGNUP_PER_MINUTE: perMinute.default(5).describe('Sign-ups per IP address per minute.'),
+  RATE_LOGIN_PER_MINUTE: perMinute.default(10).describe('Logins per IP address per minute.'),
   RATE_LOGIN_ACCOUNT_PER_MINUTE: perMinute
     .default(10)
     .describe(
-      'Logins per email address and minute, from all IP addresses together. An IP address from which the account has logged in before is counted separately.',
+      'Logins per email address per minute, from all IP addresses together. An IP address from which the account has logged in before is counted separately.',
     ),
 }
 

@@ -167,7 +167,7 @@ test.each(['0000-01-01T00:00:00Z', '9999-12-31T23:59:59-12:00', '1999-12-31T23:5
 )
 
 test.each(['2999-01-01T00:00:00.000Z', '9998-12-31T23:59:59.000Z'])(
-  'accepts the distant key expiry %s',
+  'accepts a key expiry far in the future: %s',
   async (expires_at) => {
     const alice = await world.account()
     expect((await alice.call('createApiKey', { body: { expires_at } })).body.expires_at).toBe(expires_at)

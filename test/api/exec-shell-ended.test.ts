@@ -54,7 +54,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(stdout).toMatch(driver === 'local' ? /^before\n$/ : /^before\n(after\n)?$/)
   })
 
-  test('a command that kills all visible processes is lost, and on Kubernetes its pod ends too', async () => {
+  test('a command that kills all visible processes is lost, or on Kubernetes is killed with its pod', async () => {
     const at = { id: (await alice.call('createSandbox')).body.id }
     const box = inside(alice, at)
     const result = await box.sh(`kill -9 -1; ${sleep(7209)}`)
@@ -120,7 +120,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null })
   })
 
-  test('KILL resumes a suspended shell, which reports the exit status of the command that suspended it', async () => {
+  test('if a command has suspended its shell, KILL resumes the shell, which then reports the exit status', async () => {
     const result = await inBackground({ command: 'kill -STOP $PPID; exit 3' }, async (exec_id) => {
       await world.eventually(
         async () => (await sh("grep -lE '^State:\\sT' /proc/*/status")).exit_code === 0,

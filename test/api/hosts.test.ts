@@ -113,7 +113,7 @@ describe('host and origin checks', () => {
     expect(codeOf(['a.example'], '127.0.0.1', { origin, host })).toBe(code)
   })
 
-  test('with all hosts allowed, a request is same-origin only over TLS', () => {
+  test('if all hosts are allowed, an origin with the requested host is accepted only with the scheme https', () => {
     const host = 'any.example'
     expect(codeOf(['*'], '127.0.0.1', { host, origin: `https://${host}` })).toBe('ok')
     expect(codeOf(['*'], '127.0.0.1', { host, origin: `http://${host}` })).toBe('origin_not_allowed')

@@ -1,8 +1,8 @@
 /**
- * Maintains the pool of warm pods. A warm pod runs without an owner until a create request claims it in its transaction
- * (`api/sandboxes/admit.ts`). Every worker reads the pool once per second, and opens slots for the pods whose slots it
- * owns. Only the newest worker creates and deletes pods, under an advisory lock, so that a rolling deployment uses the
- * new settings.
+ * Maintains the pool of warm pods. A warm pod belongs to no account until the transaction of a create request claims it
+ * (`api/sandboxes/admit.ts`). Every worker reads the pool once per second, and opens slots for the pods of which it is
+ * the slot owner. Only the newest worker creates and deletes pods, under an advisory lock, so that a rolling deployment
+ * uses the new settings.
  */
 
 import { addAbortListener } from 'node:events'
