@@ -149,7 +149,7 @@ export class Workers {
 
   /**
    * Calls a worker and returns its streamed response. `timeoutMs` applies only until the head of the response arrives.
-   * @throws the errors of {@link call}
+   * @throws the same errors as {@link call}
    */
   async stream<N extends StreamCallName>(
     name: N,
@@ -173,7 +173,7 @@ export class Workers {
 
   /**
    * Opens a WebSocket to a command.
-   * @throws the errors of {@link call}
+   * @throws the same errors as {@link call}
    */
   async attach(
     args: OneExec,
@@ -187,7 +187,7 @@ export class Workers {
 
   /**
    * Opens a WebSocket to a port of a sandbox. Any worker can open it.
-   * @throws the errors of {@link call}
+   * @throws the same errors as {@link call}
    */
   async connectPort(args: OnePort, headers: IncomingHttpHeaders, signal: AbortSignal): Promise<Tunnel> {
     let lost: unknown

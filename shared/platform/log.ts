@@ -36,7 +36,7 @@ function describeError(error: unknown) {
   }
 }
 
-/** How long further errors of the same cause are counted instead of logged, in milliseconds. */
+/** How long further errors with the same cause are counted instead of logged, in milliseconds. */
 const repeatMs = 10_000
 /** Maximum number of causes in memory. When it is reached, all causes are forgotten and may be logged again. */
 const maxCauses = 1_000
