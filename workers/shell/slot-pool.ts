@@ -165,7 +165,7 @@ export class SlotPool {
     !this.isClosed && this.bySandbox.get(slots.sandboxId) === slots
 
   private keep(slots: SandboxSlots, slot: Slot): void {
-    // Several attempts for a slow sandbox may succeed eventually. Those beyond the limit would only be idle processes.
+    // For a slow sandbox, several attempts can succeed eventually. Slots beyond the limit would be idle processes.
     if (slots.idle.size >= maxPerSandbox || !this.isCurrent(slots)) {
       slot.close()
       return
