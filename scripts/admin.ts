@@ -32,7 +32,7 @@ import {
   showPublicKey,
 } from './admin/environment.ts'
 
-/** The command that starts this program. The server image contains no npm. */
+/** The command that starts this program. It differs in the server image, which does not contain npm. */
 const program = basename(process.argv[1] ?? '') === 'admin.ts' ? 'npm run admin --' : 'sandlot-server admin'
 
 const usage = `Usage: ${program} [--json] COMMAND

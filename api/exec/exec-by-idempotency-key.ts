@@ -27,7 +27,7 @@ const readEveryMs = 500
 /**
  * Waits until the command ends and returns its result. The wait counts as an attached client, so the command's grace
  * period does not elapse.
- * @throws {Problem} `exec_not_found`, or the error of a sandbox that is not running
+ * @throws {Problem} `exec_not_found`, or an error if the sandbox is not running
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
   const { accountId, sandboxId, key, requestId, signal } = asked

@@ -37,7 +37,7 @@ export async function loadExec(app: App, asking: ExecLookup): Promise<LoadedExec
   return loadInSandbox(app, sandbox, asking)
 }
 
-/** @throws {Problem} under the same conditions as {@link loadExec}, and if the sandbox is not running */
+/** @throws {Problem} the same errors as {@link loadExec}, or an error if the sandbox is not running */
 export async function loadExecInRunningSandbox(
   app: App,
   asking: ExecLookup,

@@ -216,8 +216,9 @@ class Target {
   }
 
   /**
-   * Enters a folder and leaves the folders that do not contain it. Never follows a link.
-   * @param missing creates missing folders with this mode
+   * Makes a folder the current one: leaves the open folders that do not contain it, and enters the others on its path.
+   * Never follows a link.
+   * @param missing if set, missing folders are created with its mode
    */
   private enter(path: string[], missing?: { mode: number | undefined }): void {
     let depth = 0

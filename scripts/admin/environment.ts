@@ -48,9 +48,9 @@ export function findRedis(): string {
 }
 
 /**
- * Returns the base URL of the internal server of the process in this container. Reads INTERNAL_HOST and INTERNAL_PORT
- * from the environment or .env.
- * @throws with a message for the terminal if a setting is invalid
+ * Returns the base URL of the internal server in this container. Reads INTERNAL_HOST and INTERNAL_PORT from the
+ * environment or .env.
+ * @throws a user-facing error if a setting is invalid
  */
 export function findInternalServer(): string {
   readDotEnv()

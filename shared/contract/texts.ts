@@ -8,7 +8,7 @@ import { limits } from './limits.ts'
 /** A string without lone surrogates, which UTF-8 would replace with another character. */
 export const Content = z.string().refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
 
-/** Pattern that matches strings without NUL. The NUL is escaped, because the API description contains the pattern. */
+/** Pattern that matches strings without NUL. NUL is escaped, because the API description publishes the pattern. */
 export const withoutNul = '^[^\\u0000]*$'
 
 /** A string without NUL. Arguments, environment variables and PostgreSQL strings cannot contain NUL. */

@@ -15,8 +15,9 @@ const lingerMs = 2_000
 
 /**
  * Limits on reading a request body after the response has been sent. Many clients read the response only after they
- * have sent the entire body. Closing a connection with unread bytes resets it, which can discard the response. If the
- * body may be longer than 256 KiB, the rest is dropped without parsing, and the connection accepts no further request.
+ * have sent the entire body. Closing a connection with unread bytes resets it, which can discard the response, so the
+ * rest of the body is received first. If the body is longer than 256 KiB or of unknown length, the connection is not
+ * reused, and everything after another 256 KiB is dropped unparsed. After 15 s or 64 MiB, the connection is closed.
  */
 const unreadBody = { ms: 15_000, parsedBytes: 256 * 1024, bytes: 64 * 1024 * 1024 }
 

@@ -150,7 +150,7 @@ async function openTerminal(account: Account): Promise<{ closed: Promise<number>
   return { closed }
 }
 
-/** @returns the error of the tool */
+/** @returns the error from the tool */
 async function callTool(account: Account, args: object): Promise<Record<string, unknown>> {
   const { text } = await send(`${world.url()}/v1/mcp`, toolCall(account, 'exec', args))
   const [, data] = /^data: (.*)$/m.exec(text) ?? []

@@ -357,7 +357,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(() => !pool.has('sbx_a'), 5_000)
     })
 
-    test('a sandbox whose pod was replaced receives no slot of the old pod', async () => {
+    test('a sandbox whose pod was replaced never gets a slot from the old pod', async () => {
       const { pool } = makePool({ driver: slowly() })
       const old = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', { name: pod.name, uid: 'the one before' }, old)

@@ -25,8 +25,8 @@ const pageRows = 1_000
 type OrphansContext = Pick<ExecContext, 'db' | 'driver' | 'id' | 'log' | 'metrics' | 'redis' | 'settings'>
 
 /**
- * Returns a function that makes one pass over the orphans. It remembers between passes how long each worker has been
- * missing.
+ * Returns a function that makes one pass over the orphans. Between passes, the function remembers how long each worker
+ * has been missing.
  */
 export function makeOrphanReconciler(worker: OrphansContext): () => Promise<void> {
   const missingSince = new Map<string, number>()

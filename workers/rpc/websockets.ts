@@ -15,7 +15,7 @@ export const isAttachment = ({ url }: IncomingMessage): boolean => url === attac
 
 const maxFragments = 8
 const maxBufferedReads = 256
-/** Maximum size of a read from a TLS socket, in bytes. Each fragment of a message may keep one read in memory. */
+/** Maximum size of a read from a TLS socket, in bytes. Each fragment of a message can keep an entire read in memory. */
 const readBytes = 16 * 1024
 /** Memory overhead of a read, in bytes, in addition to its content. */
 const readOverheadBytes = 512
