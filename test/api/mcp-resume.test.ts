@@ -127,7 +127,7 @@ const refusalIn = ({ text }: { text: string }) => {
   return JSON.parse(result.content[0].text)
 }
 
-test('resuming the stream of a tool other than exec returns an error with the next step', async () => {
+test('resuming the stream of a tool other than exec returns an error that states the next step', async () => {
   const answer = await resume(await eventIdOf({ tool: 'file_edit' }))
   expect(answer.headers['content-type']).toContain('text/event-stream')
   expect(answer.text).toMatch(/^id: \S+\.8$/m)

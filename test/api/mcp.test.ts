@@ -137,7 +137,7 @@ describe('tool errors', () => {
     await client.close()
   })
 
-  test("another account's session is not found, and an unknown tool is a protocol error", async () => {
+  test("another account's session is reported as not found, and an unknown tool as a protocol error", async () => {
     const client = await connectMcp(world, await world.account())
     const { body } = await alice.call('createSandbox')
     expect(await refusalOf(client, 'exec', { session_id: body.id, command: 'true' })).toMatchObject({
@@ -166,7 +166,7 @@ describe('tool errors', () => {
     await client.close()
   })
 
-  test('tools have the same image, TTL, quota and rate limits as the routes, and return retry_after', async () => {
+  test('tools apply the same image, TTL, quota and rate limits as the routes, and return retry_after', async () => {
     await using small = await startWorld({
       env: {
         QUOTA_CONCURRENT_SANDBOXES: '1',

@@ -211,7 +211,7 @@ const confirmations: [string[], string, string][] = [
 ]
 
 test.each(confirmations)(
-  '%j asks for confirmation, and needs --yes without a terminal',
+  'the command %j asks for confirmation, and needs --yes without a terminal',
   async (words, question, nothing) => {
     await using service = await startService()
     using home = new Home()
@@ -229,7 +229,7 @@ test.each(confirmations)(
   },
 )
 
-test('session rm destroys a session named by id or by --session without confirmation', async () => {
+test('session rm does not ask before it destroys a session that is specified by id or with --session', async () => {
   await using service = await startService()
   using home = new Home()
   for (const words of [['sbx_a'], ['--session', 'sbx_a']]) {

@@ -133,7 +133,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await driver.delete(pod)
     })
 
-    test('deleting a pod ends its processes, even one whose input is blocked', async () => {
+    test('deleting a pod ends all of its processes, even one whose input is blocked', async () => {
       const pod = await createReady()
       const process = await driver.start(pod, shell('exec sleep 600'))
       process.stdin.write(Buffer.alloc(4_000_000))

@@ -24,7 +24,7 @@ const heldIn = async (kind: MemoryKind) =>
     )
   )[kind]
 
-test('unread stdin uses the memory budget until its command exits; commands above it are rejected', async () => {
+test('unread stdin uses memory budget until its command exits; commands above the budget are rejected', async () => {
   const size = 1_000_000
   const start = (command: string) =>
     alice.call('execCommand', { params, body: { command, background: true, stdin: 'x'.repeat(size) } })

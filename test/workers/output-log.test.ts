@@ -68,7 +68,7 @@ test('without a reader, the output log keeps the newest bytes and reports the ga
   expect(missed.stderr + textOf(rest, 'stderr').length).toBe(log.total.stderr)
 })
 
-test('a command blocks while a reader has too much unread output, until it reads or disconnects', async () => {
+test('a command blocks while a reader has too much unread output, until the reader reads or disconnects', async () => {
   const log = new OutputLog()
   const reader = log.read()
   const chunk = Buffer.alloc(1024 * 1024)
@@ -206,7 +206,7 @@ test.each([
   expect(command.log.total.stdout + command.log.total.stderr).toBe(100_000)
 })
 
-test('output that alternates between streams is counted by its memory use, and blocks on its reader', async () => {
+test('output that alternates between streams counts by memory use, and blocks until a reader reads it', async () => {
   const log = new OutputLog()
   const most = 128 * 1024
   log.limitUnread(most)

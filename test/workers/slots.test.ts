@@ -87,7 +87,7 @@ describeInSandboxes('slots', (open) => {
   test.each([
     ['exec failed: unable to start container process: read init-p: connection reset by peer', PodExhausted],
     ['read tcp: connection reset by peer', DriverUnavailable],
-  ])('if a pod has room for a shell again, the failure is classified: %s', async (why, ExpectedError) => {
+  ])('if the pod has room for a shell again, the error is classified by its text: %s', async (why, ExpectedError) => {
     const ended = Promise.resolve({ kind: 'lost', why } as const)
     const told = await diagnoseShell(sandboxes.driver, pod, { ended })
     expect(told.constructor).toBe(ExpectedError)
@@ -357,7 +357,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(() => !pool.has('sbx_a'), 5_000)
     })
 
-    test('a sandbox whose pod was replaced receives no slot of the old pod', async () => {
+    test('a sandbox whose pod was replaced never receives a slot from the old pod', async () => {
       const { pool } = makePool({ driver: slowly() })
       const old = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', { name: pod.name, uid: 'the one before' }, old)
