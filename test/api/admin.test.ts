@@ -164,7 +164,7 @@ test.concurrent('a suspended account cannot use its sandboxes, keys or logins un
   expect(body.data.map(({ destroy_reason }) => destroy_reason)).toEqual(['suspended', 'suspended'])
 })
 
-test.concurrent('deletes an account and all its rows, and lets its email address sign up again', async () => {
+test.concurrent('deleting an account removes all its rows and frees the email address for a sign-up', async () => {
   const alice = await world.account()
   const id = await create(alice)
   await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a value' } })

@@ -148,7 +148,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stdout()).toContain(hash.digest('hex'))
   })
 
-  test('a command keeps running during its grace period after its WebSocket connection breaks', async () => {
+  test("after a command's WebSocket connection breaks, the command keeps running for the grace period", async () => {
     const exec_id = await start({ command: 'read -r _; head -c 30000000 /dev/zero', background: true })
     const line = await open(exec_id)
     line.stopReading()

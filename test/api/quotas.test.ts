@@ -172,7 +172,7 @@ describe('the monthly quota', () => {
     expect(codesOf([await create(alice)])).toEqual(new Set(['monthly_usage_limit_reached']))
   })
 
-  test('accepts a create 1 ms below the monthly quota, and none of 200 concurrent creates at the quota', async () => {
+  test('accepts a create 1 ms below the monthly quota, but none of 200 concurrent creates at the quota', async () => {
     const [under, at] = await makeAccounts(2)
     const now = new Date(newYear - 86_400_000)
     await setClock(world.db, now)

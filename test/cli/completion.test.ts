@@ -73,7 +73,7 @@ describe('declared commands and options', () => {
     [['exec', '-csleep 1', '--ti'], ['--timeout']],
     [['__c'], []],
     [['nonsense', ''], []],
-  ])('completing the words %j offers %j', async (words, values) => {
+  ])('completion of the words %j offers %j', async (words, values) => {
     expect(await valuesFor(...words)).toEqual(values)
   })
 
