@@ -24,7 +24,7 @@ test('the default liveness timeouts match the documentation', () => {
 /** All valid settings, in steps of 0.1. */
 const settable = Array.from({ length: 191 }, (_, step) => (10 + step) / 10)
 
-test.each(settable)('with %s s, the liveness timeouts expire in the required order', (seconds) => {
+test.each(settable)('with a setting of %s seconds, the liveness timeouts expire in the required order', (seconds) => {
   const { handOver, answer, last, stale, missing, missingAnswer } = livenessTimeoutsOf(seconds)
   const { cluster, ping, keepAlive, shell, slot, longer } = livenessTimeoutsOf(seconds)
   // A worker that was reported as lost starts no earlier command.
@@ -49,7 +49,7 @@ test.each(settable)('with %s s, the liveness timeouts expire in the required ord
   expect(2 * slot + cluster + shell).toBeLessThan(marginMs + longer)
 })
 
-test.each(settable)('with %s s, each liveness timeout is a whole number of milliseconds', (seconds) => {
+test.each(settable)('with a setting of %s seconds, each liveness timeout is in whole milliseconds', (seconds) => {
   for (const [name, ms] of Object.entries(livenessTimeoutsOf(seconds))) {
     expect(ms, name).toSatisfy(Number.isInteger)
   }

@@ -164,7 +164,7 @@ test.concurrent('a suspended account cannot use its sandboxes, keys or logins un
   expect(body.data.map(({ destroy_reason }) => destroy_reason)).toEqual(['suspended', 'suspended'])
 })
 
-test.concurrent('deletes an account and all its rows, and lets its email address sign up again', async () => {
+test.concurrent('deleting an account removes all its rows and frees the email address for a sign-up', async () => {
   const alice = await world.account()
   const id = await create(alice)
   await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a value' } })
@@ -189,7 +189,7 @@ test.concurrent('deletes an account and all its rows, and lets its email address
   expect(again.id).not.toBe(alice.id)
 })
 
-test.concurrent('owners can delete their account, its sandboxes and its credentials with the password', async () => {
+test.concurrent('the password lets owners delete their account with its sandboxes and credentials', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   await create(alice)
   const remove = (current_password: string) => alice.call('deleteAccount', { body: { current_password } })

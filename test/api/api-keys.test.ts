@@ -270,7 +270,7 @@ describe('key rotation', () => {
     for (let turn = 0; turn < 3; turn++) expect((await rotate(eternal.id)).expires_at).toBeNull()
   })
 
-  test('rotation never extends the old key; without an overlap, the old key stops working immediately', async () => {
+  test("rotation never extends the old key's validity; without an overlap, the validity ends immediately", async () => {
     const alice = await world.account()
     const expires_at = new Date(Date.now() + 60_000).toISOString()
     const { body: brief } = await alice.call('createApiKey', { body: { expires_at } })

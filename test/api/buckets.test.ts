@@ -346,7 +346,7 @@ describe('buckets in Redis', () => {
     })
   })
 
-  test.each([1, 7, 60, 120, 999])('a %i-per-minute bucket has that size and refills', async (limit) => {
+  test.each([1, 7, 60, 120, 999])('a bucket limited to %i per minute has that capacity and refills', async (limit) => {
     const rates = { ...world.settings.rates, sandbox_ops: limit }
     const context = openContext('api', { ...world.settings, rates, logLevel: 'silent' })
     await new Promise((resolve) => context.redis.once('ready', resolve))

@@ -45,7 +45,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(await inRow(id)).toMatchObject({ ...lost, reason, duration_ms, stdout_bytes: 7, stderr_bytes: 0 })
   })
 
-  test('a command that kills its shell and keeps printing is lost, and has ended before the response', async () => {
+  test('a command that kills its shell and keeps printing is ended before it is reported as lost', async () => {
     const { stdout, ...result } = await sh(
       'echo before; kill -9 $PPID; sleep 1.97; echo after; date >late; exit 5',
     )
@@ -64,7 +64,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     } else expect(result).toMatchObject({ status: 'killed', reason: 'pod_failed', exit_code: null })
   })
 
-  test("a command that leaves its shell's session and kills the shell is lost and leaves no processes", async () => {
+  test("a command that leaves its shell's session and kills the shell is lost; no process remains", async () => {
     const result = await exec({ command: ['setsid', 'sh', '-c', `kill -9 $PPID; ${sleep(7202)}`] })
     expect(await countOf('slee[p] 7202')).toBe(0)
     expect(result).toMatchObject(lost)
@@ -80,7 +80,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(result).toMatchObject({ ...lost, stdout: 'go\n' })
   })
 
-  test('a background command that kills its shell is lost and leaves no processes', async () => {
+  test('a background command that kills its shell is reported as lost and leaves no processes behind', async () => {
     const result = await inBackground({ command: `kill -9 $PPID; ${sleep(7204)}` })
     expect(await countOf('slee[p] 7204')).toBe(0)
     expect(result).toMatchObject(lost)
@@ -90,7 +90,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
   test.each([
     ['KILL', 'SIGKILL'],
     ['TERM', 'SIGTERM'],
-  ])('reports the observed exit status if a terminal command sends its parent %s', async (signal, name) => {
+  ])('reports the observed exit status if a terminal command sends %s to its parent', async (signal, name) => {
     const result = await inBackground({
       command: `trap "" HUP; kill -${signal} $PPID; sleep 7205; sleep 7205`,
       tty: true,
@@ -103,7 +103,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     )
   })
 
-  test("reports the command's exit status even if the command sends its shell signals such as TERM", async () => {
+  test("reports a command's exit status even if the command sends signals such as TERM to its shell", async () => {
     const signals =
       'HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM PROF SYS'
     const result = await sh(`for s in ${signals}; do kill -$s $PPID; done; exit 5`)
@@ -114,7 +114,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(await sh('kill -SEGV 0; sleep 7206')).toMatchObject({ status: 'signaled', signal: 'SIGSEGV' })
   })
 
-  test('a command that suspends its shell is ended by its timeout and leaves no processes', async () => {
+  test("a command that suspends its shell is ended by the command's timeout and leaves no processes", async () => {
     const result = await sh('kill -STOP $PPID; sleep 7207 & exit 3', { timeout_ms: 500 })
     expect(await countOf('slee[p] 7207')).toBe(0)
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null })

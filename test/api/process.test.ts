@@ -48,7 +48,7 @@ describe('process start', () => {
     ['api', 'INTERNAL_PORT'],
     ['worker', 'INTERNAL_PORT'],
     ['worker', 'RPC_PORT'],
-  ] as const)('an %s process whose %s is in use names the address and exits with 2', async (kind, name) => {
+  ] as const)('the process %s names the address and exits with 2 if the port in %s is in use', async (kind, name) => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => other.once('listening', resolve))

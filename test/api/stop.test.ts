@@ -131,7 +131,7 @@ test("a tool call's stream closes without a result if the client can resume it",
   expect(text).toContain('"stdout":"done\\n"')
 })
 
-test('a download is broken off in a way that lets the client detect the incomplete body', async () => {
+test('a download is cut off in a way that lets the client detect the incomplete body', async () => {
   await expect(download.arrayBuffer()).rejects.toThrow()
 })
 

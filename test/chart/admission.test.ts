@@ -279,7 +279,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies with pl
   })
   afterAll(() => chart?.remove())
 
-  test('admit the pods of workers', async () => {
+  test('the admission policies admit a pod with the placement, pull secrets and DNS servers of the chart', async () => {
     const { spec } = await chart.tryCreate(build())
     expect(spec).toMatchObject({
       nodeSelector,

@@ -69,7 +69,7 @@ test('a new worker exports the metrics for lost commands and orphans with the va
   expect(text).toMatch(/^sandlot_reconcile_actions_total\{action="end orphan",role="worker"\} 0$/m)
 })
 
-test('an API exports zero failed create requests for each server-side reason from its start', async () => {
+test('a new API process exports zero failed create requests for each server-side reason', async () => {
   const text = await openMetrics('api').registry.metrics()
   for (const reason of createFaults)
     expect(text).toContain(`sandlot_create_refusals_total{reason="${reason}",role="api"} 0`)

@@ -99,7 +99,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
       return spawnSync('helm', ['install', 'sandlot', chart, ...flags], { encoding: 'utf8' })
     }
 
-    test('prints the commands that wait for the release and create an account', () => {
+    test('helm install prints the commands that wait for the release and create an account', () => {
       expect(tryInstall().stdout).toMatch(
         /kubectl .* wait .*\n[\s\S]*sandlot signup --url http:\/\/localhost:8080/,
       )
@@ -108,7 +108,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
       )
     })
 
-    test('warns if sandboxes.ownRanges is empty and sandboxes have egress', () => {
+    test('helm install warns if sandboxes.ownRanges is empty and sandboxes have egress', () => {
       const warning = 'sandboxes.ownRanges is empty'
       expect(tryInstall().stdout).toContain(warning)
       for (const value of ['sandboxes.ownRanges={203.0.113.0/24}', 'sandboxes.egress=none']) {
@@ -118,7 +118,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
       }
     })
 
-    test('annotates the API and worker pods with a checksum of the Secret', async () => {
+    test('helm install annotates the API and worker pods with a checksum of the Secret', async () => {
       const readChecksums = () => tryInstall().stdout.match(/checksum\/secret: [0-9a-f]{64}/g)
       expect(readChecksums()).toBeNull()
       const metadata = { name: 'keys' }
@@ -134,7 +134,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
       expect(readChecksums()).not.toContain(api)
     })
 
-    test('rejects a quickstart with volumes if the cluster has no default StorageClass', async () => {
+    test('helm install rejects a quickstart with volumes if the cluster has no default StorageClass', async () => {
       const { items } = await admin.makeApiClient(StorageV1Api).listStorageClass()
       const hasDefault = items.some(
         ({ metadata }) => metadata?.annotations?.['storageclass.kubernetes.io/is-default-class'] === 'true',

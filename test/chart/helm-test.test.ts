@@ -24,7 +24,7 @@ describe.skipIf(!hasHelm)('helm test', () => {
     return { out, err, code }
   }
 
-  test('runs a command in a sandbox and deletes the account that it created', async () => {
+  test('helm test runs a command in a sandbox and deletes the account that it created', async () => {
     const { out, err, code } = await runProgram(world.url())
     expect(err).toBe('')
     expect(out).toBe('A sandbox was created and ran a command.\n')
@@ -35,7 +35,7 @@ describe.skipIf(!hasHelm)('helm test', () => {
     }, 20_000)
   })
 
-  test('fails if the API is unreachable', async () => {
+  test('helm test fails if the API is unreachable', async () => {
     const { err, code } = await runProgram('http://127.0.0.1:1')
     expect(err).toContain('fetch failed')
     expect(code).toBe(1)

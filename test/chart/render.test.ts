@@ -73,7 +73,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
   })
 
   const others = installations.filter((installation) => installation !== 'minimal')
-  test.each(others)('%s differs from the minimal chart only as in the snapshot', async (installation) => {
+  test.each(others)('with %s, the chart differs from the minimal one only as in the snapshot', async (installation) => {
     const differences = compareObjects(templateOf('minimal'), templateOf(installation))
     await expect(differences).toMatchFileSnapshot(snapshotOf(`${installation}.diff`))
   })

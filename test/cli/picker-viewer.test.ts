@@ -70,7 +70,7 @@ test('the picker opens the whole output in $PAGER', async () => {
   expect(await screen.ended).toBe(0)
 })
 
-test('if the pager is missing, the picker names it in the error', async () => {
+test("if the pager is missing, the picker's error names the pager", async () => {
   using screen = await openPicker({ PAGER: 'no-such-pager' })
   screen.type('x')
   await screen.shows('a command for /bin/sh')

@@ -51,7 +51,7 @@ test('a released reservation counts as zero, and releasing it again has no effec
   expect(memoryBudget.sums.requests).toBe(0)
 })
 
-test('bytes that move to a different kind count once, whatever the order of release', () => {
+test('bytes that move to a different kind count only once, in whatever order they are released', () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   request.add(ofAccount)

@@ -29,7 +29,7 @@ const heldStreams = async () => {
 test.each([
   ['a file', {}],
   ['a file from a given line', { start_line: 2 }],
-])('stalled readers of %s are limited, cheap and closed', { timeout: longestMs }, async (_, lines) => {
+])('stalled readers of %s are limited, use little memory and are closed', { timeout: longestMs }, async (_, lines) => {
   await sh(`yes 'a line of the file' | head -c ${fileBytes} > big`)
   const path = pathOf(endpoints.readRawFile, { params, query: { path: 'big', ...lines } as never })
   const head = headOf('GET', path, { authorization: `Bearer ${alice.key}` })

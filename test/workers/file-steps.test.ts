@@ -61,7 +61,7 @@ test.concurrent.each([
   ['put with a mode', putWithMode, ['file', 'hard'], 'rm file'],
   // A write between the final check and the rename is lost.
   ['put in place of the one that is meant', putInPlaceOfMeant, ['file'], 'rm file', 'may be lost'],
-])('"%s" is correct despite a concurrent change', async (_name, script, names, change, isLost?: string) => {
+])('the step "%s" is correct despite a concurrent change', async (_name, script, names, change, isLost?: string) => {
   const [before, after, never] = await outcomesOf(names, script, change, ['before', 'after', 'never'])
   const known = [before!, after!, ...(isLost ? [never!] : [])].map(({ found }) => found)
   // Before the change, each run takes the same steps as the run without a change.

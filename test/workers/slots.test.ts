@@ -87,7 +87,7 @@ describeInSandboxes('slots', (open) => {
   test.each([
     ['exec failed: unable to start container process: read init-p: connection reset by peer', PodExhausted],
     ['read tcp: connection reset by peer', DriverUnavailable],
-  ])('if a pod has room for a shell again, the failure is classified: %s', async (why, ExpectedError) => {
+  ])('if the pod has room for a shell again, the error is classified by its text: %s', async (why, ExpectedError) => {
     const ended = Promise.resolve({ kind: 'lost', why } as const)
     const told = await diagnoseShell(sandboxes.driver, pod, { ended })
     expect(told.constructor).toBe(ExpectedError)
