@@ -39,9 +39,11 @@ export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
     execs.zero({ status: 'lost' })
     reconcileActions.inc({ action: 'end orphan' }, 0)
   }
-  const createRefusals = counter('sandlot_create_refusals_total', 'Failed requests to create a sandbox, by reason', [
-    'reason',
-  ])
+  const createRefusals = counter(
+    'sandlot_create_refusals_total',
+    'Failed requests to create a sandbox, by reason',
+    ['reason'],
+  )
   if (role === 'api') for (const reason of createFaults) createRefusals.inc({ reason }, 0)
   return {
     registry,

@@ -90,18 +90,21 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
   test.each([
     ['KILL', 'SIGKILL'],
     ['TERM', 'SIGTERM'],
-  ])('reports the observed exit status if a terminal command sends %s to its parent', async (signal, name) => {
-    const result = await inBackground({
-      command: `trap "" HUP; kill -${signal} $PPID; sleep 7205; sleep 7205`,
-      tty: true,
-    })
-    expect(await countOf('slee[p] 7205')).toBe(0)
-    expect(result).toMatchObject(
-      driver === 'local'
-        ? { ...lost, reason: expect.stringMatching(/terminal/) }
-        : { status: 'signaled', signal: name },
-    )
-  })
+  ])(
+    'reports the observed exit status if a terminal command sends %s to its parent',
+    async (signal, name) => {
+      const result = await inBackground({
+        command: `trap "" HUP; kill -${signal} $PPID; sleep 7205; sleep 7205`,
+        tty: true,
+      })
+      expect(await countOf('slee[p] 7205')).toBe(0)
+      expect(result).toMatchObject(
+        driver === 'local'
+          ? { ...lost, reason: expect.stringMatching(/terminal/) }
+          : { status: 'signaled', signal: name },
+      )
+    },
+  )
 
   test("reports a command's exit status even if the command sends signals such as TERM to its shell", async () => {
     const signals =

@@ -93,9 +93,12 @@ describe('host and origin checks', () => {
     [['a.example:1'], '127.0.0.1', 'a.example:1', 'ok'],
     [['a.example:1'], '127.0.0.1', 'a.example:2', 'host_not_allowed'],
     [['*'], '127.0.0.1', 'whatever.example', 'ok'],
-  ])('with the allowed hosts %j and the address %s, the Host header %j results in %s', (allowed, own, host, code) => {
-    expect(codeOf(allowed, own, host === undefined ? {} : { host })).toBe(code)
-  })
+  ])(
+    'with the allowed hosts %j and the address %s, the Host header %j results in %s',
+    (allowed, own, host, code) => {
+      expect(codeOf(allowed, own, host === undefined ? {} : { host })).toBe(code)
+    },
+  )
 
   test.each([
     ['https://evil.example', 'localhost', 'origin_not_allowed'],

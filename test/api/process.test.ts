@@ -48,18 +48,21 @@ describe('process start', () => {
     ['api', 'INTERNAL_PORT'],
     ['worker', 'INTERNAL_PORT'],
     ['worker', 'RPC_PORT'],
-  ] as const)('the process %s names the address and exits with 2 if the port in %s is in use', async (kind, name) => {
-    await using world = await startWorld({ apis: 0, workers: 0 })
-    const other = createServer().listen(0, '127.0.0.1')
-    await new Promise((resolve) => other.once('listening', resolve))
-    const { port } = other.address() as { port: number }
-    const { code, words } = await startDoomed(world, { [name]: String(port) }, kind)
-    other.close()
-    expect(code).toBe(2)
-    expect(words).toContain(`127.0.0.1:${port}`)
-    expect(words).toContain(`another process uses this port. Set ${name} to another port.`)
-    expect(words).not.toMatch(/^\s+at /m)
-  })
+  ] as const)(
+    'the process %s names the address and exits with 2 if the port in %s is in use',
+    async (kind, name) => {
+      await using world = await startWorld({ apis: 0, workers: 0 })
+      const other = createServer().listen(0, '127.0.0.1')
+      await new Promise((resolve) => other.once('listening', resolve))
+      const { port } = other.address() as { port: number }
+      const { code, words } = await startDoomed(world, { [name]: String(port) }, kind)
+      other.close()
+      expect(code).toBe(2)
+      expect(words).toContain(`127.0.0.1:${port}`)
+      expect(words).toContain(`another process uses this port. Set ${name} to another port.`)
+      expect(words).not.toMatch(/^\s+at /m)
+    },
+  )
 })
 
 describe('process shutdown', () => {

@@ -73,10 +73,13 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
   })
 
   const others = installations.filter((installation) => installation !== 'minimal')
-  test.each(others)('with %s, the chart differs from the minimal one only as in the snapshot', async (installation) => {
-    const differences = compareObjects(templateOf('minimal'), templateOf(installation))
-    await expect(differences).toMatchFileSnapshot(snapshotOf(`${installation}.diff`))
-  })
+  test.each(others)(
+    'with %s, the chart differs from the minimal one only as in the snapshot',
+    async (installation) => {
+      const differences = compareObjects(templateOf('minimal'), templateOf(installation))
+      await expect(differences).toMatchFileSnapshot(snapshotOf(`${installation}.diff`))
+    },
+  )
 
   test.each(installations)('helm lint accepts the chart with the values of %s', (installation) => {
     const { status, stdout } = spawnSync('helm', ['lint', '--strict', chart, ...valuesOf(installation)], {

@@ -144,22 +144,25 @@ async function onTerminal(args: string[], columns = 120): Promise<{ text: string
   return { text: stripVTControlCharacters(left).replaceAll('\r\n', '\n'), code }
 }
 
-test.each(walk)('running $line prints the expected text and JSON', async ({ line, piped, note, terminal, json }) => {
-  const args = fill(line)
-  const command = args.indexOf('--')
-  const withJson = command < 0 ? [...args, '--json'] : args.toSpliced(command, 0, '--json')
-  // Sequentially, because two at a time may exceed the session quota.
-  const plain = await user.run(args)
-  expect(plain.code).toBe(0)
-  expect(plain.stderr).toMatch(note ?? /^$/)
-  expect(plain.stdout).toMatch(piped)
-  const asJson = await user.run(withJson)
-  expect(asJson).toMatchObject({ code: 0, stderr: '' })
-  expect(Object.keys(asJson.json())).toEqual(expect.arrayContaining(json))
-  const seen = await onTerminal(args)
-  expect(seen.text).toMatch(terminal ?? note ?? piped)
-  expect(seen.code).toBe(0)
-})
+test.each(walk)(
+  'running $line prints the expected text and JSON',
+  async ({ line, piped, note, terminal, json }) => {
+    const args = fill(line)
+    const command = args.indexOf('--')
+    const withJson = command < 0 ? [...args, '--json'] : args.toSpliced(command, 0, '--json')
+    // Sequentially, because two at a time may exceed the session quota.
+    const plain = await user.run(args)
+    expect(plain.code).toBe(0)
+    expect(plain.stderr).toMatch(note ?? /^$/)
+    expect(plain.stdout).toMatch(piped)
+    const asJson = await user.run(withJson)
+    expect(asJson).toMatchObject({ code: 0, stderr: '' })
+    expect(Object.keys(asJson.json())).toEqual(expect.arrayContaining(json))
+    const seen = await onTerminal(args)
+    expect(seen.text).toMatch(terminal ?? note ?? piped)
+    expect(seen.code).toBe(0)
+  },
+)
 
 /** Covered by separate tests. */
 const elsewhere = [

@@ -52,15 +52,18 @@ test.each([
   ['logout'],
   ['doctor'],
   ['__complete', '--', 'session', 'get', ''],
-])('the command `%s %s` sends no saved key to an address from a flag or environment variable', async (...words) => {
-  await using at = await startPeers()
-  const text = readFileSync(at.home.configFile, 'utf8')
-  const [flag] = [await at.sent(['--url', at.other.url, ...words])]
-  expect(flag.other.filter(Boolean)).toEqual([])
-  at.home.writeConfig(text)
-  const variable = await at.sent(words, { SANDLOT_URL: at.other.url })
-  expect(variable.other.filter(Boolean)).toEqual([])
-})
+])(
+  'the command `%s %s` sends no saved key to an address from a flag or environment variable',
+  async (...words) => {
+    await using at = await startPeers()
+    const text = readFileSync(at.home.configFile, 'utf8')
+    const [flag] = [await at.sent(['--url', at.other.url, ...words])]
+    expect(flag.other.filter(Boolean)).toEqual([])
+    at.home.writeConfig(text)
+    const variable = await at.sent(words, { SANDLOT_URL: at.other.url })
+    expect(variable.other.filter(Boolean)).toEqual([])
+  },
+)
 
 test('the error names the address for which the key was saved and the command that saves a new key', async () => {
   await using at = await startPeers()

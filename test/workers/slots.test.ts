@@ -87,11 +87,14 @@ describeInSandboxes('slots', (open) => {
   test.each([
     ['exec failed: unable to start container process: read init-p: connection reset by peer', PodExhausted],
     ['read tcp: connection reset by peer', DriverUnavailable],
-  ])('if the pod has room for a shell again, the error is classified by its text: %s', async (why, ExpectedError) => {
-    const ended = Promise.resolve({ kind: 'lost', why } as const)
-    const told = await diagnoseShell(sandboxes.driver, pod, { ended })
-    expect(told.constructor).toBe(ExpectedError)
-  })
+  ])(
+    'if the pod has room for a shell again, the error is classified by its text: %s',
+    async (why, ExpectedError) => {
+      const ended = Promise.resolve({ kind: 'lost', why } as const)
+      const told = await diagnoseShell(sandboxes.driver, pod, { ended })
+      expect(told.constructor).toBe(ExpectedError)
+    },
+  )
 
   test('a slot receives a command unchanged, as one short line or as a byte count followed by the bytes', async () => {
     const words = [
