@@ -33,8 +33,8 @@ const checkEveryMs = 5_000
  */
 const uploadMs = 25 * 60 * 60 * 1000
 /**
- * Maximum size of the request line and headers, in bytes. It fits a file path and two patterns of maximum length with
- * every character percent-encoded.
+ * Maximum size of the request line and headers, in bytes. A file path and two patterns of maximum length fit even if
+ * every character is percent-encoded.
  */
 const headerBytes = 128 * 1024
 /**
@@ -75,13 +75,11 @@ export function openApi(context: Context) {
   new StalledClients(context.log).watchAll(server, context.settings.clientStallSeconds)
   let withdrawKeys: ReturnType<typeof announceKeys> | undefined
   let isStopping = false
-  const internal = openInternalServer(context, {
-    ...commonChecks(context),
-    ...workerChecks(context),
-    process: async () => {
-      if (isStopping) throw new Error('the process is stopping')
-    },
-  })
+  const internal = openInternalServer(
+    context,
+    { ...commonChecks(context), ...workerChecks(context) },
+    { isDraining: () => isStopping },
+  )
   return {
     /**
      * Starts both servers.
@@ -131,7 +129,9 @@ async function awaitFirstConnection(redis: Context['redis']): Promise<void> {
 
 function makeKoa(app: App, requests: OpenRequests): Koa {
   const koa = new Koa()
-  koa.on('error', (error) => app.context.log.warn({ err: error }, 'could not send a response'))
+  koa.on('error', (error: Error, ctx?: { state?: Partial<RequestState> }) =>
+    (ctx?.state?.log ?? app.context.log).warn({ err: error }, 'could not send a response'),
+  )
   koa.use(aroundRequest(app.context, requests))
   const { allowedHosts, http } = app.context.settings
   koa.use(helmet())

@@ -237,8 +237,8 @@ function guessOutput(args: string[]): Output {
 }
 
 /**
- * Handles errors of stdout. Ignores EPIPE, which is normal for `| head`. Exits with an error after other failures, such
- * as a full disk.
+ * Handles errors on stdout. Ignores EPIPE, which is expected with `| head`. Exits with an error on any other failure,
+ * such as a full disk.
  */
 function handleOutputErrors(fail: (error: unknown) => number): void {
   process.stderr.on('error', () => {})

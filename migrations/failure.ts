@@ -8,6 +8,11 @@ import { MigrationFailed } from './migrate.ts'
 const unreachable = /^(E[A-Z_]+|08...|28...|3D000|57P0.)$/
 const disconnected = /Connection terminated|Client has encountered a connection error/
 
+/** Reports whether PostgreSQL is unreachable or still starting. A rejected user or a missing database returns false. */
+export const isStarting = (error: unknown): boolean =>
+  !(error instanceof MigrationFailed) &&
+  /^(E[A-Z_]+|57P03)$/.test((error as NodeJS.ErrnoException).code ?? '')
+
 const again =
   'Then run `npm run migrate` again. It continues after the last completed step. The old version can keep running.'
 

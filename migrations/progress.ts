@@ -1,4 +1,7 @@
-/** Reports the progress of index builds. A build is a single statement, so its progress is polled in PostgreSQL. */
+/**
+ * Reports the progress of index builds. Each build is a single statement, so its progress has to be polled from
+ * PostgreSQL on another connection.
+ */
 import { sql } from 'kysely'
 import { openDatabase } from '../shared/data/database.ts'
 import { statement } from '../shared/data/statement.ts'

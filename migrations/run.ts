@@ -1,5 +1,10 @@
-/** `npm run migrate`: applies all pending migrations. The old version of Sandlot can keep running. */
-import { describeFailure } from './failure.ts'
+/**
+ * `npm run migrate`: applies all pending migrations. The old version can keep running during the migration. With
+ * `--wait SECONDS`, the command waits up to that long until PostgreSQL accepts connections.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { describeFailure, isStarting } from './failure.ts'
 import { migrate } from './migrate.ts'
 
 const databaseUrl = process.env.DATABASE_URL
@@ -7,8 +12,28 @@ if (!databaseUrl) {
   console.error('DATABASE_URL is not set. Set it, for example to postgresql://user:password@host/database.')
   process.exit(2)
 }
+const { wait } = parseArgs({ options: { wait: { type: 'string', default: '0' } } }).values
+const waitUntil = Date.now() + Number(wait) * 1000
+if (!/^\d+$/.test(wait)) {
+  console.error(`--wait must be a whole number of seconds, but is ${JSON.stringify(wait)}.`)
+  process.exit(2)
+}
+
+async function migrateOnceStarted(url: string): Promise<string[]> {
+  for (;;) {
+    try {
+      return await migrate(url, { report: (line) => console.error(line) })
+    } catch (error) {
+      const canWait = isStarting(error) && Date.now() < waitUntil
+      if (!canWait) throw error
+      console.error(`Waiting for the database: ${describeFailure(error)}`)
+      await sleep(2_000)
+    }
+  }
+}
+
 try {
-  const applied = await migrate(databaseUrl, { report: (line) => console.error(line) })
+  const applied = await migrateOnceStarted(databaseUrl)
   console.log(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`)
 } catch (error) {
   console.error(describeFailure(error))

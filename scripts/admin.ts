@@ -4,6 +4,7 @@
  * docs/hosting.md describes the commands.
  */
 import { once } from 'node:events'
+import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import {
@@ -16,14 +17,25 @@ import {
 } from '../api/admin/accounts.ts'
 import { listKeys } from '../api/admin/keys.ts'
 import { changeLimits, limitNames, readLimits, showLimits } from '../api/admin/limits.ts'
+import { showReadiness } from '../api/admin/readiness.ts'
 import type { Report } from '../api/admin/report.ts'
 import { normaliseEmail } from '../shared/contract/auth.ts'
 import { findAccountByEmail } from '../shared/data/accounts.ts'
 import { type Database, openDatabase } from '../shared/data/database.ts'
 import { connectRedis } from '../shared/platform/redis.ts'
-import { findDatabase, findPasswordCost, findRedis, makeKeys, showPublicKey } from './admin/environment.ts'
+import {
+  findDatabase,
+  findInternalServer,
+  findPasswordCost,
+  findRedis,
+  makeKeys,
+  showPublicKey,
+} from './admin/environment.ts'
 
-const usage = `Usage: npm run admin -- [--json] COMMAND
+/** The command that starts this program. It differs in the server image, which does not contain npm. */
+const program = basename(process.argv[1] ?? '') === 'admin.ts' ? 'npm run admin --' : 'sandlot-server admin'
+
+const usage = `Usage: ${program} [--json] COMMAND
 
   accounts                 lists all accounts with their sandboxes, hours in this month and individual limits
   limits EMAIL             shows or sets an account's limits ("default" removes a limit)
@@ -38,6 +50,7 @@ const usage = `Usage: npm run admin -- [--json] COMMAND
   suspend EMAIL            destroys the account's sandboxes, and disables its API keys and logins
   unsuspend EMAIL          enables the account's API keys and logins again
   delete EMAIL --yes       suspends the account, and deletes all its data once its last pod is gone
+  ready                    prints the /readyz response of this container's process; exits with 1 if it is not ready
   keys                     lists the key fingerprints of each process (needs only Redis)
   make-keys                generates the four keys of a new installation (needs no database)
   public-key               prints the keys that the API uses instead of SECRETS_KEY (needs no database)
@@ -63,7 +76,7 @@ const ofAccount: Record<string, (db: Database, account: Account, values: Values)
     return await removeAccount(db, account, (line) => console.error(line))
   },
 }
-const withoutAccount = ['accounts', 'keys', 'make-keys', 'public-key']
+const withoutAccount = ['accounts', 'ready', 'keys', 'make-keys', 'public-key']
 /** Options that each command accepts in addition to --json. */
 const optionsOf: Record<string, readonly string[]> = { limits: [...limitNames, 'reset'], delete: ['yes'] }
 
@@ -84,6 +97,7 @@ const wrongUsage = (message: string) => new Refusal(message, 2, `\n${usage}`)
 
 async function run(args: string[]): Promise<Report> {
   const { positionals, values } = parse(args)
+  if (values.help) return { value: { usage }, text: usage }
   const [command, ...operands] = positionals
   if (command === undefined) throw wrongUsage('A command is missing.')
   const act = Object.hasOwn(ofAccount, command) ? ofAccount[command] : undefined
@@ -93,6 +107,7 @@ async function run(args: string[]): Promise<Report> {
   const wrong = Object.keys(values).find((name) => name !== 'json' && !optionsOf[command]?.includes(name))
   if (wrong) throw wrongUsage(`${command} has no option --${wrong}.`)
 
+  if (command === 'ready') return await showReadiness(findInternalServer())
   if (command === 'make-keys') return makeKeys()
   if (command === 'public-key') return showPublicKey()
   if (command === 'keys') return await showKeys()
@@ -131,6 +146,7 @@ function parse(args: string[]) {
     reset: { type: 'boolean' },
     yes: { type: 'boolean' },
     json: { type: 'boolean' },
+    help: { type: 'boolean', short: 'h' },
   } as const
   try {
     return parseArgs({ args, options, allowPositionals: true })
@@ -142,8 +158,9 @@ function parse(args: string[]) {
 const args = process.argv.slice(2)
 const wantsJson = args.includes('--json')
 try {
-  const { value, text } = await run(args)
+  const { value, text, exitCode = 0 } = await run(args)
   console.log(wantsJson ? JSON.stringify(value) : text)
+  process.exitCode = exitCode
 } catch (error) {
   const { message } = error as Error
   const { code, help } = error instanceof Refusal ? error : { code: 1, help: '' }

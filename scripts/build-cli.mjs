@@ -67,7 +67,7 @@ async function bundle(outdir) {
 }
 
 const getBuiltin = 'globalThis.process.getBuiltinModule'
-/** Code that defines `require` for bundled CommonJS packages. They use it only to load built-in modules. */
+/** Code that defines `require` for bundled CommonJS packages, which use it only to load built-in modules. */
 const requireBuiltin = `const require = ${getBuiltin};`
 /** Code that adds `process.getBuiltinModule` to Node 20.12 to 20.15, which lack it. */
 const provideGetBuiltin = `${getBuiltin} ??= (await import("node:module")).createRequire(import.meta.url);`

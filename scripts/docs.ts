@@ -1,12 +1,13 @@
 /**
- * `npm run docs`: generates the marked sections of the pages in docs/, docs/baseline.txt, the client's route table and
- * the settings in the chart's schema. test/docs.test.ts fails if any of these is outdated. With `--pictures`, the
- * command also runs test/cli/screenshots.test.ts, which draws the screenshots.
+ * `npm run docs`: generates the marked sections of the pages in docs/, docs/baseline.txt, the client's route table, the
+ * settings in the chart's schema, and the chart's README. test/docs.test.ts fails while one of these is outdated. With
+ * `--pictures`, the command also draws the screenshots, which test/cli/screenshots.test.ts implements.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { baseline } from './docs/baseline.ts'
 import { withSettings } from './docs/chart.ts'
+import { chartReadme } from './docs/chart-readme.ts'
 import { commands, exitCodes, globalOptions, localSettings } from './docs/commands.ts'
 import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
 import { settings } from './docs/settings.ts'
@@ -46,6 +47,7 @@ export async function makePages(): Promise<Map<string, string>> {
   return filled
     .set(ofClient, withRoutes(readPage(ofClient)))
     .set(ofChart, withSettings(readPage(ofChart)))
+    .set('deploy/chart/README.md', chartReadme(readPage('deploy/chart/values.yaml')))
     .set('docs/baseline.txt', await baseline())
 }
 

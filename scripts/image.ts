@@ -1,7 +1,7 @@
 /**
  * `npm run image`: builds the server's container image and an SBOM. The API, workers, migrations and admin commands all
- * use this image. The build requires Debian or Ubuntu, but no container engine. With the same sources, npm packages and
- * Debian libraries, the result is always the same.
+ * use this image. The build requires Debian or Ubuntu, but no container engine. The same sources, npm packages
+ * and Debian libraries always produce the same image.
  */
 import { chmodSync, lutimesSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

@@ -4,7 +4,7 @@
  */
 import { isAlive } from '../shared/platform/process-stat.mjs'
 
-/** PID of the parent, read as early as possible. If the parent exits before this line runs, this is not detected. */
+/** PID of the parent, read as early as possible. If the parent exits before this line runs, the exit goes unnoticed. */
 const parent = process.ppid
 
 /**

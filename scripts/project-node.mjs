@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { watchParent } from './parent.mjs'
 import { root } from './root.mjs'
 
-/** Oldest supported Node version: [major, minor]. It can run TypeScript without a build and has `import.meta.main`. */
+/** Oldest supported Node version, [major, minor]. It runs TypeScript without a build and has `import.meta.main`. */
 const needed = [24, 2]
 
 /** @type {string | false | undefined} */

@@ -75,3 +75,12 @@ test.each(pages)('all client commands that the page %s names exist', (path) => {
   })
   expect(missing.map(([words]) => words)).toEqual([])
 })
+
+test('.gitignore lists each file to which the pages write generated keys', () => {
+  const files = pages.flatMap((path) =>
+    [...readPage(path).matchAll(/make-keys > (\S+)/g)].map(([, name]) => name!),
+  )
+  expect(files).toContain('keys.env')
+  const ignored = readPage('.gitignore').split('\n')
+  expect(files.filter((name) => !ignored.includes(name))).toEqual([])
+})

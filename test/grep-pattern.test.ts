@@ -95,7 +95,7 @@ describe('grep patterns', () => {
     },
   )
 
-  test.each(refusals)('rejects %s by name and suggests an alternative', (pattern, refused) => {
+  test.each(refusals)('names the rejected part of the pattern %s and an alternative', (pattern, refused) => {
     expect(translateGrepPattern(pattern)).toEqual({ refused: expect.stringMatching(refused) })
   })
 })

@@ -122,6 +122,10 @@ describe.skipIf(!onDebian)('the image of the server', () => {
       status: 0,
       stdout: expect.stringMatching(/^SECRETS_PUBLIC_KEY=[\w-]{43}\nRPC_KEY=/),
     })
+    expect(run('admin', '--help')).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^Usage: sandlot-server admin \[--json\] COMMAND\n/),
+    })
     expect(run()).toMatchObject({
       status: 2,
       stderr: expect.stringContaining('api | worker | migrate | admin'),

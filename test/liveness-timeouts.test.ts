@@ -24,33 +24,39 @@ test('the default liveness timeouts match the documentation', () => {
 /** All valid settings, in steps of 0.1. */
 const settable = Array.from({ length: 191 }, (_, step) => (10 + step) / 10)
 
-test.each(settable)('with %s s, the liveness timeouts expire in the required order', (seconds) => {
-  const { handOver, answer, last, stale, missing, missingAnswer } = livenessTimeoutsOf(seconds)
-  const { cluster, ping, keepAlive, shell, slot, longer } = livenessTimeoutsOf(seconds)
-  // A worker that was reported as lost starts no earlier command.
-  expect(stillMs(answer)).toBeLessThan(answer)
-  // A call that was not handed over is sent to another worker before it counts as lost.
-  expect(handOver).toBeLessThanOrEqual(answer)
-  expect(last).toBeLessThan(answer)
-  // The calls of a worker are reported as lost before the commands of its sandboxes are ended.
-  expect(answer).toBeLessThan(missing)
-  expect(missingAnswer).toBeLessThan(missing)
-  // A running worker may miss one announcement and stay registered.
-  expect(stale).toBeGreaterThan(1.9 * announceEveryMs)
-  // So may one that cannot reach the cluster, which it checks before each announcement.
-  expect(ping + announceEveryMs).toBeLessThan(stale)
-  // An unreachable cluster is detected before requests to it time out.
-  expect(ping).toBeLessThan(cluster)
-  // A second slot is opened while the first may still answer.
-  expect(slot).toBeLessThan(shell)
-  // A ping has the timeout of a request, so that a busy API server does not count as dead.
-  expect(keepAlive).toBeGreaterThanOrEqual(cluster)
-  // The worker gives up after two unresponsive slots and a late third one, before the API reports the call as lost.
-  expect(2 * slot + cluster + shell).toBeLessThan(marginMs + longer)
-})
+test.each(settable)(
+  'with a setting of %s seconds, the liveness timeouts expire in the required order',
+  (seconds) => {
+    const { handOver, answer, last, stale, missing, missingAnswer } = livenessTimeoutsOf(seconds)
+    const { cluster, ping, keepAlive, shell, slot, longer } = livenessTimeoutsOf(seconds)
+    // A worker that was reported as lost starts no earlier command.
+    expect(stillMs(answer)).toBeLessThan(answer)
+    // A call that was not handed over is sent to another worker before it counts as lost.
+    expect(handOver).toBeLessThanOrEqual(answer)
+    expect(last).toBeLessThan(answer)
+    // The calls of a worker are reported as lost before the commands of its sandboxes are ended.
+    expect(answer).toBeLessThan(missing)
+    expect(missingAnswer).toBeLessThan(missing)
+    // A running worker may miss one announcement and stay registered.
+    expect(stale).toBeGreaterThan(1.9 * announceEveryMs)
+    // So may one that cannot reach the cluster, which it checks before each announcement.
+    expect(ping + announceEveryMs).toBeLessThan(stale)
+    // An unreachable cluster is detected before requests to it time out.
+    expect(ping).toBeLessThan(cluster)
+    // A second slot is opened while the first may still answer.
+    expect(slot).toBeLessThan(shell)
+    // A ping has the timeout of a request, so that a busy API server does not count as dead.
+    expect(keepAlive).toBeGreaterThanOrEqual(cluster)
+    // The worker gives up after two unresponsive slots and a late third one, before the API reports the call as lost.
+    expect(2 * slot + cluster + shell).toBeLessThan(marginMs + longer)
+  },
+)
 
-test.each(settable)('with %s s, each liveness timeout is a whole number of milliseconds', (seconds) => {
-  for (const [name, ms] of Object.entries(livenessTimeoutsOf(seconds))) {
-    expect(ms, name).toSatisfy(Number.isInteger)
-  }
-})
+test.each(settable)(
+  'with a setting of %s seconds, each liveness timeout is in whole milliseconds',
+  (seconds) => {
+    for (const [name, ms] of Object.entries(livenessTimeoutsOf(seconds))) {
+      expect(ms, name).toSatisfy(Number.isInteger)
+    }
+  },
+)

@@ -1,5 +1,7 @@
 /** `npm run migrate` under traffic and while other sessions hold locks. migrate.soak.ts uses large tables. */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { describeFailure } from '../migrations/failure.ts'
@@ -39,9 +41,12 @@ async function hold(sql: string): Promise<AsyncDisposable & { release(): Promise
 }
 
 /** Runs the command like an operator. */
-function runCommand(databaseUrl: string) {
+function runCommand(databaseUrl: string, ...args: string[]) {
   const env = { ...process.env, DATABASE_URL: databaseUrl }
-  const child = spawn(process.execPath, ['migrations/run.ts'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, ['migrations/run.ts', ...args], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const code = new Promise((resolve) => child.once('exit', resolve))
   return Promise.all([code, text(child.stdout), text(child.stderr)]).then(([code, out, words]) => ({
     code,
@@ -143,3 +148,34 @@ test('a migration does not create a missing database, for example if its name wa
   expect(code).toBe(1)
   expect(await world.db.query("select from pg_database where datname = 'nowhere'")).toEqual([])
 })
+
+test('with --wait, the migration retries until the time limit while PostgreSQL is unreachable', async () => {
+  const port = await findFreePort()
+  const url = `postgresql://sandlot@127.0.0.1:${port}/sandlot`
+  const early = await runCommand(url)
+  expect(early.code).toBe(1)
+  const late = await runCommand(url, '--wait', '3')
+  expect(late.words.match(/Waiting for the database/g)!.length).toBeGreaterThan(1)
+  expect(late.words).toMatch(/Cannot connect to the database .*\n$/)
+  expect(late.code).toBe(1)
+})
+
+test('with --wait, the migration fails immediately if the database does not exist', async () => {
+  const { code, words } = await runCommand(
+    world.settings.databaseUrl.replace(/\/[^/?]+(\?|$)/, '/nowhere$1'),
+    '--wait',
+    '600',
+  )
+  expect(words).toContain('database "nowhere" does not exist')
+  expect(words).not.toContain('Waiting')
+  expect(code).toBe(1)
+})
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}

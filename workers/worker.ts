@@ -51,7 +51,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   const closing = new AbortController()
 
   let worker: Parts | undefined
-  const server = serveHealth(context, () => worker)
+  const server = serveHealth(context, () => worker, stopping.signal)
   const id = newWorkerId()
   const channel = openChannel(id, settings.rpcKeys)
   const callServer = new CallServer(channel.server, handlers)
@@ -99,7 +99,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     do {
       await commands.drain(leftMs())
       await callServer.idle(leftMs())
-    } while (leftMs() > 0 && (commands.hasPending || !callServer.isIdle))
+    } while (leftMs() > 0 && (commands.pendingCount > 0 || !callServer.isIdle))
     await Promise.all([exitStatuses.idle(), refusedExecs.idle()])
   }
 
@@ -119,15 +119,19 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   }
 }
 
-const serveHealth = (context: Context, workerOf: () => Parts | undefined) =>
-  openInternalServer(context, {
-    ...commonChecks(context),
-    cluster: async () => {
-      const worker = workerOf()
-      if (!worker) throw new Error('waiting for the database')
-      await worker.driver.ping()
+const serveHealth = (context: Context, workerOf: () => Parts | undefined, stopping: AbortSignal) =>
+  openInternalServer(
+    context,
+    {
+      ...commonChecks(context),
+      cluster: async () => {
+        const worker = workerOf()
+        if (!worker) throw new Error('waiting for the database')
+        await worker.driver.ping()
+      },
     },
-  })
+    { isDraining: () => stopping.aborted, countExecs: () => workerOf()?.commands.pendingCount ?? 0 },
+  )
 
 /** All objects of a worker. Each folder in `workers` declares the objects that it uses as its own context type. */
 type Parts = Awaited<ReturnType<typeof openParts>>

@@ -89,7 +89,7 @@ export async function unsuspendAccount(db: Database, { id, email }: AccountLine)
 
 /**
  * Marks an account for deletion, ends its sandboxes, and waits until workers have removed the account. Workers remove
- * it once its last pod is gone.
+ * the account once its last pod is gone.
  * @throws if the removal takes longer than a minute. The deletion continues in the background.
  */
 export async function removeAccount(

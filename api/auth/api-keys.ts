@@ -1,7 +1,7 @@
 /**
  * API keys. A key is `sandlot_live_`, 43 random characters (256 bits) and a 6-character checksum. The database stores
  * only its SHA-256 hash. Each process caches a valid key for less than a second, so a revoked key is refused everywhere
- * within one second. Redis is not used as a cache: it would add a round trip, and it would have to be trusted.
+ * within one second. Redis is not used as a cache, because it would add a round trip and have to be trusted.
  */
 import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'

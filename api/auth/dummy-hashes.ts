@@ -36,7 +36,10 @@ export function makeDummyHashes(db: Database, logN: number): (email: string) => 
   }
 }
 
-/** Counts the stored hashes per cost. Clients do not know the returned `key`, which maps addresses to costs. */
+/**
+ * Counts the stored hashes by cost, and makes a dummy hash for each cost. `key` determines which dummy hash an email
+ * address gets. Clients do not know the key, so they cannot predict the cost for an address.
+ */
 async function count(db: Database, logN: number) {
   // If counting fails, logins must still work.
   const rows = await countPasswordCosts(db, header.cost).catch(() => [

@@ -43,7 +43,7 @@ async function watch(
 
 /**
  * Reports whether the key is no longer valid. Also returns false while PostgreSQL is unavailable, and for a suspended
- * account, because its streams end with its sandboxes.
+ * account: its streams end when its sandboxes are destroyed.
  */
 const isRefused = (account: Caller): Promise<boolean> =>
   account.again().then(

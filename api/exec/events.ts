@@ -13,6 +13,8 @@ import { writeLastEvents } from './exit-status.ts'
 export interface RelayOptions {
   /** Aborts when the client disconnects. */
   signal: AbortSignal
+  /** Called when the worker reports that the command is lost. */
+  onLost?: (() => void) | undefined
   /**
    * Returns the exit status of a command whose worker was lost.
    * @param printed the output that was already forwarded to the client
@@ -22,8 +24,8 @@ export interface RelayOptions {
 }
 
 /**
- * Maximum time, in milliseconds, without data from the worker before it is considered lost. Workers send a keep-alive
- * comment every 10 s.
+ * Time without data from the worker, in milliseconds, after which the worker is considered lost. Workers send a
+ * keep-alive comment every 10 s.
  */
 const livenessTimeoutMs = 25_000
 
@@ -35,7 +37,7 @@ export function passEvents(source: IncomingMessage, passing: RelayOptions): Read
   return events
 }
 
-async function* relay(source: IncomingMessage, { signal, exitStatusWithoutWorker }: RelayOptions) {
+async function* relay(source: IncomingMessage, { signal, onLost, exitStatusWithoutWorker }: RelayOptions) {
   let incomplete: Buffer = Buffer.alloc(0)
   let lastId = '0-0'
   try {
@@ -47,8 +49,11 @@ async function* relay(source: IncomingMessage, { signal, exitStatusWithoutWorker
       if (end === 0) continue
       const whole = bytes.subarray(0, end)
       lastId = lastIdIn(whole) ?? lastId
+      const isLast = hasEvent(whole, 'exit')
+      // Quotes in output are escaped, so only the exit event can contain this string.
+      if (isLast && whole.includes('"status":"lost"')) onLost?.()
       yield whole
-      if (hasEvent(whole, 'exit')) return
+      if (isLast) return
     }
   } catch {
     // The connection to the worker broke, so the API appends the final event below.

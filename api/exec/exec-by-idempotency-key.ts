@@ -27,7 +27,7 @@ const readEveryMs = 500
 /**
  * Waits until the command ends and returns its result. The wait counts as an attached client, so the command's grace
  * period does not elapse.
- * @throws {Problem} `exec_not_found`, or the error of a sandbox that is not running
+ * @throws {Problem} `exec_not_found`, or an error if the sandbox is not running
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
   const { accountId, sandboxId, key, requestId, signal } = asked
@@ -36,7 +36,7 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
     const row = await findExecByKey(app.context.db, asked)
     if (row) {
       const one = { accountId, sandboxId, requestId, execId: row.id, wait: true }
-      const started = { accountId, sandboxId, key, execId: row.id, startedAt: row.started_at }
+      const started = { accountId, sandboxId, requestId, key, execId: row.id, startedAt: row.started_at }
       return resultOf(app, one, started, {
         signal,
         timeoutMs: leftMs + marginMs,

@@ -1,11 +1,11 @@
 /**
  * Determines the exit status that clients see. The command's row is authoritative. `lost` is committed before it is
- * reported, so a command stays lost even if its worker comes back. The reconciler kills its remaining processes.
+ * reported, so a command stays lost even if its worker comes back. The reconciler kills the command's remaining
+ * processes.
  */
 import type { ExecOutcome, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
 import { formatEvent } from '../../shared/contract/server-sent-events.ts'
-import type { Queries } from '../../shared/data/database.ts'
 import { insertLostExec, markLost } from '../../shared/data/exec-writes.ts'
 import {
   commandSealContext,
@@ -21,14 +21,22 @@ import { isOutage, type Problem, unavailable } from '../../shared/platform/probl
 import type { App } from '../app.ts'
 import { loadSandbox } from '../sandboxes/load-sandbox.ts'
 
+/** IDs that the log entry of a lost command contains. */
+export interface RequestIds {
+  accountId: string
+  /** The request during which this process finds that the command is lost. */
+  requestId: string
+}
+
 /** Returns the command's status from its row. If the worker of a running command is gone, first stores `lost`. */
 export async function findExitStatus(
-  { context: { db }, workers }: App,
+  { context, workers }: App,
   row: ShownExec,
   sandbox: SandboxOfAccount,
+  ids: RequestIds,
 ): Promise<ExecOutcome> {
   const isGone = row.status === 'running' && !sandbox.destroyed_at && !(await workers.isAlive(row.worker_id))
-  return isGone ? endAsLost(db, row, sandbox) : readRow(row, sandbox)
+  return isGone ? endAsLost(context, row, sandbox, ids) : readRow(row, sandbox)
 }
 
 /**
@@ -47,7 +55,10 @@ export interface StartedExec {
   accountId: string
   sandboxId: string
   execId: string
-  /** The request's Idempotency-Key. If an earlier request with this key started the command, its id is not `execId`. */
+  requestId: string
+  /** ID of the worker that accepted the command. The ID is logged if the command has no row. */
+  workerId?: string | undefined
+  /** The request's Idempotency-Key. The command's id is not `execId` if an earlier request with this key started it. */
   key?: string | undefined
   startedAt: Date
   /**
@@ -74,9 +85,10 @@ export async function exitStatusWithoutWorker(
     if (!row && started.request && !sandbox.destroyed_at) {
       await insertLost(context, { ...started, request: started.request })
       row = await find()
+      if (row?.status === 'lost') warnOfLoss(context, started)
     }
     return row
-      ? await endAsLost(db, row, sandbox, printed)
+      ? await endAsLost(context, row, sandbox, started, printed)
       : describeUnseen(started.execId, started.startedAt, sandbox)
   } catch (error) {
     throw isOutage(error) ? unknownYet(started, error) : error
@@ -128,16 +140,49 @@ export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefi
 
 /** Marks a running command as lost. Returns the exit status from its row if another process stored one first. */
 async function endAsLost(
-  db: Queries,
+  context: Context,
   row: ShownExec,
   sandbox: SandboxOfAccount,
+  ids: RequestIds,
   printed: OutputOffset = { stdout: 0, stderr: 0 },
 ): Promise<ExecOutcome> {
   const outcome = readRow(row, sandbox)
   if (outcome.status !== 'running') return outcome
+  const { db } = context
   const lost = await markLost(db, { id: row.id, sandboxId: sandbox.id }, printed)
+  if (lost?.status === 'lost')
+    warnOfLoss(context, { ...ids, sandboxId: sandbox.id, execId: row.id, workerId: row.worker_id })
   const ended = lost ?? (await findExec(db, { sandboxId: sandbox.id, execId: row.id }))
   return ended ? readRow(ended, sandbox) : describeUnseen(row.id, row.started_at, sandbox)
+}
+
+interface Loss extends RequestIds {
+  sandboxId: string
+  execId: string
+  workerId?: string | undefined
+}
+
+/** Logs a command that its worker reported as lost. Reads the worker's ID from the command's row. */
+export async function warnOfReportedLoss({ context }: App, loss: Loss): Promise<void> {
+  const row = await findExec(context.db, loss).catch(() => undefined)
+  warnOfLoss(context, { ...loss, workerId: row?.worker_id })
+}
+
+/** Logs a lost command. Only the API process that stores `lost`, or receives it from a worker, calls this function. */
+function warnOfLoss(
+  { log }: Pick<Context, 'log'>,
+  { accountId, sandboxId, execId, requestId, workerId }: Loss,
+): void {
+  log.warn(
+    {
+      account_id: accountId,
+      sandbox_id: sandboxId,
+      exec_id: execId,
+      request_id: requestId,
+      worker_id: workerId,
+    },
+    'a command is lost',
+  )
 }
 
 /** Inserts a row with the status `lost` for a command that was sent to a worker but has no row. */

@@ -8,7 +8,7 @@ import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
-import { findExitStatus } from './exit-status.ts'
+import { findExitStatus, type RequestIds } from './exit-status.ts'
 
 /**
  * Time, in milliseconds, that is added to a command's maximum duration when waiting for a worker's response. It covers
@@ -37,7 +37,7 @@ export async function loadExec(app: App, asking: ExecLookup): Promise<LoadedExec
   return loadInSandbox(app, sandbox, asking)
 }
 
-/** @throws {Problem} the errors of {@link loadExec}, or an error if the sandbox is not running */
+/** @throws {Problem} the same errors as {@link loadExec}, or an error if the sandbox is not running */
 export async function loadExecInRunningSandbox(
   app: App,
   asking: ExecLookup,
@@ -72,10 +72,15 @@ export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefine
 export const isForgotten = (error: unknown): boolean =>
   error instanceof WorkerGone || (error instanceof Problem && error.code === 'exec_not_found')
 
-export async function summarize(app: App, row: ShownExec, sandbox: SandboxOfAccount): Promise<ExecSummary> {
+export async function summarize(
+  app: App,
+  row: ShownExec,
+  sandbox: SandboxOfAccount,
+  ids: RequestIds,
+): Promise<ExecSummary> {
   const { lines } = app.context
   return {
-    ...(await findExitStatus(app, row, sandbox)),
+    ...(await findExitStatus(app, row, sandbox, ids)),
     command: openLine(() => lines.open(row.sealed_command, commandSealContext(row.id))),
     background: row.background,
     tty: row.tty,

@@ -16,7 +16,13 @@ import {
   type StreamAnswer,
 } from '../worker-client/client.ts'
 import { passEvents } from './events.ts'
-import { exitStatusWithoutWorker, type StartedExec, withoutOutput, writeLastEvents } from './exit-status.ts'
+import {
+  exitStatusWithoutWorker,
+  type StartedExec,
+  warnOfReportedLoss,
+  withoutOutput,
+  writeLastEvents,
+} from './exit-status.ts'
 import { isForgotten, marginMs } from './load-exec.ts'
 
 export interface ExecStart {
@@ -45,9 +51,12 @@ export async function runToResult(
   const maxMs = key ? leftMs : Math.min(request.timeout_ms ?? limits.execTimeoutMs, leftMs)
   const timeoutMs = marginMs + (mode === 'background' ? 0 : maxMs)
   try {
-    return await app.workers.call('exec', { ...args, mode }, { signal, timeoutMs })
+    const result = await app.workers.call('exec', { ...args, mode }, { signal, timeoutMs })
+    if (result.status === 'lost') void warnOfReportedLoss(app, { ...started, execId: result.id })
+    return result
   } catch (error) {
-    if (error instanceof CallLost) return withoutOutput(await exitStatusWithoutWorker(app, started))
+    if (error instanceof CallLost)
+      return withoutOutput(await exitStatusWithoutWorker(app, { ...started, workerId: error.workerId }))
     if (!(error instanceof ExecOnAnotherWorker)) throw nameCommand(error, start, started)
     const { execId, workerId } = error
     const there = { signal, timeoutMs: leftMs + marginMs, workerId }
@@ -93,9 +102,10 @@ export async function runToEvents(app: App, start: ExecStart): Promise<StreamRep
       started,
       signal,
       await app.workers.stream('execEvents', { ...args, mode: 'events' }, options),
+      () => void warnOfReportedLoss(app, started),
     )
   } catch (error) {
-    if (error instanceof CallLost) return answerEnd(app, started, undefined)
+    if (error instanceof CallLost) return answerEnd(app, { ...started, workerId: error.workerId }, undefined)
     if (!(error instanceof ExecOnAnotherWorker)) throw nameCommand(error, start, started)
     const { execId, workerId } = error
     return followOne(app, { ...args, execId }, { workerId, signal, startedAt: started.startedAt })
@@ -110,7 +120,7 @@ export async function followOne(
 ): Promise<StreamReply> {
   const { workerId, signal, startedAt, lastEventId } = following
   const args = { accountId, sandboxId, requestId, execId, lastEventId }
-  const started = { accountId, sandboxId, execId, startedAt }
+  const started = { accountId, sandboxId, requestId, execId, startedAt }
   try {
     const options = { signal, timeoutMs: marginMs, workerId }
     return passAnswer(app, started, signal, await app.workers.stream('followExec', args, options))
@@ -120,9 +130,17 @@ export async function followOne(
   }
 }
 
-function passAnswer(app: App, started: StartedExec, signal: AbortSignal, answer: StreamAnswer): StreamReply {
+/** @param onLost called when the worker reports the status `lost` */
+function passAnswer(
+  app: App,
+  started: StartedExec,
+  signal: AbortSignal,
+  answer: StreamAnswer,
+  onLost?: () => void,
+): StreamReply {
   const passing = {
     signal,
+    onLost,
     exitStatusWithoutWorker: (printed: OutputOffset) => exitStatusWithoutWorker(app, started, printed),
   }
   return new StreamReply({ ...answer, body: passEvents(answer.body, passing) })
@@ -142,6 +160,14 @@ function prepare({ accountId, sandboxId, requestId, request, isListed, key }: Ex
   const execId = newExecId()
   return {
     args: { accountId, sandboxId, requestId, execId, request, isListed, idempotencyKey: key },
-    started: { accountId, sandboxId, execId, key, startedAt: new Date(), request } satisfies StartedExec,
+    started: {
+      accountId,
+      sandboxId,
+      requestId,
+      execId,
+      key,
+      startedAt: new Date(),
+      request,
+    } satisfies StartedExec,
   }
 }

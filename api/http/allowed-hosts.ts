@@ -15,7 +15,7 @@ const unspecified = ['0.0.0.0', '::', '']
 /**
  * Returns a function that throws if a request's `Host` or `Origin` header is not allowed.
  * @param allowed host names, wildcards such as `*.example.com`, or `*`. Each may include a port.
- * @param own address that the API listens on, which is also allowed
+ * @param own address that the API listens on. Requests to it are allowed, unless it stands for all interfaces.
  */
 export function makeHostCheck(allowed: readonly string[], own: string): HostCheck {
   const ofOwn = unspecified.includes(own) ? [] : [own.includes(':') ? `[${own}]` : own]

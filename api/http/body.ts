@@ -17,8 +17,8 @@ const anyRatioBytes = 256 * 1024
 /** Maximum compression ratio of a body larger than `anyRatioBytes`. The ratio of ordinary text is about ten. */
 const maxRatio = 100
 /**
- * Maximum number of values in a JSON body, which is more than any request needs. Without the limit, parsing 1 MiB of
- * brackets would take a third of a second and 20 MiB of memory.
+ * Maximum number of values in a JSON body. No request needs this many. Without the limit, parsing 1 MiB of brackets
+ * would take a third of a second and 20 MiB of memory.
  */
 const maxValues = 100_000
 /** Memory overhead of a chunk, in bytes, in addition to its content. Measured on Node 24. */

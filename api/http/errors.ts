@@ -1,9 +1,11 @@
 /** Middleware that assigns each request an id, logs it, records metrics and renders errors. */
 import type { Context as KoaContext, Middleware } from 'koa'
 import { errors } from '../../shared/contract/errors.ts'
+import { sandboxes } from '../../shared/contract/sandboxes.ts'
 import { newRequestId } from '../../shared/data/ids.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
+import type { Metrics } from '../../shared/platform/metrics.ts'
 import { isOutage, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { hasDisconnected, type OpenRequests, stoppingOf } from './shutdown.ts'
 import { type Upgrade, upgradeOf } from './websocket.ts'
@@ -18,6 +20,8 @@ export interface RequestState {
   upgrade?: Upgrade | undefined
 }
 
+const { createSandbox } = sandboxes
+
 /** HTTP status that is logged for a request whose client disconnected before the response. */
 const clientDisconnected = 499
 
@@ -29,7 +33,8 @@ export function aroundRequest({ log, metrics }: Context, requests: OpenRequests)
       await next()
     } catch (error) {
       const problem = asProblem(error, state)
-      if (!hasDisconnected(state.signal)) metrics.refusals.inc({ code: problem.code })
+      const isCreate = koa.method === createSandbox.method && state.route === createSandbox.path
+      if (!hasDisconnected(state.signal)) countRefusal(metrics, problem, isCreate)
       answerWith(koa, problem, state.requestId)
     }
     const ms = performance.now() - startedAt
@@ -41,6 +46,15 @@ export function aroundRequest({ log, metrics }: Context, requests: OpenRequests)
     metrics.requests.observe(labels, ms / 1000)
     state.log.info({ ...labels, ms: Math.round(ms * 10) / 10 }, 'request')
   }
+}
+
+export function countRefusal(
+  { refusals, createRefusals }: Metrics,
+  { code, reason }: Problem,
+  isCreate: boolean,
+): void {
+  refusals.inc({ code })
+  if (isCreate) createRefusals.inc({ reason })
 }
 
 function openState(koa: KoaContext, log: Logger, requests: OpenRequests): RequestState {
@@ -75,8 +89,8 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
 }
 
 /**
- * Returns the first line of an error message. The stack is omitted, because every request would log it during an
- * outage.
+ * Returns the first line of an error message. The stack is omitted, because it would be logged for every request during
+ * an outage.
  */
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message.split('\n')[0] : String(error))
 

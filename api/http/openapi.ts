@@ -137,8 +137,8 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[
 }
 
 /**
- * Returns the mutually exclusive fields of a schema. OpenAPI can express mutual exclusion only between the properties
- * of one parameter, not between parameters.
+ * Returns the mutually exclusive fields of a schema. They become properties of one parameter, because OpenAPI can
+ * express mutual exclusion between the properties of a parameter, but not between parameters.
  */
 function choiceIn({ oneOf, not }: Schema): { names: string[]; isNeeded: boolean } | undefined {
   if (oneOf) return { names: oneOf.flatMap(({ required = [] }) => required), isNeeded: true }

@@ -91,8 +91,8 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
 }
 
 /**
- * Maximum number of concurrent requests per account and API process. Further requests get 429. Rate limits do not limit
- * concurrency, because they apply only when a request starts, and streams and terminals can stay open for hours.
+ * Maximum number of concurrent requests per account in each API process. Further requests get 429. Rate limits do not
+ * limit concurrency, because they apply only when a request starts, and streams and terminals can stay open for hours.
  */
 const maxOpenRequests = 1_000
 

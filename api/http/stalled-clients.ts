@@ -11,8 +11,8 @@ import { onceClosed } from '../../shared/platform/sockets.ts'
 
 /**
  * An event stream may stall this many times as long as other connections, because its reader may be a pager such as
- * `less`. The command blocks until its output is read. With default settings, the result is 30 minutes, which is the
- * maximum TTL of a sandbox.
+ * `less`. The command blocks until its output is read. With default settings, the result is 30 minutes, the maximum
+ * TTL of a sandbox.
  */
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()
@@ -80,8 +80,8 @@ export class StalledClients {
 
 /**
  * Returns the size of each connection's kernel send queue, in hexadecimal, keyed by {@link portsOf}. These sizes show a
- * slow client's progress early: the process itself can write again only when a third of the send buffer, which can be a
- * megabyte, is free. On systems other than Linux, the result is empty.
+ * slow client's progress early. The process itself can write again only when a third of the send buffer is free, and
+ * the buffer can be as large as a megabyte. On systems other than Linux, the result is empty.
  */
 export async function readSendQueues(): Promise<Map<string, string>> {
   const queues = new Map<string, string>()

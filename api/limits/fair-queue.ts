@@ -26,7 +26,7 @@ type Lane = RoundRobinQueue<Waiting>
 
 /**
  * Maximum number of waiting requests per lane, as a multiple of the number of concurrent hashes. Requests beyond the
- * limit fail with 503. The last request in a full lane waits for ten hashes, which usually takes 4 s.
+ * limit fail with 503. The last request in a full lane usually waits 4 s, the time that ten hashes take.
  */
 const maxWaitingPerRunning = 10
 

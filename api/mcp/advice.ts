@@ -29,7 +29,8 @@ const steps: { [C in ErrorCode]?: string } = {
   concurrent_sandbox_limit_reached:
     'Use an active session, or destroy one that is no longer needed with session_destroy.',
   monthly_usage_limit_reached: 'No session can be created until the next month begins. Inform the user.',
-  sandbox_start_failed: 'Call session_create once more. If it fails again, report detail to the user.',
+  sandbox_start_failed:
+    "Call session_create once more. If it fails again, report the error's detail to the user.",
   unavailable: 'Wait retry_after seconds, then make the same call again.',
   disk_full: 'Delete files with exec, then call again.',
   internal_error: 'Try once more. If it fails again, report the request_id to the user.',

@@ -1,7 +1,7 @@
 /** Validates MCP messages. Limits the length of names, because replies and progress notifications repeat them. */
 import { invalid } from '../errors/invalid.ts'
 
-/** Maximum number of characters in a request id, method, tool name or progress token. Longer ones are refused. */
+/** Maximum length of a request id, method, tool name or progress token, in characters. Longer ones are refused. */
 const maxNamed = 200
 
 interface Message {

@@ -6,7 +6,7 @@ const everyMs = 1_000
 
 /**
  * Sends progress notifications until disposed, if the client requested progress.
- * @param from seconds that the call has already been running, which is the initial value of `progress`
+ * @param from initial value of `progress`: the number of seconds that the call has already been running
  */
 export function reportProgress(
   { _meta, notify }: ServerContext['mcpReq'],

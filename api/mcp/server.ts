@@ -148,7 +148,7 @@ function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | u
   }
 }
 
-/** @param earlier set for clients of earlier protocol versions, which cancel a call with a separate message */
+/** @param earlier set for earlier protocol versions, in which a client cancels a call with a separate message */
 function makeServer(
   app: App,
   routes: ServedRoute[],

@@ -5,7 +5,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { invalid } from '../errors/invalid.ts'
 import { resultUnderKey } from '../exec/exec-by-idempotency-key.ts'
-import { asProblem } from '../http/errors.ts'
+import { asProblem, countRefusal } from '../http/errors.ts'
 import type { Invocation, ServedRoute } from '../http/route.ts'
 import { nextStep } from './advice.ts'
 import { cutToSize } from './output.ts'
@@ -28,8 +28,8 @@ type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
  * Runs a tool call.
- * @param command set if the client can resume the call. The command then keeps running for its grace period after a
- *   disconnect.
+ * @param command set if the client can resume the call. After a disconnect, the command then keeps running for its
+ *   grace period.
  * @returns the route's reply, truncated for a model. A route's error is also returned as a result.
  * @throws {ProtocolError} if the tool is unknown
  */
@@ -79,7 +79,7 @@ async function toResult(
   } catch (error) {
     const problem = asProblem(error, { log, signal })
     code = problem.code
-    app.context.metrics.refusals.inc({ code })
+    countRefusal(app.context.metrics, problem, tools[name as ToolName].endpoint.name === 'createSandbox')
     return refusal(tools[name as ToolName], problem, requestId)
   } finally {
     log.info({ tool: name, code, ms: Math.round(performance.now() - startedAt) }, 'tool')

@@ -42,12 +42,13 @@ export const execCommand = route(
 
 export const listExecs = route(
   contract.listExecs,
-  async ({ account, params, query: { limit, cursor } }, app) => {
+  async ({ account, params, query: { limit, cursor }, requestId }, app) => {
     const { db } = app.context
+    const ids = { accountId: account.id, requestId }
     const sandbox = await loadSandbox(db, account.id, params.id)
     const rows = await listRows(db, { sandboxId: sandbox.id, limit: limit + 1, before: cursor ?? null })
     const { data, next_cursor } = takePage(rows, limit)
-    return { data: await Promise.all(data.map((row) => summarize(app, row, sandbox))), next_cursor }
+    return { data: await Promise.all(data.map((row) => summarize(app, row, sandbox, ids))), next_cursor }
   },
 )
 
@@ -60,7 +61,7 @@ export const getExec = route(contract.getExec, async (call, app) => {
   const found =
     asked && (await unlessForgotten(asked).catch(reportUnresponsive('Nothing has changed. Try again.')))
   if (found) return preferRow(found, row)
-  return withoutOutput(await findExitStatus(app, row, sandbox))
+  return withoutOutput(await findExitStatus(app, row, sandbox, args))
 })
 
 export const streamExec = route(contract.streamExec, async (call, app) => {

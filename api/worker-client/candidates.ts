@@ -16,8 +16,8 @@ import type { WorkerHealth } from './health.ts'
 const registryMs = 500
 const rereadMs = 250
 /**
- * How long a worker is remembered as missing, in milliseconds. During this time, its commands are marked as lost, so no
- * caller waits for the worker again.
+ * How long a worker is remembered as missing, in milliseconds. During this time, the worker's commands are marked as
+ * lost without waiting for the worker again.
  */
 const rememberMs = 10 * 60_000
 

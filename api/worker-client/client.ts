@@ -11,7 +11,7 @@ import type { Context } from '../../shared/platform/context.ts'
 import { whenSilentFor } from '../../shared/platform/event-loop-stall.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { MemoryBudget } from '../../shared/platform/memory-budget.ts'
-import { Problem, unavailable } from '../../shared/platform/problem.ts'
+import { cannotCreate, Problem, unavailable } from '../../shared/platform/problem.ts'
 import {
   accountHeader,
   argsHeader,
@@ -109,14 +109,18 @@ export class Workers {
     const canCreate = (worker: ListedWorker) => takesCalls(worker) && worker.driverProblem === null
     const workers = (await this.candidates.listed((listed) => listed.some(canCreate))).filter(takesCalls)
     if (workers.length === 0)
-      throw unavailable('No worker is running, so no sandbox can be created. Try again later.')
+      throw cannotCreate('no_worker', 'No worker is running, so no sandbox can be created. Try again later.')
     if (workers.some(canCreate)) return
     if (workers.some(({ isSetUp }) => isSetUp === false)) {
-      throw unavailable(
+      throw cannotCreate(
+        'cluster_misconfigured',
         'The sandbox backend is misconfigured, so no sandbox can be created. The workers log the reason and the fix.',
       )
     }
-    throw unavailable('No worker can reach the sandbox backend. The workers log the reason.')
+    throw cannotCreate(
+      'cluster_unreachable',
+      'No worker can reach the sandbox backend. The workers log the reason.',
+    )
   }
 
   async isAlive(workerId: string): Promise<boolean> {
@@ -145,7 +149,7 @@ export class Workers {
 
   /**
    * Calls a worker and returns its streamed response. `timeoutMs` applies only until the head of the response arrives.
-   * @throws the errors of {@link call}
+   * @throws the same errors as {@link call}
    */
   async stream<N extends StreamCallName>(
     name: N,
@@ -169,7 +173,7 @@ export class Workers {
 
   /**
    * Opens a WebSocket to a command.
-   * @throws the errors of {@link call}
+   * @throws the same errors as {@link call}
    */
   async attach(
     args: OneExec,
@@ -183,7 +187,7 @@ export class Workers {
 
   /**
    * Opens a WebSocket to a port of a sandbox. Any worker can open it.
-   * @throws the errors of {@link call}
+   * @throws the same errors as {@link call}
    */
   async connectPort(args: OnePort, headers: IncomingHttpHeaders, signal: AbortSignal): Promise<Tunnel> {
     let lost: unknown
@@ -274,7 +278,7 @@ async function readReply(response: IncomingMessage, signal: AbortSignal): Promis
     return await json(response)
   } catch (error) {
     signal.throwIfAborted()
-    throw new CallLost('a worker was lost during a call', { cause: error })
+    throw new CallLost(error)
   } finally {
     received()
   }

@@ -40,6 +40,13 @@ export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | {
 /** Thrown if a worker accepted a call but did not respond. The effect of the call is unknown. */
 export class CallLost extends Error {
   override name = 'CallLost'
+  /** ID of the worker that accepted the call, if it is known. */
+  readonly workerId: string | undefined
+
+  constructor(cause: unknown, workerId?: string) {
+    super('a worker was lost during a call', { cause })
+    this.workerId = workerId
+  }
 }
 
 /** Returns a rejection handler that replaces {@link CallLost} with `unavailable` and rethrows any other error. */
@@ -115,7 +122,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   })
   return promise.catch((error: Error) => {
     signal.throwIfAborted()
-    if (handedOver) throw new CallLost('a worker was lost during a call', { cause: error })
+    if (handedOver) throw new CallLost(error, target.callee.id)
     return request.reusedSocket && !timedOut ? { stale: true } : { notTaken: error }
   })
 }

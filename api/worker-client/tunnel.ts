@@ -56,7 +56,7 @@ export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { ref
     })
   } catch (error) {
     signal.throwIfAborted()
-    throw new CallLost('a worker was lost during a call', { cause: error })
+    throw new CallLost(error, callee.id)
   } finally {
     clearTimeout(timer)
   }

@@ -26,7 +26,7 @@ kept. The key remains valid until it is revoked; logout prints the command.`,
     output.aside(logged_out ? `Removed from ${settings.location}` : 'No login or API key is saved.')
     if (key) output.note(describe(key, describeProfile(settings.profile).flag))
     if (settings.shadowing().includes('SANDLOT_API_KEY'))
-      output.note('SANDLOT_API_KEY is set, so this client still uses the key in it.')
+      output.note('SANDLOT_API_KEY is still set, so this client continues to use that key.')
   },
 })
 

@@ -57,8 +57,8 @@ function loginHint({ address }: SavedKey): string {
 }
 
 /**
- * Returns the suggested next command, which starts with `sandlot`, `npx sandlot` or `node`, depending on how the client
- * is installed.
+ * Returns the suggested next command. Depending on how the client is installed, it starts with `sandlot`, `npx sandlot`
+ * or `node`.
  */
 function nextStep(settings: Settings): string {
   const next = `Next: ${settings.ownCall()} session create`

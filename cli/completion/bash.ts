@@ -8,7 +8,7 @@ export interface Cursor {
   current: string
   /** Quote character that is open at the cursor, or an empty string. */
   quote: '"' | "'" | ''
-  /** Length of the prefix of the current word that bash keeps, up to the last unquoted `=` or `:`. */
+  /** Length of the part of the current word that bash keeps: everything up to the last unquoted `=` or `:`. */
   kept: number
 }
 

@@ -21,7 +21,7 @@ export interface Sources {
    * returns all ids.
    */
   sessions(typed: string): Promise<Candidate[]>
-  /** Returns the remote paths in the folder that `typed` starts with, which is relative to /workspace or --cwd. */
+  /** Returns the remote paths in the folder part of `typed`. Relative paths start at /workspace or --cwd. */
   paths(typed: string): Promise<Candidate[]>
   profiles(): Promise<Candidate[]>
   /** Returns the ids of all commands in the session. */

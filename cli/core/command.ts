@@ -179,7 +179,7 @@ function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape
 }
 
 /**
- * Returns a command's options. An option after the command's name overrides the same option before it, and both
+ * Returns a command's options. An option after the command's name overrides the same option before the name, and both
  * override the default.
  */
 export function optionsOf<Options extends object>(command: Command): Options {

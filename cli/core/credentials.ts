@@ -47,7 +47,7 @@ export async function readNewCredentials(asking: Asking): Promise<Credentials> {
   return { email, password: isTyped ? await askTwice(asking, 'Password') : await readPassword(asking) }
 }
 
-/** Catches typing errors in an email address. The service does the full validation. */
+/** Catches obvious typos in an email address. The service performs the full validation. */
 const validateEmail = (text: string): true | string =>
   /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/.test(text.trim()) || `${JSON.stringify(text)} is not an email address.`
 

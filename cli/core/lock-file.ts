@@ -45,7 +45,7 @@ function link(from: string, to: string): boolean {
   }
 }
 
-/** Removes a stale lock. If another process acquired the lock before it was renamed, restores that lock. */
+/** Removes a stale lock. If another process has replaced it with its own lock in the meantime, restores that lock. */
 function removeStale(lock: string, aside: string): void {
   try {
     renameSync(lock, aside)

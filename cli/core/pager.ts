@@ -10,7 +10,7 @@ import { CliError } from './errors.ts'
 /**
  * Receives the whole text before starting the pager. Otherwise, a pager that stops reading would block the service.
  * @param text contains no control characters, because some pagers print them unchanged
- * @param show releases the terminal while it runs the given function
+ * @param show runs the given function while the terminal is released
  */
 export async function showInPager(
   pager: string,

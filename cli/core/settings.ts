@@ -110,7 +110,7 @@ export class Settings {
     return this.resolve(name, () => this.findInFile(names[name].key))
   }
 
-  /** Finds the API key for an address. A saved key is found only for the address that it was saved for. */
+  /** Finds the API key for an address. A saved key is found only for the address with which it was saved. */
   findKey(address: string | undefined): Promise<FoundSetting | undefined> {
     return this.resolve('apiKey', () => this.findSavedKey(address))
   }
@@ -306,7 +306,7 @@ export class Settings {
 
   /**
    * Returns the key of the profile in use. If no profile is in use, also accepts a key from any profile, provided that
-   * it is the only key saved for the address.
+   * no other key is saved for the address.
    */
   private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
     await this.findInFile('api_key')

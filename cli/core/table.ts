@@ -4,8 +4,8 @@ import { oneLine, unbroken } from './printable.ts'
 /** Minimum width of a column, in terminal cells. A narrow terminal does not shrink columns below this width. */
 const minCells = 4
 /**
- * Spare columns are omitted until each column except the first can be this wide, in terminal cells, or show its
- * content.
+ * Spare columns are omitted until each column except the first can be this wide, in terminal cells, or wide enough for
+ * its content.
  */
 const readableCells = 16
 const gap = '  '

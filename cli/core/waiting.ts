@@ -46,9 +46,7 @@ async function waitFor(api: Api, code: string, seconds: number, { show }: WaitRe
   }
 }
 
-/**
- * Reports whether the account is below its limit of concurrent sandboxes. Returns false if the service is unavailable.
- */
+/** Reports whether the account is below its concurrent sandbox limit. Returns false if the service is unavailable. */
 async function hasRoom(api: Api): Promise<boolean> {
   try {
     const { active, limit } = (await api.call('getAccount', {})).concurrent

@@ -22,7 +22,7 @@ export const terminalSize = () => {
   return { rows: rows || 24, columns: columns || 80 }
 }
 
-/** Returns a size that differs from that of this terminal. A program redraws its screen only if the size changes. */
+/** Returns a size other than this terminal's. A program redraws its screen only if the terminal's size changes. */
 function otherSize() {
   const { rows, columns } = terminalSize()
   return { rows: rows > 1 ? rows - 1 : 2, columns }

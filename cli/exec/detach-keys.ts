@@ -19,7 +19,7 @@ export function readDetachKeys(text: string): Buffer {
   })
   if (bytes.every((byte) => byte !== undefined)) return Buffer.from(bytes)
   throw new CliError('usage', `--detach-keys ${JSON.stringify(text)} is invalid.`, {
-    hint: 'Separate letters and ctrl-LETTER with commas, such as ctrl-p,ctrl-q or ctrl-a,d. Use none for no keys.',
+    hint: 'Pass letters and ctrl-LETTER keys separated by commas, such as `ctrl-a,d`, or `none` to disable detaching.',
   })
 }
 

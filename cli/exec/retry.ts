@@ -66,7 +66,7 @@ const mayPass = (error: unknown): boolean =>
   error instanceof CliError && (error.code === 'network' || Number(error.details.status) >= 500)
 
 /**
- * Returns the delay, in milliseconds, that a rate limit response asks for. The client waits for it even after the
+ * Returns the delay that a rate limit response asks for, in milliseconds. The client waits that long even if the retry
  * budget is used up.
  */
 function askedWaitMs(error: unknown): number | undefined {

@@ -37,7 +37,10 @@ export async function uploadArchive(
   } else assertSuccess(ended, stderr)
 }
 
-/** Packs a folder in the sandbox. @param write receives the archive, and resolves when it accepts more */
+/**
+ * Downloads a folder of the sandbox as a tar archive.
+ * @param write receives each chunk, and resolves when it is ready for the next one
+ */
 export async function downloadArchive(
   place: RemotePath,
   write: (bytes: Buffer) => Promise<void>,

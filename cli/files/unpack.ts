@@ -46,7 +46,7 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   // The failure may occur before anything awaits it.
   done.catch(() => {})
   return {
-    /** Writes bytes of the archive. Resolves when it accepts more. @throws if the archive is invalid */
+    /** Writes bytes of the archive. Resolves when it is ready for more. @throws if the archive is invalid */
     async write(bytes: Buffer): Promise<void> {
       if (!archive.write(bytes))
         await Promise.race([once(archive as unknown as NodeJS.EventEmitter, 'drain'), done])
@@ -216,8 +216,9 @@ class Target {
   }
 
   /**
-   * Enters a folder and leaves the folders that do not contain it. Never follows a link.
-   * @param missing creates missing folders with this mode
+   * Makes a folder the current one: leaves the open folders that do not contain it, and enters the others on its path.
+   * Never follows a link.
+   * @param missing if set, missing folders are created with its mode
    */
   private enter(path: string[], missing?: { mode: number | undefined }): void {
     let depth = 0

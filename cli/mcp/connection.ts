@@ -22,7 +22,7 @@ export interface Connection {
 
 /** Idle timeout of a connection, in milliseconds. While a tool runs, the service sends an event every 15 s. */
 const idleTimeoutMs = 90_000
-/** Maximum number of attempts to resume a broken stream without progress. */
+/** Maximum number of consecutive attempts to resume a broken stream that yield no new event. */
 const maxResumes = 5
 const resumeAfterMs = 1_000
 

@@ -1,4 +1,4 @@
-/** Interprets an entry as its MCP client does, as a command or a URL. */
+/** Interprets a server entry in an MCP client's configuration the way that client does: as a command or as a URL. */
 import { isDeepStrictEqual } from 'node:util'
 import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'

@@ -11,8 +11,8 @@ import type { Ui } from './ui.ts'
 const maxRemembered = 100
 
 /**
- * Opens the prompt for a command. It opens even if no command can be run, and then shows the error, so that typed text
- * does not act on the page.
+ * Opens the command prompt. If no command can be run, the prompt opens anyway and shows the error. Otherwise, typed
+ * text would act on the page.
  */
 export function askCommand(ui: Ui): void {
   const state = ui.store.get()

@@ -25,7 +25,7 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
 }
 
 /**
- * Returns the command line for the selected command: `attach` for a running terminal, otherwise `exec`, which runs it
+ * Returns the command line for the selected command: `attach` for a running terminal, otherwise `exec` to run it
  * again.
  */
 export function rerunArguments(state: State): string[] | undefined {

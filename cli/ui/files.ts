@@ -68,7 +68,7 @@ export function enter(ui: Ui) {
 }
 
 /**
- * Rejects a file whose name is not UTF-8. The service replaces the invalid bytes, so the path in its reply does not
+ * Rejects a file whose name is not UTF-8. The service replaces the invalid bytes, so the path in the reply does not
  * refer to the file.
  */
 function assertUtf8(id: string, { entry, path }: Row): void {

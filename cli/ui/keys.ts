@@ -1,4 +1,4 @@
-/** Lists the keys. Key handling, help, hints and the equivalent command lines are built from this list. */
+/** Defines the picker's keys. Key handling, help, hints and the equivalent `sandlot` commands all use them. */
 
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { askCommand } from './ask-command.ts'
@@ -47,7 +47,7 @@ export interface Key {
   run(ui: Ui): void
   /** Reports whether the key applies in this state. If omitted, the key always applies. */
   applies?(state: State): boolean
-  /** Returns the arguments of `sandlot` that have the same effect as the key. */
+  /** Returns the `sandlot` arguments that have the same effect as pressing the key. */
   commandLine?(state: State): string[] | undefined
 }
 

@@ -85,7 +85,7 @@ export function interrupt(ui: Ui): void {
 const interruptedEarly = new Set<number>()
 
 /**
- * Handles Ctrl-C. While a command is running, the first press interrupts it and the second leaves its page. Outside
+ * Handles Ctrl-C. While a command is running, the first press interrupts it and the second leaves the page. Outside
  * output pages, Ctrl-C quits the picker.
  */
 export function interruptOrQuit(ui: Ui) {

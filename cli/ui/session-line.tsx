@@ -21,7 +21,7 @@ export interface Widths {
 
 /**
  * Returns the widths of the columns. Narrow screens keep only the columns that users need to choose a session.
- * @param longestImage length of the longest image name, which wide screens show in full
+ * @param longestImage length of the longest image name; wide screens show it in full
  */
 export function widthsFor(columns: number, longestImage: number): Widths {
   const marker = 2

@@ -152,8 +152,8 @@ function list(sessions: Sessions, showsDestroyed: boolean, filter: string): Sand
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
 /**
- * Keeps the same session selected when rows move. If that session leaves the list, selects the session that is now in
- * its row.
+ * Keeps the same session selected when rows move. If that session leaves the list, selects the session that has taken
+ * its place.
  */
 export function keepSelection(state: State, before: State): State {
   const isSame = (['sessions', 'showsDestroyed', 'filter', 'selected'] as const).every(

@@ -22,13 +22,13 @@ export class TerminalInput extends Readable {
     return this
   }
 
-  /** Starts reading. Ink calls it before it uses the terminal. */
+  /** Starts reading. Ink calls this method before it uses the terminal. */
   ref(): this {
     this.terminal.off('data', this.receive).on('data', this.receive).resume()
     return this
   }
 
-  /** Stops reading. Ink calls it before another program uses the terminal, and when it exits. */
+  /** Stops reading. Ink calls this method before another program uses the terminal, and when Ink exits. */
   unref(): this {
     this.terminal.off('data', this.receive).pause()
     return this

@@ -1,4 +1,4 @@
-/** Fits untrusted text into the screen's cells. */
+/** Sanitizes untrusted text for the terminal, and fits it to a width in terminal cells. */
 import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
 import wrapAnsi from 'wrap-ansi'

@@ -1,10 +1,11 @@
 /** Finds the servers and keys for `npm run admin` in the environment, in .env, or in the data folder of `npm start`. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
+import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import type { Report } from '../../api/admin/report.ts'
 import { keysOfApi } from '../../shared/platform/keys.ts'
-import { readPasswordCost } from '../../shared/platform/settings.ts'
+import { readInternalServer, readPasswordCost } from '../../shared/platform/settings.ts'
 import { readDotEnv, root } from '../root.mjs'
 import { postgresUrl } from '../services/postgres.ts'
 import { redisSocket, redisUrl } from '../services/redis.ts'
@@ -44,6 +45,18 @@ export function findRedis(): string {
   const sockets = socketPath(join(root, '.data'))
   if (existsSync(redisSocket(sockets))) return redisUrl(sockets)
   throw new Error('Redis was not found. Set REDIS_URL, or run npm start in this folder.')
+}
+
+/**
+ * Returns the base URL of the internal server in this container. Reads INTERNAL_HOST and INTERNAL_PORT from the
+ * environment or .env.
+ * @throws a user-facing error if a setting is invalid
+ */
+export function findInternalServer(): string {
+  readDotEnv()
+  const { host, port } = readInternalServer(process.env)
+  const address = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
+  return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`
 }
 
 /**

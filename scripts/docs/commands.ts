@@ -1,4 +1,4 @@
-/** Generates the tables of docs/cli.md from the client's command declarations. */
+/** Generates the tables in docs/cli.md from the client's command declarations. */
 import type { Command, Option } from 'commander'
 import { pathOf } from '../../cli/core/help.ts'
 import { topics } from '../../cli/core/topics.ts'

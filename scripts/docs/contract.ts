@@ -1,4 +1,4 @@
-/** Generates the tables of docs/http-api.md and docs/agents.md, and the client's route table, from the API contract. */
+/** Generates the tables in docs/http-api.md and docs/agents.md, and the client's route table, from the API contract. */
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { errors } from '../../shared/contract/errors.ts'
 import { endpoints } from '../../shared/contract/index.ts'

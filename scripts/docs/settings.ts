@@ -1,4 +1,4 @@
-/** Generates the tables of docs/settings.md from the settings schema. */
+/** Generates the tables in docs/settings.md from the settings schema. */
 import * as z from 'zod'
 import { settingGroups } from '../../shared/platform/settings-schema.ts'
 import { code, table } from './table.ts'

@@ -10,7 +10,7 @@ const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.
 
 /**
  * Reads the shared libraries, with their licenses and versions.
- * @param architecture Debian's name of the architecture, such as `amd64`
+ * @param architecture Debian's name for the architecture, such as `amd64`
  * @throws {Error} a user-facing error if the system is not Debian or Ubuntu, or if a package is not
  *   installed
  */

@@ -81,7 +81,7 @@ async function findServer(report: (line: string) => void): Promise<DebianProgram
   )
 }
 
-/** Returns the major version of a Redis or Valkey server, or 0 if it does not run. Both print `… server v=7.0.15 …`. */
+/** Returns the major version of a Redis or Valkey program, or 0 if it fails. Both print `… server v=7.0.15 …`. */
 async function majorVersion(path: string, environment: Record<string, string> = {}): Promise<number> {
   const text = await run([path, '--version'], { environment: { ...process.env, ...environment } }).catch(
     () => '',

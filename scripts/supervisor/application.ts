@@ -56,7 +56,7 @@ export async function startApplication(application: Application, watchdog: Watch
   }
 }
 
-/** Prefixes a simple command with `exec`, so that it replaces the shell and its own exit status is visible. */
+/** Prefixes a simple command with `exec`, so that the command replaces the shell and reports its own exit status. */
 function withoutShell(command: string): string {
   return /^[\w./][^;&|<>()`$]*$/.test(command) ? `exec ${command}` : command
 }

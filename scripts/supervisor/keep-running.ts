@@ -28,7 +28,7 @@ const healthyAfter = 30_000
 
 /**
  * Starts a process, and restarts it whenever it exits.
- * @param start resolves when the process is running; an error of the first start is thrown, and later starts are
+ * @param start resolves when the process is running; an error from the first start is thrown, and later starts are
  *   retried
  * @param report prints to the terminal
  * @param onWrongSettings called instead of restarting a process that exited because of invalid settings

@@ -15,7 +15,7 @@ const bytesUnit = '[Bb][Yy][Tt][Ee][Ss]='
 
 /**
  * The schema of a `Range` header. A byte range must be well-formed. A range in an unknown unit is accepted, because RFC
- * 9110 requires servers to ignore it.
+ * 9110 requires servers to ignore such a range.
  */
 export const Range = z
   .string()

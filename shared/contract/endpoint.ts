@@ -32,8 +32,8 @@ export type Scope = 'full' | 'run'
  * - `yes`: always.
  * - `gone`: always. If the retry gets 404, the first attempt succeeded.
  * - `keyed`: only if the request has an `Idempotency-Key`.
- * - `plain`: only without a condition (`If-Match`, `overwrite=false`), because the first attempt may have changed its
- *   outcome.
+ * - `plain`: only without a condition (`If-Match`, `overwrite=false`), because the first attempt may have changed
+ *   whether the condition holds.
  * - `no`: never.
  */
 export type Repeat = 'yes' | 'gone' | 'keyed' | 'plain' | 'no'

@@ -13,8 +13,8 @@ const letter = '[A-Za-z0-9+/]'
 const three = `${noNul}${letter}{4}`
 const longest = Math.floor(pathBytes / 3)
 /**
- * The base64 encoding of a path that is not UTF-8, which JSON cannot represent. Replies contain it in addition to
- * `path`.
+ * The base64 encoding of a path that is not UTF-8, because JSON cannot represent such a path. Replies contain it in
+ * addition to `path`.
  */
 const PathBase64 = z
   .string()

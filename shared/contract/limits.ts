@@ -8,13 +8,11 @@ export const limits = {
   usualBodyBytes: 64 * 1024,
   /** Maximum size of stdout and of stderr in a JSON reply, in bytes. The middle of longer output is omitted. */
   outputBytes: 1024 * 1024,
-  /** Maximum number of output bytes per command that are retained for later readers. Older output is dropped. */
+  /** Maximum amount of retained output per command, in bytes. Older output is dropped. */
   keptBytes: 8 * 1024 * 1024,
-  /**
-   * Maximum number of output bytes that are retained for all commands of a sandbox together. Older output is dropped.
-   */
+  /** Maximum amount of retained output for all commands of a sandbox together, in bytes. Older output is dropped. */
   keptBytesOfSandbox: 16 * 1024 * 1024,
-  /** Maximum number of output bytes that a connected reader has not read. At this limit, the command blocks. */
+  /** Maximum amount of output that a connected reader has not read yet, in bytes. At this limit, the command blocks. */
   unreadBytes: 4 * 1024 * 1024,
   /** How long a foreground command keeps running after its client has disconnected, in milliseconds. */
   graceMs: { default: 2_000, max: 24 * 60 * 60 * 1000 },
@@ -23,7 +21,7 @@ export const limits = {
   /** Maximum size of a file for files/edit, in bytes, both before and after the edit. A larger file is refused. */
   editBytes: 16 * 1024 * 1024,
   /**
-   * Maximum total size of a request's argv and environment, in bytes. Together with the sandbox's environment and its
+   * Maximum total size of a request's argv and environment, in bytes. Together with the sandbox's environment and
    * secrets, they fit into the 2 MiB that Linux accepts.
    */
   argumentsBytes: 1024 * 1024 - 64 * 1024,
@@ -31,18 +29,18 @@ export const limits = {
   argumentBytes: 128 * 1024 - 1,
   /** Default timeout of a command, in milliseconds, if the request contains no `timeout_ms`. */
   execTimeoutMs: 60_000,
-  /** Maximum number of items in one reply of files/ls, glob and grep, and the maximum size of its JSON in bytes. */
+  /** Maximum number of items in a files/ls, glob or grep reply, and maximum size of the reply's JSON in bytes. */
   listed: { entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
   /**
-   * Maximum length, in characters, of a glob pattern, and of all its brace alternatives together. With this limit,
-   * matching the slowest path takes less than 0.1 s.
+   * Maximum length of a glob pattern, and maximum total length of its brace alternatives, in characters. With this
+   * limit, matching the slowest path takes less than 0.1 s.
    */
   globCharacters: 1024,
   /** Length, in bytes, to which files/grep truncates a line. */
   grepLineBytes: 2_000,
-  /** Maximum number of concurrent streamed replies, and of concurrent uploads, per account and worker. */
+  /** Maximum number of concurrent streamed replies, and also of concurrent uploads, per account on each worker. */
   streams: 64,
-  /** Maximum number of concurrent connections to the ports of one sandbox per worker. */
+  /** Maximum number of concurrent connections to a sandbox's ports on each worker. */
   connections: 100,
   /** Maximum size of a WebSocket message to a port or a command, in bytes. */
   messageBytes: 64 * 1024,
@@ -60,7 +58,7 @@ export const limits = {
   apiKeys: 100,
   /** How long a replaced API key remains valid, in seconds. */
   overlapSeconds: { default: 60 * 60, max: 7 * 24 * 60 * 60 },
-  /** Maximum number of entries in a command allowlist, and of characters in an entry, including spaces. */
+  /** Maximum number of allowlist entries, and maximum length of an entry in characters, including spaces. */
   allowlist: { entries: 200, characters: 200 },
   /** Maximum total size of the names and values in a sandbox's metadata, in bytes. */
   metadataBytes: 4 * 1024,

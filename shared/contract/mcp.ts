@@ -13,11 +13,11 @@ import { sandboxes } from './sandboxes.ts'
 
 /** Size limits for one tool result. Every character of a result costs the model tokens. */
 export const toolLimits = {
-  /** Maximum number of characters of stdout and of stderr. The middle of longer output is omitted. */
+  /** Maximum length of stdout and of stderr, each, in characters. The middle of longer output is omitted. */
   outputCharacters: 30_000,
-  /** Maximum number of characters of a file's content. Agents read the rest with start_line. */
+  /** Maximum length of a file's content, in characters. Agents read the rest with start_line. */
   contentCharacters: 60_000,
-  /** Maximum number of characters of a list in JSON. Further items are omitted. */
+  /** Maximum length of a list serialized as JSON, in characters. Items that do not fit are omitted. */
   listCharacters: 60_000,
 } as const
 
@@ -166,7 +166,7 @@ export const tools = {
   },
   whoami: {
     title: 'Account and limits',
-    description: 'Show the account, its sandbox-hours used this month, and its limit of concurrent sessions.',
+    description: 'Show the account, its sandbox-hours used this month, and its concurrent session limit.',
     endpoint: account.getAccount,
     ...reads,
   },

@@ -18,7 +18,7 @@ export const eventTerminator = '\n\n'
 /** @param events complete events that were written with {@link formatEvent} */
 export const hasEvent = (events: Buffer, name: string): boolean => events.includes(`\nevent: ${name}\n`)
 
-/** Returns the id of the last event in a series of complete events. Returns undefined if it contains only comments. */
+/** Returns the id of the last event in a series of complete events. Returns undefined if there are only comments. */
 export function lastIdIn(events: Buffer): string | undefined {
   const at = events.lastIndexOf('\nid: ')
   const from = at < 0 ? (events.indexOf('id: ') === 0 ? 4 : -1) : at + 5
@@ -26,7 +26,7 @@ export function lastIdIn(events: Buffer): string | undefined {
   return events.subarray(from, events.indexOf('\n', from)).toString('latin1')
 }
 
-/** Yields the events of a stream until it ends. Skips comments, which are keep-alives, and an incomplete last event. */
+/** Yields a stream's events until the stream ends. Skips comments (keep-alives) and an incomplete last event. */
 export async function* readEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<EventSourceMessage> {
   const decoder = new TextDecoder()
   const events: EventSourceMessage[] = []

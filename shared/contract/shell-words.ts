@@ -8,7 +8,7 @@ export const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)
 
 /**
  * Quotes a word for any POSIX shell, but only if necessary. A word with a leading `=` is quoted, because zsh would
- * replace it with the path of a program.
+ * replace the word with the path of a program.
  */
 export const posixWord = (word: string): string => (/^(?!=)[\w@%+=:,./-]+$/.test(word) ? word : quote(word))
 

@@ -8,7 +8,7 @@ import { limits } from './limits.ts'
 /** A string without lone surrogates, which UTF-8 would replace with another character. */
 export const Content = z.string().refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
 
-/** Pattern of a string without NUL. The NUL is escaped, because the API description contains the pattern. */
+/** Pattern that matches strings without NUL. NUL is escaped, because the API description publishes the pattern. */
 export const withoutNul = '^[^\\u0000]*$'
 
 /** A string without NUL. Arguments, environment variables and PostgreSQL strings cannot contain NUL. */
@@ -29,7 +29,7 @@ export const characters = (text: z.ZodString, min: number, max: number) =>
     })
     .meta({ ...(min > 0 && { minLength: min }), maxLength: max })
 
-/** Returns the keyword `x-max-bytes` for a limit in bytes, because JSON Schema has no such keyword. */
+/** Returns the custom keyword `x-max-bytes`, because JSON Schema cannot express a limit in bytes. */
 export const withMaxBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
 
 /** Limits the size of a string in UTF-8 bytes. This also limits the number of characters. */

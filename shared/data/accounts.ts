@@ -77,7 +77,7 @@ const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
 /**
  * Locks the account's row until the transaction ends, so that concurrent requests cannot jointly exceed a limit. Under
  * read committed, each later statement takes a new snapshot and sees what other transactions committed before the lock.
- * @returns the account's limits, or undefined if it does not exist
+ * @returns the account's limits, or undefined if the account does not exist
  */
 export const lockAccount = (transaction: Queries, id: string) => first(transaction.run(locked, { id }))
 

@@ -144,6 +144,7 @@ const orphans = statement<OrphanPage & { gone: string }>()('orphans', (db, { gon
     .selectFrom('exec')
     .innerJoin('sandbox', 'sandbox.id', 'sandbox_id')
     .select(['exec.id', 'pid', 'sandbox_id', 'pod_name', 'pod_uid', 'destroy_reason', 'is_left'])
+    .select(['worker_id', 'account_id'])
     .where(({ or, and, eb }) =>
       or([
         and([eb('status', '=', 'running'), eb('worker_id', 'in', listed(gone))]),

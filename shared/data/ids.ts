@@ -22,7 +22,7 @@ export const newWorkerId = () => idOf('wrk')
  */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
 
-/** Returns the end of an ID, which is hashed to choose the slot owner (shared/rpc/worker-registry.ts). */
+/** Returns the end of an ID. Only this part is hashed to choose the slot owner (shared/rpc/worker-registry.ts). */
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 

@@ -68,9 +68,9 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
 )
 
 /**
- * Marks a sandbox as destroyed, so that it no longer counts against the quota. The caller must delete its pod. If the
- * sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. If it is ready, `start_failed` does
- * nothing.
+ * Marks a sandbox as destroyed, so that it no longer counts against the quota. The caller must delete the pod. If the
+ * sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. If the sandbox is ready, a call with
+ * `start_failed` does nothing.
  * @returns the row if this call destroyed the sandbox, otherwise undefined
  */
 export const markDestroyed = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>

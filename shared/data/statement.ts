@@ -1,7 +1,7 @@
 /**
  * Typed SQL statements. Kysely checks them against the entities, so a wrong column, a missing value or a changed type
  * is a compile-time error. Each statement is built once, with markers in place of its values. Every connection prepares
- * it once, under its name.
+ * each statement once, under the statement's name.
  */
 import {
   type CompiledQuery,

@@ -6,7 +6,7 @@ import { findActive } from './sandboxes.ts'
 
 /**
  * Suspends an account: destroys its sandboxes, and disables its API keys and logins. The operation is idempotent.
- * @param isDeleted whether to also mark the account as deleted; the reconciler removes it once its last pod is gone
+ * @param isDeleted whether to also mark the account as deleted; the reconciler removes the account after its last pod
  * @returns the IDs of the destroyed sandboxes; the reconciler deletes their pods
  */
 export async function suspend(

@@ -1,6 +1,6 @@
 /** In-memory token buckets, one for each owner. */
 
-/** Maximum number of buckets. Above it, the least recently used one is dropped, and its owner gets a full bucket. */
+/** Maximum number of buckets. Above it, the least recently used bucket is dropped, and its owner gets a full one. */
 const maxOwners = 10_000
 /** Buckets count thousandths of a token, so that each millisecond adds `perSecond` units. */
 const token = 1_000

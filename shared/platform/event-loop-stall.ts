@@ -41,8 +41,8 @@ export async function readPendingInput(): Promise<void> {
 }
 
 /**
- * Sets a liveness timeout. Unlike setTimeout, it is postponed after an event-loop stall, so that data that has already
- * been received can be read first.
+ * Sets a liveness timeout. Unlike with setTimeout, the timeout is postponed after an event-loop stall, so that data
+ * that has already been received can be read first.
  * @returns a function that clears the timeout
  */
 export function whenSilentFor(ms: number, act: () => void): () => void {

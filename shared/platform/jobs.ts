@@ -42,7 +42,7 @@ export interface JobQueue {
 
 /**
  * Opens the job queue. Its methods fail immediately while Redis is unavailable.
- * @param redis a connection in the mode `fail-fast`
+ * @param redis a connection in `fail-fast` mode
  */
 export function openQueue(redis: Redis): JobQueue {
   let opening: Promise<Queue> | undefined

@@ -2,12 +2,13 @@
  * Structured logs. Commands, environments and credentials are never logged. Callers log IDs, numbers, and route
  * patterns instead of URLs.
  */
-import { type Logger as PinoLogger, pino } from 'pino'
+import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, pino } from 'pino'
 
 export type Logger = PinoLogger
 
-export function openLog(role: string, level: string): Logger {
-  return pino({
+/** @param out the stream for log lines; the default is stdout */
+export function openLog(role: string, level: string, out: DestinationStream = pino.destination(1)): Logger {
+  const options: LoggerOptions = {
     level,
     base: { role, pid: process.pid },
     formatters: { level: (label) => ({ level: label }) },
@@ -15,8 +16,12 @@ export function openLog(role: string, level: string): Logger {
     serializers: { err: describeError },
     // Defense in depth: no caller logs these fields.
     redact: ['authorization', 'password', 'env', 'stdin', 'command'].flatMap((name) => [name, `*.${name}`]),
-  })
+  }
+  return pino(options, out)
 }
+
+/** Error codes of broken connections. Their stack traces are not logged, because they contain only Node functions. */
+const brokenConnection = new Set<unknown>(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
 
 /** Returns the fields of an error that are safe to log. Database drivers attach query parameters to errors. */
 function describeError(error: unknown) {
@@ -26,7 +31,42 @@ function describeError(error: unknown) {
     type: error.name,
     message: error.message.split('\n')[0],
     code: code ?? sqlState,
-    stack: error.stack,
+    stack: brokenConnection.has(code) ? undefined : error.stack,
     cause: error.cause instanceof Error ? error.cause.message.split('\n')[0] : undefined,
   }
 }
+
+/** How long further errors with the same cause are counted instead of logged, in milliseconds. */
+const repeatMs = 10_000
+/** Maximum number of causes in memory. At this limit, all causes are forgotten and might be logged again. */
+const maxCauses = 1_000
+const causes = new Map<string, { loggedAt: number; repeated: number }>()
+
+/**
+ * Logs an error that a single cause, such as a cluster outage, can repeat for every pod. Logs each message and cause at
+ * most once in ten seconds. The field `repeated` of the next log line is the number of suppressed lines.
+ */
+export function logRepeatable(
+  log: Logger,
+  level: 'warn' | 'error',
+  { err, ...ids }: { err: unknown } & Record<string, unknown>,
+  message: string,
+  now = performance.now(),
+): void {
+  const key = `${level} ${message} ${causeOf(err)}`
+  const known = causes.get(key)
+  if (known && now - known.loggedAt < repeatMs) {
+    known.repeated++
+    return
+  }
+  if (causes.size >= maxCauses) causes.clear()
+  causes.set(key, { loggedAt: now, repeated: 0 })
+  log[level]({ err, ...ids, repeated: known?.repeated || undefined }, message)
+}
+
+/** Returns an error message in which names, IDs and numbers are replaced, because they differ between pods. */
+const causeOf = (error: unknown): string =>
+  (error instanceof Error ? `${error.name} ${error.message.split('\n')[0]}` : String(error)).replaceAll(
+    /"[^"]*"|[\w.:-]*\d[\w.:-]*/g,
+    '*',
+  )

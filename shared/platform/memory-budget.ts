@@ -184,7 +184,7 @@ export class Reservation {
     }
   }
 
-  /** Moves bytes to a new reservation of another kind, which is freed separately. */
+  /** Moves bytes to a new reservation of another kind. The new reservation must be freed separately. */
   move(kind: MemoryKind, bytes: number): Reservation {
     const other = this.memoryBudget.open(this.accountId, kind)
     this.give(bytes)

@@ -8,6 +8,15 @@ export type Metrics = ReturnType<typeof openMetrics>
 const fast = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const slow = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 
+/** Reasons for failed create requests that clients do not cause. The alert SandlotCreatesRefused matches the same list. */
+export const createFaults = [
+  'cluster_misconfigured',
+  'cluster_unreachable',
+  'internal_error',
+  'no_worker',
+  'unavailable',
+] as const
+
 export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
   const registry = new Registry()
   registry.setDefaultLabels({ role })
@@ -30,6 +39,12 @@ export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
     execs.zero({ status: 'lost' })
     reconcileActions.inc({ action: 'end orphan' }, 0)
   }
+  const createRefusals = counter(
+    'sandlot_create_refusals_total',
+    'Failed requests to create a sandbox, by reason',
+    ['reason'],
+  )
+  if (role === 'api') for (const reason of createFaults) createRefusals.inc({ reason }, 0)
   return {
     registry,
     requests: histogram(
@@ -39,6 +54,17 @@ export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
       fast,
     ),
     refusals: counter('sandlot_refusals_total', 'Refused requests, by error code', ['code']),
+    createRefusals,
+    componentReady: gauge(
+      'sandlot_component_ready',
+      'Whether /readyz reports a component as ready (1) or not (0)',
+      ['component'],
+    ),
+    servedExecs: gauge(
+      'sandlot_execs',
+      'Commands of this worker that are running, or whose exit status has not been delivered',
+      [],
+    ),
     creates: histogram(
       'sandlot_create_seconds',
       'Time from admission until commands can run, by outcome',

@@ -2,11 +2,13 @@
 import { type ErrorCode, errors } from '../contract/errors.ts'
 
 export interface ProblemExtras {
-  /** Value of the `Retry-After` header, which is rounded up to whole seconds. */
+  /** Value of the `Retry-After` header. It is rounded up to whole seconds. */
   retryAfterSeconds?: number
   /** Additional members of the problem document. */
   members?: Record<string, unknown>
   cause?: unknown
+  /** Cause that metrics report. It is more specific than the error code, and clients do not receive it. */
+  reason?: 'no_worker' | 'cluster_unreachable' | 'cluster_misconfigured' | undefined
 }
 
 export class Problem extends Error {
@@ -14,12 +16,15 @@ export class Problem extends Error {
   readonly code: ErrorCode
   readonly retryAfterSeconds: number | undefined
   readonly members: Record<string, unknown>
+  /** Cause for metrics: the specific reason if one was given, otherwise the error code. */
+  readonly reason: string
 
   constructor(code: ErrorCode, detail: string, extras: ProblemExtras = {}) {
     super(detail, { cause: extras.cause })
     this.code = code
     this.retryAfterSeconds = extras.retryAfterSeconds
     this.members = extras.members ?? {}
+    this.reason = extras.reason ?? code
   }
 
   get status(): number {
@@ -32,6 +37,10 @@ const retrySeconds = 2
 
 export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
+
+/** Returns the error for requests to create a sandbox while no worker can create one. */
+export const cannotCreate = (reason: NonNullable<ProblemExtras['reason']>, detail: string) =>
+  new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, reason })
 
 /**
  * Reports whether an error means that PostgreSQL or Redis is unavailable, rather than that the server rejected the

@@ -1,5 +1,5 @@
 /**
- * WebSockets with a frame rate limit. All sockets of one owner, which is an account or a pod, share the limit. Byte
+ * WebSockets with a frame rate limit. All sockets of one owner (an account or a pod) share the limit. Byte
  * limits are not sufficient, because an empty frame takes as much time to process as a large one.
  */
 import { WebSocket } from 'ws'

@@ -6,7 +6,7 @@ import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'
 
 /**
- * Returns a keyed hash of a request's JSON, which does not depend on the order of object keys.
+ * Returns a keyed hash of a request's JSON. The order of object keys does not affect the hash.
  * @param secrets all values of RPC_KEY, of which the first is used
  */
 export const hashOfRequest = (request: object, [first]: readonly string[]): Buffer =>

@@ -1,6 +1,6 @@
 /**
  * Encryption of secrets, environments and command lines before they are stored in PostgreSQL or Redis. A sealed string
- * can be opened only with the context with which it was sealed.
+ * can be opened only with the same context.
  *
  * Secrets and environments are sealed to a public key (X25519, HKDF, AES-256-GCM; 0.2 ms). The API can seal them, but
  * only workers have SECRETS_KEY and can open them. The API displays command lines, so they are sealed under RPC_KEY,
@@ -19,7 +19,7 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** First byte of sealed data, which identifies its format. */
+/** The first byte of sealed data. It identifies the format. */
 const formats = { toPublicKey: 2, underRpcKey: 3 }
 const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 

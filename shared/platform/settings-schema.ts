@@ -34,6 +34,31 @@ const secrets = list.pipe(
     .min(1),
 )
 const image = z.string().min(1)
+/** Returns the schema of a setting that contains a field of the pod specification as JSON. */
+const podField = <Field extends z.ZodType>(field: Field, example: string) =>
+  z
+    .string()
+    .transform((text, context): unknown => {
+      try {
+        return JSON.parse(text)
+      } catch {
+        context.addIssue(`expected JSON such as ${example}`)
+        return z.NEVER
+      }
+    })
+    .pipe(field)
+const toleration = z.strictObject({
+  key: z.string().exactOptional(),
+  operator: z.enum(['Equal', 'Exists']).exactOptional(),
+  value: z.string().exactOptional(),
+  effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).exactOptional(),
+  tolerationSeconds: z.int().exactOptional(),
+})
+const affinity = z.strictObject({
+  nodeAffinity: z.looseObject({}).optional(),
+  podAffinity: z.looseObject({}).optional(),
+  podAntiAffinity: z.looseObject({}).optional(),
+})
 
 const addresses = {
   PORT: port.default(8080).describe('The port that the API listens on.'),
@@ -124,6 +149,36 @@ const drivers = {
     .describe(
       'Whether pods share the user namespace of their node. With `no`, each pod runs in a separate user namespace (`hostUsers: false`), which the nodes must support.',
     ),
+  SANDBOX_NODE_SELECTOR: podField(z.record(z.string(), z.string()), '{"pool":"sandboxes"}')
+    .optional()
+    .describe(
+      'The node selector of the pods as JSON, for example `{"pool":"sandboxes"}`. Use it to run sandboxes on [dedicated nodes](hosting.md#nodes-for-sandboxes).',
+    ),
+  SANDBOX_TOLERATIONS: podField(z.array(toleration), '[{"key":"sandboxes","operator":"Exists"}]')
+    .optional()
+    .describe(
+      'Additional tolerations of the pods as JSON, for example `[{"key":"sandboxes","operator":"Exists","effect":"NoSchedule"}]`.',
+    ),
+  SANDBOX_AFFINITY: podField(affinity, '{"nodeAffinity":{…}}')
+    .optional()
+    .describe('The affinity rules of the pods, as JSON.'),
+  SANDBOX_PRIORITY_CLASS: z.string().optional().meta({
+    unset: "the cluster's default class",
+    description: 'The priority class of the pods.',
+  }),
+  SANDBOX_IMAGE_PULL_SECRETS: list.optional().meta({
+    unset: 'none',
+    description:
+      'Names of Secrets in `SANDBOX_NAMESPACE` that contain the credentials for [private images](hosting.md#private-images), comma-separated.',
+  }),
+  SANDBOX_DNS: list
+    .pipe(z.array(z.union([z.ipv4(), z.ipv6()], 'expected IP addresses, comma-separated')).max(3))
+    .optional()
+    .meta({
+      unset: '`1.1.1.1,8.8.8.8`, or no server if `SANDBOX_EGRESS` is `none`',
+      description:
+        'Up to three IP addresses of DNS servers for the pods, comma-separated. A server with a private address also needs a [network policy](hosting.md#dns-servers) that allows traffic to it.',
+    }),
   SANDBOX_NETWORK_POLICIES: list.optional().meta({
     unset: 'none',
     description:
@@ -199,37 +254,37 @@ const limits = {
     .number()
     .min(0)
     .default(20)
-    .describe('Sandbox-hours per account and month.'),
+    .describe('Sandbox-hours per account per month.'),
   RATE_SANDBOX_OPS_PER_MINUTE: perMinute
     .default(120)
-    .describe('Commands and file operations per account and minute.'),
+    .describe('Commands and file operations per account per minute.'),
   RATE_SANDBOX_LIFECYCLE_PER_MINUTE: perMinute
     .default(20)
-    .describe('Requests that create or destroy sandboxes, per account and minute.'),
+    .describe('Requests that create or destroy sandboxes, per account per minute.'),
   RATE_CONNECTIONS_PER_MINUTE: perMinute
     .default(600)
-    .describe('Connections to sandbox ports per account and minute.'),
+    .describe('Connections to sandbox ports per account per minute.'),
   RATE_READS_PER_MINUTE: perMinute
     .default(600)
     .describe(
-      'Requests that read sandboxes, lists or the account, per account and minute. Each API process counts separately, so N processes allow N times as many.',
+      'Requests that read sandboxes, lists or the account, per account per minute. Each API process counts separately, so N processes allow N times as many.',
     ),
   RATE_CHANGES_PER_MINUTE: perMinute
     .default(60)
     .describe(
-      'Requests that change API keys, secrets or the allowlist, per account and minute. Each API process counts separately, so N processes allow N times as many.',
+      'Requests that change API keys, secrets or the allowlist, per account per minute. Each API process counts separately, so N processes allow N times as many.',
     ),
   RATE_MCP_PER_MINUTE: perMinute
     .default(300)
     .describe(
-      'Messages to `/v1/mcp` per account and minute. A tool call also counts toward the limit of the route that it uses.',
+      'Messages to `/v1/mcp` per account per minute. A tool call also counts toward the limit of the route that it uses.',
     ),
-  RATE_SIGNUP_PER_MINUTE: perMinute.default(5).describe('Sign-ups per IP address and minute.'),
-  RATE_LOGIN_PER_MINUTE: perMinute.default(10).describe('Logins per IP address and minute.'),
+  RATE_SIGNUP_PER_MINUTE: perMinute.default(5).describe('Sign-ups per IP address per minute.'),
+  RATE_LOGIN_PER_MINUTE: perMinute.default(10).describe('Logins per IP address per minute.'),
   RATE_LOGIN_ACCOUNT_PER_MINUTE: perMinute
     .default(10)
     .describe(
-      'Logins per email address and minute, from all IP addresses together. An IP address from which the account has logged in before is counted separately.',
+      'Logins per email address per minute, from all IP addresses together. An IP address from which the account has logged in before is counted separately.',
     ),
 }
 

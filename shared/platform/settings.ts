@@ -19,6 +19,12 @@ export class SettingsError extends Error {
 export const readPasswordCost = (environment: Record<string, string | undefined>): number =>
   check(Environment.pick({ PASSWORD_SCRYPT_LOG_N: true }), environment).PASSWORD_SCRYPT_LOG_N
 
+/** Returns INTERNAL_HOST and INTERNAL_PORT without checking any other setting. */
+export function readInternalServer(environment: Record<string, string | undefined>) {
+  const env = check(Environment.pick({ INTERNAL_HOST: true, INTERNAL_PORT: true }), environment)
+  return { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT }
+}
+
 const mib = 1024 * 1024
 
 export type Role = 'api' | 'worker'
@@ -134,6 +140,18 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
       runtimeClass: env.SANDBOX_RUNTIME_CLASS,
       /** Whether pods share their node's user namespace. */
       hostUsers: env.SANDBOX_HOST_USERS === 'yes',
+      /** Scheduling fields of the pods on Kubernetes. */
+      placement: {
+        nodeSelector: env.SANDBOX_NODE_SELECTOR,
+        tolerations: env.SANDBOX_TOLERATIONS ?? [],
+        affinity: env.SANDBOX_AFFINITY,
+        priorityClassName: env.SANDBOX_PRIORITY_CLASS,
+      },
+      /** Names of the Secrets with credentials for private images, in the namespace of the pods. */
+      imagePullSecrets: env.SANDBOX_IMAGE_PULL_SECRETS ?? [],
+      /** Without egress, the DNS server is a loopback address, so that lookups fail immediately. */
+      dnsServers:
+        env.SANDBOX_DNS ?? (env.SANDBOX_EGRESS === 'internet' ? ['1.1.1.1', '8.8.8.8'] : ['127.0.0.1']),
       maxSeconds: env.SANDBOX_MAX_SECONDS,
       startSeconds: env.SANDBOX_START_SECONDS,
       egress: env.SANDBOX_EGRESS,

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import { TokenBuckets } from '../lib/token-buckets.ts'
 
 /**
- * Maximum number of unanswered requests on a connection, which is destroyed if the number is exceeded. Node parses all
+ * Maximum number of unanswered requests on a connection. A connection that exceeds it is destroyed. Node parses all
  * pipelined requests that arrive in one read within one event-loop iteration. Real clients pipeline only a few.
  */
 const maxUnanswered = 8
@@ -15,8 +15,9 @@ const lingerMs = 2_000
 
 /**
  * Limits on reading a request body after the response has been sent. Many clients read the response only after they
- * have sent the entire body. Closing a connection with unread bytes resets it, which can discard the response. If the
- * body may be longer than 256 KiB, the rest is dropped without parsing, and the connection accepts no further request.
+ * have sent the entire body. Closing a connection with unread bytes resets it, which can discard the response, so the
+ * rest of the body is received first. If the body is longer than 256 KiB or of unknown length, the connection is not
+ * reused, and everything after another 256 KiB is dropped unparsed. After 15 s or 64 MiB, the connection is closed.
  */
 const unreadBody = { ms: 15_000, parsedBytes: 256 * 1024, bytes: 64 * 1024 * 1024 }
 
@@ -45,8 +46,8 @@ export function limitRequest(request: IncomingMessage, response: ServerResponse)
 }
 
 /**
- * Calls back when a response is complete or its connection closes, or immediately if this has already happened. A plain
- * 'close' listener that is added after an `await` may never be called.
+ * Calls back when a response is complete or its connection closes, or immediately if either has already happened. A
+ * plain 'close' listener that is added after an `await` might never be called.
  */
 export function onceClosed(response: ServerResponse, callback: () => void): void {
   if (response.closed) callback()
@@ -57,8 +58,8 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || 'content-length' in headers
 
 /**
- * Stops Node's HTTP parser. After a socket is destroyed, the parser continues to create requests from the last read,
- * which takes 100 ms for 64 KiB on a busy machine. Returning 2 signals a protocol upgrade, which stops the parser.
+ * Stops Node's HTTP parser. After a socket is destroyed, the parser continues to create requests from the last read.
+ * For 64 KiB, this takes 100 ms on a busy machine. Returning 2 signals a protocol upgrade, which stops the parser.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } }
@@ -67,8 +68,8 @@ function stopParsing(socket: Socket): void {
 
 /**
  * Creates a limit on the number of small chunks in a body, because each chunk costs more time than its bytes. The limit
- * is a token bucket of 1,024 chunks, to which every 16 bytes and every 5 ms add one. Typing in a terminal stays below
- * it.
+ * is a token bucket of 1,024 chunks, to which every 16 bytes and every 5 ms add one. Typing in a terminal never exceeds
+ * the limit.
  * @param now returns the time of a monotonic clock, in milliseconds
  * @returns a function to call with the byte count of each chunk; it returns true if the body exceeds the limit
  */

@@ -46,6 +46,8 @@ export function acceptCallsTo(workerId: string, secrets: readonly string[]): Tls
   return { ...suite, pskCallback: (_socket, name) => keys.get(name) ?? null }
 }
 
-/** Returns a public identifier of a key, which tells keys apart during a rotation and reveals nothing about them. */
+/**
+ * Returns a public identifier for a key. It distinguishes keys during a rotation without revealing anything about them.
+ */
 const keyName = (secret: string) => deriveKey(secret, 'sandlot call key name').toString('hex').slice(0, 16)
 const keyOf = (secret: string, workerId: string) => deriveKey(secret, `sandlot calls to ${workerId}`)

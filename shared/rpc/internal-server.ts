@@ -28,26 +28,51 @@ export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck
   },
 })
 
-export function openInternalServer(context: Context, checks: Record<string, HealthCheck>): Server {
+/** Reports the shutdown of a process. After SIGTERM, a process drains: it finishes its work before it exits. */
+interface Draining {
+  isDraining(): boolean
+  /** Returns the number of commands that the worker still serves. APIs do not define it. */
+  countExecs?(): number
+}
+
+export function openInternalServer(
+  context: Context,
+  checks: Record<string, HealthCheck>,
+  draining: Draining,
+): Server {
+  const all = {
+    ...checks,
+    process: async () => {
+      if (draining.isDraining()) throw new Error('draining')
+    },
+  }
   return createServer({ headersTimeout: requestMs, requestTimeout: requestMs }, (request, response) => {
     if (!limitRequest(request, response)) return
     const path = request.url?.split('?')[0]
     if (path === '/healthz') return answer(response, 200, { status: 'ok' })
-    if (path === '/readyz') return void sendReadiness(checks, response)
-    if (path === '/metrics') return void sendMetrics(context, response)
+    if (path === '/readyz') return void sendReadiness(all, draining, response)
+    if (path === '/metrics') return void sendMetrics(context, all, draining, response)
     answer(response, 404, { status: 'not found' })
   })
 }
 
-async function sendReadiness(checks: Record<string, HealthCheck>, response: ServerResponse) {
-  const parts = Object.fromEntries(
+async function sendReadiness(
+  checks: Record<string, HealthCheck>,
+  { isDraining, countExecs }: Draining,
+  response: ServerResponse,
+) {
+  const parts = await readParts(checks)
+  const ready = Object.values(parts).every((state) => state === 'ok')
+  const status = isDraining() ? 'draining' : ready ? 'ready' : 'unavailable'
+  answer(response, ready ? 200 : 503, { status, parts, execs: countExecs?.() })
+}
+
+const readParts = async (checks: Record<string, HealthCheck>): Promise<Record<string, string>> =>
+  Object.fromEntries(
     await Promise.all(
       Object.entries(checks).map(async ([name, check]) => [name, await stateOf(check)] as const),
     ),
   )
-  const ready = Object.values(parts).every((state) => state === 'ok')
-  answer(response, ready ? 200 : 503, { status: ready ? 'ready' : 'unavailable', parts })
-}
 
 async function stateOf(check: HealthCheck): Promise<string> {
   try {
@@ -61,9 +86,19 @@ async function stateOf(check: HealthCheck): Promise<string> {
 }
 
 /** Sends all metrics. Metrics that require a query are updated first, and keep their old values if the query fails. */
-async function sendMetrics(context: Context, response: ServerResponse) {
+async function sendMetrics(
+  context: Context,
+  checks: Record<string, HealthCheck>,
+  { countExecs }: Draining,
+  response: ServerResponse,
+) {
   const { metrics, db, jobs } = context
+  if (countExecs) metrics.servedExecs.set(countExecs())
   await Promise.allSettled([
+    readParts(checks).then((parts) => {
+      for (const [component, state] of Object.entries(parts))
+        metrics.componentReady.set({ component }, state === 'ok' ? 1 : 0)
+    }),
     countByState(db).then((rows) => {
       metrics.sandboxes.reset()
       for (const { state, count } of rows) metrics.sandboxes.set({ state }, count)

@@ -32,7 +32,7 @@ const publishEveryMs = 2_000
 const expireMs = 10_000
 const withdrawMs = 500
 
-/** Publishes this process's key fingerprints until the returned function is called, which removes them. */
+/** Publishes this process's key fingerprints. The returned function removes them. */
 export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'settings'>, kind: Role) {
   const key = prefix + randomUUID()
   const place = `${hostname()}:${process.pid}`

@@ -89,6 +89,31 @@ test("the keys command shows fingerprints of each process's keys and reads nothi
   expect(away).toMatchObject({ code: 1, stderr: expect.stringContaining('ECONNREFUSED') })
 })
 
+test('ready prints the readiness of one process, and exits with 1 if it is not ready', async () => {
+  await using other = await startWorld({ workers: 0 })
+  const ready = (process: { internalUrl: string }, ...args: string[]) =>
+    adminWith({ INTERNAL_PORT: new URL(process.internalUrl).port }, ['ready', ...args])
+  const worker = await ready(world.workers[0]!)
+  expect(worker).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ready\n/) })
+  expect(worker.stdout).toMatch(/^postgres +ok$/m)
+  const api = await ready(other.apis[0]!)
+  expect(api).toMatchObject({ code: 1, stderr: '', stdout: expect.stringMatching(/^unavailable\n/) })
+  expect(api.stdout).toMatch(/^workers +no worker is running$/m)
+  const json = await ready(other.apis[0]!, '--json')
+  expect({ ...json, stdout: JSON.parse(json.stdout) }).toMatchObject({
+    code: 1,
+    stdout: { status: 'unavailable', parts: { redis: 'ok', workers: 'no worker is running' } },
+  })
+  const unreachable = await adminWith({ INTERNAL_PORT: '1' }, ['ready'])
+  expect(unreachable).toMatchObject({ code: 1, stderr: expect.stringContaining('INTERNAL_PORT') })
+})
+
+test('--help shows the command that started the program', async () => {
+  const { code, stdout, stderr } = await admin('--help')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(/^Usage: npm run admin -- \[--json\] COMMAND\n/)
+})
+
 test('end-sessions ends all logins of an account but keeps its API keys valid', async () => {
   const alice = await world.account()
   expect(await admin('end-sessions', alice.email)).toMatchObject({ code: 0 })
@@ -139,7 +164,7 @@ test.concurrent('a suspended account cannot use its sandboxes, keys or logins un
   expect(body.data.map(({ destroy_reason }) => destroy_reason)).toEqual(['suspended', 'suspended'])
 })
 
-test.concurrent('deletes an account and all its rows, and lets its email address sign up again', async () => {
+test.concurrent('deleting an account removes all its rows and frees the email address for a sign-up', async () => {
   const alice = await world.account()
   const id = await create(alice)
   await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a value' } })
@@ -164,7 +189,7 @@ test.concurrent('deletes an account and all its rows, and lets its email address
   expect(again.id).not.toBe(alice.id)
 })
 
-test.concurrent('owners can delete their account, its sandboxes and its credentials with the password', async () => {
+test.concurrent('the password lets owners delete their account with its sandboxes and credentials', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   await create(alice)
   const remove = (current_password: string) => alice.call('deleteAccount', { body: { current_password } })

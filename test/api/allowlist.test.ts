@@ -92,7 +92,7 @@ describe('foreground, event-stream, background and terminal commands', () => {
     { body: { tty: true } },
   ]
 
-  test('rejects every bypass, states the reason, and counts the rejection', async () => {
+  test('rejects every known bypass of the allowlist, states the reason, and counts the rejection', async () => {
     const alice = await accountWith(bypassList)
     const params = await sandboxOf(alice)
     let count = 0

@@ -167,7 +167,7 @@ test.each(['0000-01-01T00:00:00Z', '9999-12-31T23:59:59-12:00', '1999-12-31T23:5
 )
 
 test.each(['2999-01-01T00:00:00.000Z', '9998-12-31T23:59:59.000Z'])(
-  'accepts the distant key expiry %s',
+  'accepts a key expiry far in the future: %s',
   async (expires_at) => {
     const alice = await world.account()
     expect((await alice.call('createApiKey', { body: { expires_at } })).body.expires_at).toBe(expires_at)
@@ -270,7 +270,7 @@ describe('key rotation', () => {
     for (let turn = 0; turn < 3; turn++) expect((await rotate(eternal.id)).expires_at).toBeNull()
   })
 
-  test('rotation never extends the old key; without an overlap, the old key stops working immediately', async () => {
+  test("rotation never extends the old key's validity; without an overlap, the validity ends immediately", async () => {
     const alice = await world.account()
     const expires_at = new Date(Date.now() + 60_000).toISOString()
     const { body: brief } = await alice.call('createApiKey', { body: { expires_at } })

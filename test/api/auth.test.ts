@@ -48,7 +48,7 @@ test.each([
   ['nothing', {}, ['email', 'password']],
   ['an unknown field', { email: 'a@example.com', password: 'long enough password', admin: true }, ['admin']],
   ['a body that is not an object', 'text', ['']],
-])('rejects a sign-up with %s and names the invalid fields', async (_, body, paths) => {
+])('rejects a sign-up and names the invalid fields: %s', async (_, body, paths) => {
   const refusal: Refusal = await callAs(world, {}, 'signUp', { body: body as never }).catch((error) => error)
   expect(refusal).toMatchObject({ status: 400, code: 'invalid_request' })
   expect(refusal.problem.errors?.map(({ path }) => path)).toEqual(paths)

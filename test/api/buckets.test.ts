@@ -346,30 +346,33 @@ describe('buckets in Redis', () => {
     })
   })
 
-  test.each([1, 7, 60, 120, 999])('a %i-per-minute bucket has that size and refills', async (limit) => {
-    const rates = { ...world.settings.rates, sandbox_ops: limit }
-    const context = openContext('api', { ...world.settings, rates, logLevel: 'silent' })
-    await new Promise((resolve) => context.redis.once('ready', resolve))
-    try {
-      const buckets = new Buckets(context)
-      const owner = `owner-${limit}`
-      const start = performance.now()
-      const first = await drain(buckets, owner)
-      const movedMs = 1_500
-      await moveClockOfRedis(world.redis, movedMs)
-      const second = await drain(buckets, owner)
-      const all = first + second
-      const ms = performance.now() - start + movedMs
-      expect(first).toBeGreaterThanOrEqual(limit)
-      expect(all).toBeLessThanOrEqual(limit + refilled(limit, ms))
-      // It was never full, so no refilled token was lost.
-      expect(all).toBeGreaterThanOrEqual(limit + refilled(limit, movedMs))
-      // An unused bucket expires when it is full again.
-      const ttl = await world.redis.pttl(`sandlot:bucket:sandbox_ops:${owner}`)
-      expect(ttl).toBeGreaterThan(0)
-      expect(ttl).toBeLessThanOrEqual(60_000)
-    } finally {
-      await context.close()
-    }
-  })
+  test.each([1, 7, 60, 120, 999])(
+    'a bucket limited to %i per minute has that capacity and refills',
+    async (limit) => {
+      const rates = { ...world.settings.rates, sandbox_ops: limit }
+      const context = openContext('api', { ...world.settings, rates, logLevel: 'silent' })
+      await new Promise((resolve) => context.redis.once('ready', resolve))
+      try {
+        const buckets = new Buckets(context)
+        const owner = `owner-${limit}`
+        const start = performance.now()
+        const first = await drain(buckets, owner)
+        const movedMs = 1_500
+        await moveClockOfRedis(world.redis, movedMs)
+        const second = await drain(buckets, owner)
+        const all = first + second
+        const ms = performance.now() - start + movedMs
+        expect(first).toBeGreaterThanOrEqual(limit)
+        expect(all).toBeLessThanOrEqual(limit + refilled(limit, ms))
+        // It was never full, so no refilled token was lost.
+        expect(all).toBeGreaterThanOrEqual(limit + refilled(limit, movedMs))
+        // An unused bucket expires when it is full again.
+        const ttl = await world.redis.pttl(`sandlot:bucket:sandbox_ops:${owner}`)
+        expect(ttl).toBeGreaterThan(0)
+        expect(ttl).toBeLessThanOrEqual(60_000)
+      } finally {
+        await context.close()
+      }
+    },
+  )
 })

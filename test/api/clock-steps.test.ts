@@ -52,7 +52,7 @@ test('when the PostgreSQL clock steps forward, expired sandboxes end and free th
 test.each([
   ['back', -hourMs],
   ['forward', 2 * hourMs],
-])('jobs, rate limits and workers keep working when the Redis clock steps %s', async (_, byMs) => {
+])('jobs, rate limits and workers keep working when the Redis clock is set %s', async (_, byMs) => {
   const alice = await world.account()
   await moveClockOfRedis(world.redis, byMs)
   const params = await world.eventually(() => create(alice), recoverMs)

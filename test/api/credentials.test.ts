@@ -80,7 +80,7 @@ test('finds the routes whose paths contain ids', () => {
 })
 
 test.each(withId)(
-  "%s returns the same error for a different account's id as for an unknown id",
+  "the operation %s returns the same error for a different account's id as for an unknown id",
   async (name) => {
     const alice = await world.account()
     const bob = await world.account()

@@ -10,10 +10,13 @@ test.each([
   ['createSecret', { body: { name: 'NAME', value: 'value' } }],
   ['setAllowlist', { body: { commands: ['ls'] } }],
   ['clearAllowlist', {}],
-] as const)('%s rejects the credential without an internal error', async (name, options) => {
-  const alice = await world.account()
-  await alice.call('listSandboxes')
-  await world.db.query('delete from account where id = ?', [alice.id])
-  const refusal = await alice.call(name, options as never).catch((error: Refusal) => error)
-  expect(refusal).toMatchObject({ status: 401, code: 'invalid_credentials' })
-})
+] as const)(
+  "the route %s rejects a deleted account's credential without an internal error",
+  async (name, options) => {
+    const alice = await world.account()
+    await alice.call('listSandboxes')
+    await world.db.query('delete from account where id = ?', [alice.id])
+    const refusal = await alice.call(name, options as never).catch((error: Refusal) => error)
+    expect(refusal).toMatchObject({ status: 401, code: 'invalid_credentials' })
+  },
+)

@@ -96,7 +96,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect((await line.end()).exit).toMatchObject({ status: 'signaled', signal: 'SIGKILL' })
   })
 
-  test('a backspace on a terminal erases a whole multi-byte character', async () => {
+  test('a backspace in a terminal erases a whole multi-byte character', async () => {
     const line = await open(await start({ command: 'read -r word; echo "<$word>"', tty: true }))
     line.type('naïve\x7f\x7f\x7fve\n')
     await line.end()
@@ -148,7 +148,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stdout()).toContain(hash.digest('hex'))
   })
 
-  test('a command keeps running during its grace period after its WebSocket connection breaks', async () => {
+  test("after a command's WebSocket connection breaks, the command keeps running for the grace period", async () => {
     const exec_id = await start({ command: 'read -r _; head -c 30000000 /dev/zero', background: true })
     const line = await open(exec_id)
     line.stopReading()
@@ -162,7 +162,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(performance.now() - broken).toBeGreaterThan(limits.graceMs.default - 100)
   })
 
-  test('connections that are reset during the handshake have no effect', async () => {
+  test('connections that are reset during the WebSocket handshake do not affect the command', async () => {
     const exec_id = await start({ command: 'sleep 1; head -c 30000000 /dev/zero', background: true })
     const { hostname, port } = new URL(world.url())
     // At every moment between the request and its answer.

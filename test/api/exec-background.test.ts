@@ -33,7 +33,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     }
   }
 
-  test('starting a background command returns its id immediately, and its result can be polled', async () => {
+  test('starting a background command returns an id immediately, and the result can be polled', async () => {
     const params = await start({ command: 'echo so far; cat; echo the end' })
     await world.eventually(async () => (await get(params)).stdout === 'so far\n', 5_000)
     expect(await get(params)).toMatchObject({ status: 'running', exit_code: null, stdout_bytes: 7 })

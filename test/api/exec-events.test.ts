@@ -194,7 +194,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(events[0]!.id).toBe(`${20_000_004 - kept.length}-0`)
   })
 
-  test('destroying a sandbox ends all its event streams immediately, with the status killed', async () => {
+  test('destroying a sandbox ends all its event streams immediately, with the status `killed`', async () => {
     const other = (await alice.call('createSandbox')).body.id
     const streams = await Promise.all(
       ['a', 'b'].map((word) => open({ command: `echo ${word}; sleep 60` }, { params: { id: other } })),

@@ -45,7 +45,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(await inRow(id)).toMatchObject({ ...lost, reason, duration_ms, stdout_bytes: 7, stderr_bytes: 0 })
   })
 
-  test('a command that kills its shell and keeps printing is lost, and has ended before the response', async () => {
+  test('a command that kills its shell and keeps printing is ended before it is reported as lost', async () => {
     const { stdout, ...result } = await sh(
       'echo before; kill -9 $PPID; sleep 1.97; echo after; date >late; exit 5',
     )
@@ -54,7 +54,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(stdout).toMatch(driver === 'local' ? /^before\n$/ : /^before\n(after\n)?$/)
   })
 
-  test('a command that kills all visible processes is lost, and on Kubernetes its pod ends too', async () => {
+  test('a command that kills all visible processes is lost, or on Kubernetes is killed with its pod', async () => {
     const at = { id: (await alice.call('createSandbox')).body.id }
     const box = inside(alice, at)
     const result = await box.sh(`kill -9 -1; ${sleep(7209)}`)
@@ -64,7 +64,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     } else expect(result).toMatchObject({ status: 'killed', reason: 'pod_failed', exit_code: null })
   })
 
-  test("a command that leaves its shell's session and kills the shell is lost and leaves no processes", async () => {
+  test("a command that leaves its shell's session and kills the shell is lost; no process remains", async () => {
     const result = await exec({ command: ['setsid', 'sh', '-c', `kill -9 $PPID; ${sleep(7202)}`] })
     expect(await countOf('slee[p] 7202')).toBe(0)
     expect(result).toMatchObject(lost)
@@ -80,7 +80,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(result).toMatchObject({ ...lost, stdout: 'go\n' })
   })
 
-  test('a background command that kills its shell is lost and leaves no processes', async () => {
+  test('a background command that kills its shell is reported as lost and leaves no processes behind', async () => {
     const result = await inBackground({ command: `kill -9 $PPID; ${sleep(7204)}` })
     expect(await countOf('slee[p] 7204')).toBe(0)
     expect(result).toMatchObject(lost)
@@ -90,20 +90,23 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
   test.each([
     ['KILL', 'SIGKILL'],
     ['TERM', 'SIGTERM'],
-  ])('reports the observed exit status if a terminal command sends its parent %s', async (signal, name) => {
-    const result = await inBackground({
-      command: `trap "" HUP; kill -${signal} $PPID; sleep 7205; sleep 7205`,
-      tty: true,
-    })
-    expect(await countOf('slee[p] 7205')).toBe(0)
-    expect(result).toMatchObject(
-      driver === 'local'
-        ? { ...lost, reason: expect.stringMatching(/terminal/) }
-        : { status: 'signaled', signal: name },
-    )
-  })
+  ])(
+    'reports the observed exit status if a terminal command sends %s to its parent',
+    async (signal, name) => {
+      const result = await inBackground({
+        command: `trap "" HUP; kill -${signal} $PPID; sleep 7205; sleep 7205`,
+        tty: true,
+      })
+      expect(await countOf('slee[p] 7205')).toBe(0)
+      expect(result).toMatchObject(
+        driver === 'local'
+          ? { ...lost, reason: expect.stringMatching(/terminal/) }
+          : { status: 'signaled', signal: name },
+      )
+    },
+  )
 
-  test("reports the command's exit status even if the command sends its shell signals such as TERM", async () => {
+  test("reports a command's exit status even if the command sends signals such as TERM to its shell", async () => {
     const signals =
       'HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM PROF SYS'
     const result = await sh(`for s in ${signals}; do kill -$s $PPID; done; exit 5`)
@@ -114,13 +117,13 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(await sh('kill -SEGV 0; sleep 7206')).toMatchObject({ status: 'signaled', signal: 'SIGSEGV' })
   })
 
-  test('a command that suspends its shell is ended by its timeout and leaves no processes', async () => {
+  test("a command that suspends its shell is ended by the command's timeout and leaves no processes", async () => {
     const result = await sh('kill -STOP $PPID; sleep 7207 & exit 3', { timeout_ms: 500 })
     expect(await countOf('slee[p] 7207')).toBe(0)
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null })
   })
 
-  test('KILL resumes a suspended shell, which reports the exit status of the command that suspended it', async () => {
+  test('if a command has suspended its shell, KILL resumes the shell, which then reports the exit status', async () => {
     const result = await inBackground({ command: 'kill -STOP $PPID; exit 3' }, async (exec_id) => {
       await world.eventually(
         async () => (await sh("grep -lE '^State:\\sT' /proc/*/status")).exit_code === 0,

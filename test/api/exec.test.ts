@@ -50,7 +50,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
   })
 
   test.each([{}, { env: { NAME: 'value' } }])(
-    'a command name that begins with a hyphen is not treated as an option, with %o',
+    'a command name that begins with a hyphen is not treated as an option (other request fields: %o)',
     async (more) => {
       expect((await sh('-x foo', more)).exit_code).toBe(127)
       expect((await sh('-c', more)).exit_code).toBe(127)
@@ -118,7 +118,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(await exec({ command: ['true'], stdin: 'x'.repeat(1_000_000) })).toMatchObject({ exit_code: 0 })
   })
 
-  test('a timeout kills the whole process group, and the response contains its output', async () => {
+  test("a timeout kills the command's whole process group, and the response contains the output", async () => {
     const result = await sh('echo before; sleep 61 & sleep 62', { timeout_ms: 500 })
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null, stdout: 'before\n' })
     expectDurationBelow(result.duration_ms, 10_000)
@@ -130,7 +130,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(result).toMatchObject({ status: 'timed_out', stdout: 'stubborn\n' })
   })
 
-  test('a child in the background does not delay the response, and is still running for the next command', async () => {
+  test('a background process does not delay the response, and is still running during the next command', async () => {
     const { stdout, duration_ms } = await sh('sleep 300 & echo $!')
     expectDurationBelow(duration_ms, 5_000)
     expect((await sh(`kill -0 ${stdout.trim()} && kill ${stdout.trim()}`)).exit_code).toBe(0)
@@ -181,7 +181,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await running).body).toMatchObject({ status: 'killed', exit_code: null, stdout: 'up\n' })
   })
 
-  test('a command is lost if its worker is killed, and the next command runs on a different worker', async () => {
+  test('if a worker is killed, its command is reported as lost, and a different worker runs the next one', async () => {
     const running = alice.call('execCommand', { params, body: { command: 'touch here; sleep 60' } })
     await world.eventually(async () => (await sh('test -e here')).exit_code === 0, 10_000)
     await Promise.all(world.workers.map((worker) => worker.kill()))

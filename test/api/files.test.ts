@@ -15,7 +15,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     (await alice.call('viewFile', { params, ...(query ? { query } : {}) })).body
   const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-  test('creates a file with its parent folders, and returns its content, size and hash', async () => {
+  test("creates a file with its parent folders, and returns the file's content, size and hash", async () => {
     const content = 'one\ntwo\nthree ä\n'
     const facts = { path: '/workspace/a/b/c.txt', size: Buffer.byteLength(content), sha256: sha256(content) }
     expect(await create({ path: 'a/b/c.txt', content })).toEqual(facts)

@@ -35,7 +35,7 @@ test.each(Object.entries<Endpoint>(endpoints))(
   },
 )
 
-test('an unknown path reveals no more to a request for a foreign host than a known path does', async () => {
+test('a request with a foreign Host header is rejected with 421 even if the path is unknown', async () => {
   const { status } = await ask({ host: 'evil.example' }, { method: 'GET', path: '/nothing' })
   expect(status).toBe(421)
 })
@@ -93,9 +93,12 @@ describe('host and origin checks', () => {
     [['a.example:1'], '127.0.0.1', 'a.example:1', 'ok'],
     [['a.example:1'], '127.0.0.1', 'a.example:2', 'host_not_allowed'],
     [['*'], '127.0.0.1', 'whatever.example', 'ok'],
-  ])('for the allowed hosts %j at address %s, the Host header %j is %s', (allowed, own, host, code) => {
-    expect(codeOf(allowed, own, host === undefined ? {} : { host })).toBe(code)
-  })
+  ])(
+    'with the allowed hosts %j and the address %s, the Host header %j results in %s',
+    (allowed, own, host, code) => {
+      expect(codeOf(allowed, own, host === undefined ? {} : { host })).toBe(code)
+    },
+  )
 
   test.each([
     ['https://evil.example', 'localhost', 'origin_not_allowed'],
@@ -113,7 +116,7 @@ describe('host and origin checks', () => {
     expect(codeOf(['a.example'], '127.0.0.1', { origin, host })).toBe(code)
   })
 
-  test('with all hosts allowed, a request is same-origin only over TLS', () => {
+  test('if all hosts are allowed, an origin with the requested host is accepted only with the scheme https', () => {
     const host = 'any.example'
     expect(codeOf(['*'], '127.0.0.1', { host, origin: `https://${host}` })).toBe('ok')
     expect(codeOf(['*'], '127.0.0.1', { host, origin: `http://${host}` })).toBe('origin_not_allowed')

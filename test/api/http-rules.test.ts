@@ -114,7 +114,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       expect(answer.bytes.equals(status === 206 ? bytes.subarray(10, 20) : bytes)).toBe(true)
     })
 
-    test('an unsatisfiable range returns the file size, and an invalid range is rejected', async () => {
+    test('the response to an unsatisfiable range states the file size, and an invalid range is rejected', async () => {
       const { status, response } = await read({ range: 'bytes=300-' })
       expect([status, response.headers.get('content-range')]).toEqual([416, 'bytes */300'])
       expect((await read({ range: 'bytes=a-b' })).status).toBe(400)

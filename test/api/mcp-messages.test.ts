@@ -209,7 +209,7 @@ describe('MCP over HTTP', () => {
   test.each([
     ['whoami', null],
     ['session_list', { state: 'active', limit: null, cursor: null }],
-  ])('%s treats null for an optional argument as absent', async (name, given) => {
+  ])('the tool %s treats null for an optional argument as absent', async (name, given) => {
     const answer = await post(
       { accept: 'application/json' },
       toolCallOf({ name, arguments: given, _meta: null }),
@@ -219,7 +219,7 @@ describe('MCP over HTTP', () => {
   })
 
   test.each(['exec', 'file_list'])(
-    '%s rejects null for a required argument with a one-sentence error',
+    'the tool %s rejects null for a required argument with a one-sentence error',
     async (name) => {
       const given = { session_id: null, cwd: null, command: null }
       const answer = await post({ accept: 'application/json' }, toolCallOf({ name, arguments: given }))

@@ -90,7 +90,7 @@ const call = (name: string, args: object, of: Record<string, string> = headers) 
     of,
   )
 
-test.concurrent('a command is killed after its grace period if its client does not resume the stream', async () => {
+test.concurrent('if the client does not resume a stream, the command is killed after the grace period', async () => {
   const leave = new AbortController()
   const left = fetch(`${world.url()}/v1/mcp`, { ...call('exec', waiting('left')), signal: leave.signal })
   await world.eventually(hasBegun('left'), 10_000)
@@ -127,7 +127,7 @@ const refusalIn = ({ text }: { text: string }) => {
   return JSON.parse(result.content[0].text)
 }
 
-test('resuming the stream of a tool other than exec returns an error with the next step', async () => {
+test('resuming the stream of a tool other than exec returns an error that states the next step', async () => {
   const answer = await resume(await eventIdOf({ tool: 'file_edit' }))
   expect(answer.headers['content-type']).toContain('text/event-stream')
   expect(answer.text).toMatch(/^id: \S+\.8$/m)

@@ -137,7 +137,7 @@ describe('tool errors', () => {
     await client.close()
   })
 
-  test("another account's session is not found, and an unknown tool is a protocol error", async () => {
+  test("another account's session is reported as not found, and an unknown tool as a protocol error", async () => {
     const client = await connectMcp(world, await world.account())
     const { body } = await alice.call('createSandbox')
     expect(await refusalOf(client, 'exec', { session_id: body.id, command: 'true' })).toMatchObject({
@@ -166,7 +166,7 @@ describe('tool errors', () => {
     await client.close()
   })
 
-  test('tools have the same image, TTL, quota and rate limits as the routes, and return retry_after', async () => {
+  test('tools apply the same image, TTL, quota and rate limits as the routes, and return retry_after', async () => {
     await using small = await startWorld({
       env: {
         QUOTA_CONCURRENT_SANDBOXES: '1',
@@ -234,7 +234,7 @@ describe('long tool output', () => {
     expect(result.content[1]!.text).toContain('stdout was truncated')
   })
 
-  test('a tool result cuts a long file off at the end of a line and states where the rest begins', async () => {
+  test('a tool result cuts off a long file at the end of a line and states where the rest begins', async () => {
     await useTool(client, 'exec', { session_id, command: 'seq 1 30000 > numbers' })
     const result = await callTool(client, 'file_view', { session_id, path: 'numbers' })
     const { content, truncated } = result.structuredContent as { content: string; truncated: boolean }
@@ -253,7 +253,7 @@ describe('long tool output', () => {
     ).toMatchObject({ content: `${lines.length + 1}\n` })
   })
 
-  test('a tool result cuts a long list off between entries', async () => {
+  test('a tool result cuts off a long list between entries', async () => {
     const command =
       'mkdir many; cd many; for i in $(seq 1 2000); do : > a-file-with-quite-a-long-name-$i; done'
     await useTool(client, 'exec', { session_id, command })
@@ -266,7 +266,7 @@ describe('long tool output', () => {
   })
 })
 
-test('a tool result cuts a long session list off between entries and returns a cursor for the rest', async () => {
+test('a tool result cuts off a long session list between entries and returns a cursor for the rest', async () => {
   const bob = await world.account()
   const metadata = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`key${at}`, 'x'.repeat(512)]))
   const ids = Array.from({ length: 9 }, () => newSandboxId())

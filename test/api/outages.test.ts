@@ -11,6 +11,7 @@ import { expectDurationBelow } from '../support/eventually.ts'
 import { installFullTriggers, setFull } from '../support/full-database.ts'
 import { send } from '../support/http.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
+import { sumUp } from '../support/metrics.ts'
 import { shareWorld } from '../support/shared.ts'
 
 /** The documented recovery time. */
@@ -312,6 +313,12 @@ describeConcurrently('workers', () => {
     const { status, parts } = await readiness(world.apis[0]!)
     expect(status).toBe(503)
     expect(parts).toMatchObject({ postgres: 'ok', redis: 'ok', workers: 'no worker is running' })
+    const urls = [world.apis[0]!.internalUrl]
+    expect(await sumUp(urls, 'sandlot_component_ready', 'component')).toMatchObject({
+      postgres: 1,
+      workers: 0,
+    })
+    expect(await sumUp(urls, 'sandlot_create_refusals_total', 'reason')).toMatchObject({ no_worker: 1 })
     await world.startWorker()
     await world.eventually(isReady(world), recoverMs)
     expect((await alice.call('createSandbox')).status).toBe(201)
@@ -338,7 +345,7 @@ describeConcurrently('of two workers', () => {
     expect((await run('sleep 1; cat ran')).stdout).toBe('once\nonce\n')
   })
 
-  test('if a frozen worker does not accept a file, a different worker writes all of it', async () => {
+  test('if a frozen worker does not accept a file, a different worker writes the complete file', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const bytes = randomBytes(300_000)

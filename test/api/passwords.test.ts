@@ -50,7 +50,7 @@ test('after a hash cost change, unknown emails cost as much as accounts, and a l
   expect((await callAs(world, {}, 'logIn', { body: { email, password }, api: old })).status).toBe(200)
 })
 
-test('dummy hashes have the same distribution of costs as real hashes, and a stable cost per address', async () => {
+test('dummy hashes have the same distribution of costs as real hashes, and a stable cost per email', async () => {
   const passwords = new Passwords({ logN: 10, atOnce: 2 })
   const waiter = { group: '', isKnown: true }
   const hash = await passwords.hash('a password', waiter)

@@ -48,18 +48,21 @@ describe('process start', () => {
     ['api', 'INTERNAL_PORT'],
     ['worker', 'INTERNAL_PORT'],
     ['worker', 'RPC_PORT'],
-  ] as const)('an %s process whose %s is in use names the address and exits with 2', async (kind, name) => {
-    await using world = await startWorld({ apis: 0, workers: 0 })
-    const other = createServer().listen(0, '127.0.0.1')
-    await new Promise((resolve) => other.once('listening', resolve))
-    const { port } = other.address() as { port: number }
-    const { code, words } = await startDoomed(world, { [name]: String(port) }, kind)
-    other.close()
-    expect(code).toBe(2)
-    expect(words).toContain(`127.0.0.1:${port}`)
-    expect(words).toContain(`another process uses this port. Set ${name} to another port.`)
-    expect(words).not.toMatch(/^\s+at /m)
-  })
+  ] as const)(
+    'the process %s names the address and exits with 2 if the port in %s is in use',
+    async (kind, name) => {
+      await using world = await startWorld({ apis: 0, workers: 0 })
+      const other = createServer().listen(0, '127.0.0.1')
+      await new Promise((resolve) => other.once('listening', resolve))
+      const { port } = other.address() as { port: number }
+      const { code, words } = await startDoomed(world, { [name]: String(port) }, kind)
+      other.close()
+      expect(code).toBe(2)
+      expect(words).toContain(`127.0.0.1:${port}`)
+      expect(words).toContain(`another process uses this port. Set ${name} to another port.`)
+      expect(words).not.toMatch(/^\s+at /m)
+    },
+  )
 })
 
 describe('process shutdown', () => {
@@ -100,7 +103,7 @@ describe('process shutdown', () => {
     expect((await ask()).headers.get('connection')).toBe('keep-alive')
     api.signal('SIGTERM')
     await world.eventually(async () => (await process()) !== 'ok', 5_000)
-    expect(await process()).toBe('the process is stopping')
+    expect(await process()).toBe('draining')
     const answer = await ask()
     expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close'])
     await api.kill()

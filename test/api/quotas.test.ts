@@ -107,7 +107,7 @@ test('interleaved creates and destroys never exceed the limit on concurrent sand
 })
 
 describe('the concurrent quota', () => {
-  test('a rejection lists the active sandboxes and when the first of them expires', async () => {
+  test('a rejection lists the active sandboxes and states when the first of them expires', async () => {
     const alice = await world.account()
     const first = await alice.call('createSandbox', { body: { name: 'short', ttl_seconds: 600 } })
     const second = await alice.call('createSandbox', { body: {} })
@@ -130,7 +130,7 @@ describe('the concurrent quota', () => {
     expect(rows).toHaveLength(cap)
   })
 
-  test('an expired sandbox no longer counts, even if it has not been ended yet', async () => {
+  test('an expired sandbox no longer counts toward the limit, even if it has not been ended yet', async () => {
     await using world = await startWorld({ env: { ...env, RECONCILE_INTERVAL_SECONDS: '3600' } })
     const alice = await world.account()
     await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])
@@ -172,7 +172,7 @@ describe('the monthly quota', () => {
     expect(codesOf([await create(alice)])).toEqual(new Set(['monthly_usage_limit_reached']))
   })
 
-  test('accepts a create 1 ms below the monthly quota, and none of 200 concurrent creates at the quota', async () => {
+  test('accepts a create 1 ms below the monthly quota, but none of 200 concurrent creates at the quota', async () => {
     const [under, at] = await makeAccounts(2)
     const now = new Date(newYear - 86_400_000)
     await setClock(world.db, now)
@@ -191,7 +191,7 @@ describe('the monthly quota', () => {
     expect(body.concurrent.active).toBe(0)
   })
 
-  test('a rejection reports the used hours and when the next month begins', async () => {
+  test('a rejection reports the used hours and the time at which the next month begins', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 90_500))
     await spend(alice.id, new Date(newYear - 100_000), 21 * hourMs)

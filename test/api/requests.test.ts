@@ -130,7 +130,7 @@ test('attempts with unknown API keys are limited per address, and known keys kee
   expect((await authenticate(alice.key, from)).status).toBe(200)
 })
 
-test('rejects a body that is too large by its Content-Length, or once its chunks exceed the limit', async () => {
+test('rejects a body whose Content-Length exceeds the limit, or a chunked body once it exceeds the limit', async () => {
   const alice = await world.account()
   const announced = await sendHead({ ...as(alice), 'content-length': String(limits.usualBodyBytes + 1) })
   expect(announced).toBe(413)

@@ -131,7 +131,7 @@ test("a tool call's stream closes without a result if the client can resume it",
   expect(text).toContain('"stdout":"done\\n"')
 })
 
-test('a download is broken off in a way that lets the client detect the incomplete body', async () => {
+test('a download is cut off in a way that lets the client detect the incomplete body', async () => {
   await expect(download.arrayBuffer()).rejects.toThrow()
 })
 
@@ -150,7 +150,7 @@ async function openTerminal(account: Account): Promise<{ closed: Promise<number>
   return { closed }
 }
 
-/** @returns the error of the tool */
+/** @returns the error from the tool */
 async function callTool(account: Account, args: object): Promise<Record<string, unknown>> {
   const { text } = await send(`${world.url()}/v1/mcp`, toolCall(account, 'exec', args))
   const [, data] = /^data: (.*)$/m.exec(text) ?? []

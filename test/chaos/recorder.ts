@@ -95,7 +95,8 @@ export class Recorder {
   /** When a worker was about to store the exit status of a command, in milliseconds since 1970. */
   endedAt(execId: string): number | undefined {
     const lines = this.processes().flatMap((process) => process.lines)
-    return lines.find((line) => line.exec_id === execId && line.msg === 'a command ended')?.seenAt
+    const isExit = (msg: string) => msg === 'a command ended' || msg === 'a command is lost'
+    return lines.find((line) => line.exec_id === execId && isExit(line.msg))?.seenAt
   }
 
   private linesOf(ids: readonly (string | undefined)[]): Line[] {

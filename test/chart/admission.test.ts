@@ -224,7 +224,7 @@ describe.skipIf(!hasCluster || !hasHelm)(
       {
         what: 'a different node selector',
         change: (pod) => (pod.spec.nodeSelector = { zone: 'a' }),
-        refusal: /spec\.nodeSelector must be within sandboxes\.clusterAdds\.nodeSelector/,
+        refusal: /spec\.nodeSelector must be .* within sandboxes\.clusterAdds\.nodeSelector/,
       },
       {
         what: 'a toleration of a different taint',
@@ -242,6 +242,83 @@ describe.skipIf(!hasCluster || !hasHelm)(
         refusal: /spec\.hostUsers must be false/,
       },
     ])('the policies reject an unlisted addition: $what', async ({ change, refusal }) => {
+      const pod = build()
+      change(pod)
+      await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)
+    })
+  },
+)
+
+describe.skipIf(!hasCluster || !hasHelm)(
+  "the chart's admission policies with placement, DNS and pull secrets",
+  () => {
+    const toleration = { key: 'sandboxes', operator: 'Equal', value: 'only', effect: 'NoSchedule' }
+    const expression = { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['linux'] }] }
+    const affinity = {
+      nodeAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 7, preference: expression }],
+      },
+    }
+    const nodeSelector = { 'kubernetes.io/os': 'linux' }
+    const env = {
+      SANDBOX_NODE_SELECTOR: JSON.stringify(nodeSelector),
+      SANDBOX_TOLERATIONS: JSON.stringify([toleration]),
+      SANDBOX_AFFINITY: JSON.stringify(affinity),
+      SANDBOX_IMAGE_PULL_SECRETS: 'registry',
+      SANDBOX_DNS: '192.0.2.53',
+    }
+    let chart: Awaited<ReturnType<typeof installChart>>
+    const build = () => buildSandboxPod('sbx-test', env)
+
+    beforeAll(async () => {
+      const values = [
+        'sandboxes.nodeSelector.kubernetes\\.io/os=linux',
+        'sandboxes.imagePullSecrets={registry}',
+        'sandboxes.dns={192.0.2.53}',
+      ]
+      const json = { 'sandboxes.tolerations': [toleration], 'sandboxes.affinity': affinity }
+      chart = await installChart({ values, json, env })
+    })
+    afterAll(() => chart?.remove())
+
+    test('the admission policies admit a pod with the placement, pull secrets and DNS servers of the chart', async () => {
+      const { spec } = await chart.tryCreate(build())
+      expect(spec).toMatchObject({
+        nodeSelector,
+        affinity,
+        imagePullSecrets: [{ name: 'registry' }],
+        dnsConfig: { nameservers: ['192.0.2.53'] },
+      })
+      expect(spec!.tolerations).toContainEqual(toleration)
+    })
+
+    test.each<Attack>([
+      {
+        what: 'a missing node selector',
+        change: (pod) => delete pod.spec.nodeSelector,
+        refusal: /spec\.nodeSelector must be sandboxes\.nodeSelector/,
+      },
+      {
+        what: 'another node selector',
+        change: (pod) => (pod.spec.nodeSelector!.zone = 'a'),
+        refusal: /spec\.nodeSelector must be sandboxes\.nodeSelector/,
+      },
+      {
+        what: 'a toleration of more effects',
+        change: (pod) => delete pod.spec.tolerations!.at(-1)!.effect,
+        refusal: /spec\.tolerations must be/,
+      },
+      {
+        what: 'another affinity',
+        change: (pod) => (pod.spec.affinity = { podAffinity: {} }),
+        refusal: /spec\.affinity must be sandboxes\.affinity/,
+      },
+      {
+        what: 'other DNS servers',
+        change: (pod) => (pod.spec.dnsConfig!.nameservers = ['1.1.1.1']),
+        refusal: /spec\.dnsConfig have only the nameservers 192\.0\.2\.53/,
+      },
+    ])('refuse to create a pod with $what', async ({ change, refusal }) => {
       const pod = build()
       change(pod)
       await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)

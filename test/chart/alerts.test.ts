@@ -8,11 +8,12 @@ import { describe, expect, test } from 'vitest'
 import { readPage } from '../../scripts/docs.ts'
 import { root } from '../../scripts/root.mjs'
 import { findProgram } from '../../scripts/services/find-program.ts'
-import { openMetrics } from '../../shared/platform/metrics.ts'
+import { createFaults, openMetrics } from '../../shared/platform/metrics.ts'
 import { chart, hasHelm, render } from './helm.ts'
 
 interface Rule {
   alert: string
+  record?: string
   expr: string
   annotations: { summary: string; runbook_url: string }
 }
@@ -25,6 +26,8 @@ const rulesOf = () => {
   const rule = render(['--set', on]).find(({ kind }) => kind === 'PrometheusRule')!
   return rule.spec as { groups: { name: string; rules: Rule[] }[] }
 }
+
+const alertsOf = () => rulesOf().groups.flatMap(({ rules }) => rules.filter(({ record }) => !record))
 
 /** Returns the metrics of both kinds of process with their labels. */
 async function registered(): Promise<Map<string, Set<string>>> {
@@ -66,6 +69,12 @@ test('a new worker exports the metrics for lost commands and orphans with the va
   expect(text).toMatch(/^sandlot_reconcile_actions_total\{action="end orphan",role="worker"\} 0$/m)
 })
 
+test('a new API process exports zero failed create requests for each server-side reason', async () => {
+  const text = await openMetrics('api').registry.metrics()
+  for (const reason of createFaults)
+    expect(text).toContain(`sandlot_create_refusals_total{reason="${reason}",role="api"} 0`)
+})
+
 interface Dashboard {
   panels: { title: string; targets: { expr: string }[] }[]
 }
@@ -81,18 +90,42 @@ test('every dashboard panel queries only metrics that the processes register', a
 })
 
 describe.skipIf(!hasHelm)('the alerts, by helm', () => {
-  test('the ten alerts query only metrics that the processes register', async () => {
+  test('the twelve alerts and the recording rule query only metrics that processes register', async () => {
     const known = await registered()
+    expect(alertsOf()).toHaveLength(12)
     const rules = rulesOf().groups.flatMap(({ rules }) => rules)
-    expect(rules).toHaveLength(10)
+    expect(rules).toHaveLength(13)
     for (const { alert, expr } of rules) expect(unknownIn(expr, known), alert).toEqual([])
+  })
+
+  test('SandlotCreatesRefused matches exactly the server-side reasons', () => {
+    const { expr } = alertsOf().find(({ alert }) => alert === 'SandlotCreatesRefused')!
+    expect(expr).toContain(`reason=~"${createFaults.join('|')}"`)
+  })
+
+  test("the runbook's log command selects only the pods of the API and the workers", () => {
+    const command = /logs -l '(\S+) in \((\w+),(\w+)\)' --prefix --tail=-1/.exec(
+      readPage('docs/operations.md'),
+    )
+    const [, label, ...components] = command!
+    const pods = render(['--values', join(chart, 'ci/quickstart-values.yaml')]).flatMap(
+      ({ kind, metadata, spec }) => {
+        const { template } = (spec ?? {}) as { template?: { metadata?: { labels?: Record<string, string> } } }
+        return template
+          ? [{ kind, name: metadata!.name, component: template.metadata?.labels?.[label!] }]
+          : []
+      },
+    )
+    const selected = pods.filter(({ component }) => components.includes(component ?? ''))
+    expect(selected.map(({ name }) => name).sort()).toEqual(['sandlot-api', 'sandlot-worker'])
+    expect(pods.filter(({ kind }) => kind === 'Deployment')).toHaveLength(2)
   })
 
   test('each alert has a runbook in docs/operations.md', () => {
     const headings = [...readPage('docs/operations.md').matchAll(/^### (Sandlot\w+)$/gm)].map(
       ([, name]) => name,
     )
-    const rules = rulesOf().groups.flatMap(({ rules }) => rules)
+    const rules = alertsOf()
     expect(headings).toEqual(rules.map(({ alert }) => alert))
     for (const { alert, annotations } of rules)
       expect(annotations.runbook_url).toBe(`${runbooks}#${alert.toLowerCase()}`)
@@ -124,7 +157,7 @@ describe.skipIf(!hasHelm)('the alerts, by helm', () => {
         expect(status).not.toBe(0)
         expect(words).toContain('SandlotQueueGrows')
         const tested = readFileSync(join(folder, 'alerts.yaml'), 'utf8')
-        for (const { alert } of rulesOf().groups.flatMap(({ rules }) => rules))
+        for (const { alert } of alertsOf())
           expect(tested, alert).toContain(`alertname: ${alert}\n        exp_alerts:`)
       } finally {
         rmSync(folder, { recursive: true, force: true })

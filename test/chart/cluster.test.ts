@@ -3,12 +3,27 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { CoreV1Api, type KubeConfig, KubernetesObjectApi, type V1Pod } from '@kubernetes/client-node'
+import {
+  CoreV1Api,
+  type KubeConfig,
+  KubernetesObjectApi,
+  StorageV1Api,
+  type V1Pod,
+} from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasCluster, images, newNamespace } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
 import { openAdmin } from '../support/namespace.ts'
-import { hasHelm, installations, kubeconform, type Rendered, render, template, valuesOf } from './helm.ts'
+import {
+  chart,
+  hasHelm,
+  installations,
+  kubeconform,
+  type Rendered,
+  render,
+  template,
+  valuesOf,
+} from './helm.ts'
 import { readRaw } from './installed.ts'
 
 /** Kinds of custom resources, which a cluster may lack. */
@@ -74,6 +89,62 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
     const text = installations.map((each) => template(valuesOf(each)).stdout).join('\n---\n')
     expect(check(text)).toMatch(/Invalid: 0, Errors: 0/)
     expect(check(text.replace('maxUnavailable: 1\n', 'maxUnavailabel: 1\n'))).toMatch(/Invalid: 1, Errors: 0/)
+  })
+
+  describe('helm install', () => {
+    /** Runs a server-side dry run. It creates nothing, but reads objects of the cluster. */
+    const tryInstall = (...values: string[]) => {
+      const set = ['secretName=keys', ...values].flatMap((value) => ['--set', value])
+      const flags = ['--namespace', system, '--dry-run=server', ...set]
+      return spawnSync('helm', ['install', 'sandlot', chart, ...flags], { encoding: 'utf8' })
+    }
+
+    test('helm install prints the commands that wait for the release and create an account', () => {
+      expect(tryInstall().stdout).toMatch(
+        /kubectl .* wait .*\n[\s\S]*sandlot signup --url http:\/\/localhost:8080/,
+      )
+      expect(tryInstall('hosts={a.example.com}').stdout).toMatch(
+        /sandlot signup --url https:\/\/a\.example\.com/,
+      )
+    })
+
+    test('helm install warns if sandboxes.ownRanges is empty and sandboxes have egress', () => {
+      const warning = 'sandboxes.ownRanges is empty'
+      expect(tryInstall().stdout).toContain(warning)
+      for (const value of ['sandboxes.ownRanges={203.0.113.0/24}', 'sandboxes.egress=none']) {
+        const { status, stdout } = tryInstall(value)
+        expect(status).toBe(0)
+        expect(stdout).not.toContain(warning)
+      }
+    })
+
+    test('helm install annotates the API and worker pods with a checksum of the Secret', async () => {
+      const readChecksums = () => tryInstall().stdout.match(/checksum\/secret: [0-9a-f]{64}/g)
+      expect(readChecksums()).toBeNull()
+      const metadata = { name: 'keys' }
+      await core.createNamespacedSecret({ namespace: system, body: { metadata, stringData: { KEY: 'old' } } })
+      const [api, worker] = readChecksums()!
+      expect(worker).toBe(api)
+      await core.replaceNamespacedSecret({
+        name: 'keys',
+        namespace: system,
+        body: { metadata, stringData: { KEY: 'new' } },
+      })
+      expect(readChecksums()).toHaveLength(2)
+      expect(readChecksums()).not.toContain(api)
+    })
+
+    test('helm install rejects a quickstart with volumes if the cluster has no default StorageClass', async () => {
+      const { items } = await admin.makeApiClient(StorageV1Api).listStorageClass()
+      const hasDefault = items.some(
+        ({ metadata }) => metadata?.annotations?.['storageclass.kubernetes.io/is-default-class'] === 'true',
+      )
+      const { status, stderr } = tryInstall('quickstart.enabled=true')
+      expect(status).toBe(hasDefault ? 0 : 1)
+      if (!hasDefault) expect(stderr).toContain('The cluster has no default StorageClass')
+      for (const value of ['storage=', 'storageClassName=fast'])
+        expect(tryInstall('quickstart.enabled=true', `quickstart.${value}`).status).toBe(0)
+    })
   })
 
   test('the sandbox namespace rejects volume claims and services', async () => {

@@ -19,8 +19,10 @@ export function buildSandboxPod(name = 'sbx-test', env: Record<string, string> =
 }
 
 interface Options {
-  /** Further ones for `--set`. */
+  /** Additional values for `--set`. */
   values?: string[]
+  /** Additional values for `--set-json`, by name. */
+  json?: Record<string, unknown>
   /** Settings of workers that follow from these values. */
   env?: Record<string, string>
   /** Whether the namespace enforces the Pod Security Standard, as the one that the chart creates does. */
@@ -30,7 +32,13 @@ interface Options {
 }
 
 /** Installs the chart's objects of the namespace of the sandboxes, and then its admission policies. */
-export async function installChart({ values = [], env, podSecurity = true, before }: Options = {}) {
+export async function installChart({
+  values = [],
+  json = {},
+  env,
+  podSecurity = true,
+  before,
+}: Options = {}) {
   const admin = openAdmin()
   const core = admin.makeApiClient(CoreV1Api)
   const objects = KubernetesObjectApi.makeApiClient(admin)
@@ -44,10 +52,11 @@ export async function installChart({ values = [], env, podSecurity = true, befor
     `sandboxes.createNamespace=${podSecurity}`,
     ...values,
   ]
-  const all = render(
-    set.flatMap((value) => ['--set', value]),
-    system,
-  )
+  const args = [
+    ...set.flatMap((value) => ['--set', value]),
+    ...Object.entries(json).flatMap(([name, value]) => ['--set-json', `${name}=${JSON.stringify(value)}`]),
+  ]
+  const all = render(args, system)
   const isPolicy = ({ kind }: Rendered) => kind!.startsWith('ValidatingAdmissionPolicy')
   const isOfSandboxes = (object: Rendered) =>
     object.kind === 'Namespace' ||

@@ -73,10 +73,13 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
   })
 
   const others = installations.filter((installation) => installation !== 'minimal')
-  test.each(others)('%s differs from the minimal chart only as in the snapshot', async (installation) => {
-    const differences = compareObjects(templateOf('minimal'), templateOf(installation))
-    await expect(differences).toMatchFileSnapshot(snapshotOf(`${installation}.diff`))
-  })
+  test.each(others)(
+    'with %s, the chart differs from the minimal one only as in the snapshot',
+    async (installation) => {
+      const differences = compareObjects(templateOf('minimal'), templateOf(installation))
+      await expect(differences).toMatchFileSnapshot(snapshotOf(`${installation}.diff`))
+    },
+  )
 
   test.each(installations)('helm lint accepts the chart with the values of %s', (installation) => {
     const { status, stdout } = spawnSync('helm', ['lint', '--strict', chart, ...valuesOf(installation)], {
@@ -84,6 +87,57 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     })
     expect(stdout).not.toMatch(/WARNING|ERROR/)
     expect(status).toBe(0)
+  })
+
+  test('helm lint accepts the default values', () => {
+    const { status, stdout } = spawnSync('helm', ['lint', '--strict', chart], { encoding: 'utf8' })
+    expect(stdout).toContain('0 chart(s) failed')
+    expect(stdout).not.toContain('[INFO]')
+    expect(status).toBe(0)
+  })
+
+  test('overridden names, labels, images and pod options apply to every process', () => {
+    const objects = render(valuesOf('knobs'))
+    const ofRelease = objects.filter(({ metadata }) => metadata!.namespace === 'sandlot-system')
+    for (const { metadata } of ofRelease) {
+      expect(metadata!.name).toMatch(/^team-a(-|$)/)
+      expect(metadata!.labels!.team).toBe('a')
+    }
+    for (const name of ['api', 'worker']) {
+      const { metadata, spec } = find<V1Deployment>(objects, 'Deployment', `team-a-${name}`).spec!.template
+      expect(metadata).toMatchObject({
+        labels: { 'app.kubernetes.io/name': 'sandboxes', team: 'a', tier: 'control' },
+        annotations: { 'kubectl.kubernetes.io/default-container': name, 'example.com/scrape': 'yes' },
+      })
+      expect(spec).toMatchObject({
+        serviceAccountName: `team-a-${name}`,
+        nodeSelector: { pool: 'control' },
+        tolerations: [{ key: 'control' }],
+        affinity: { nodeAffinity: {} },
+        priorityClassName: 'high',
+        volumes: [{ name: 'extra' }],
+      })
+      expect(spec!.topologySpreadConstraints!.map(({ topologyKey }) => topologyKey)).toEqual(['rack'])
+      const [container] = spec!.containers
+      expect(container!.image).toMatch(/^mirror\.example\.com\/sandlot-server:/)
+      expect(container!.volumeMounts).toEqual([{ name: 'extra', mountPath: '/extra' }])
+      expect(container!.env).toContainEqual({ name: 'NODE_OPTIONS', value: '--trace-warnings' })
+      const [password] = container!.env!.filter((each) => each.name === 'DATABASE_PASSWORD')
+      expect(password!.valueFrom!.secretKeyRef).toEqual({ name: 'vault-keys', key: 'postgres-password' })
+      const account = find(objects, 'ServiceAccount', `team-a-${name}`)
+      expect(account.metadata!.annotations).toEqual({ 'example.com/role': 'reader' })
+      const budget = find(objects, 'PodDisruptionBudget', `team-a-${name}`)
+      expect(budget.spec).toMatchObject({ minAvailable: 1 })
+      expect(budget.spec).not.toHaveProperty('maxUnavailable')
+    }
+    const service = find(objects, 'Service', 'team-a-api')
+    expect(service.spec).toMatchObject({ type: 'LoadBalancer' })
+    expect(service.metadata!.annotations).toEqual({ 'example.com/internal': 'true' })
+    for (const name of ['postgres', 'redis']) {
+      const { spec } = find<V1Deployment>(objects, 'StatefulSet', `team-a-${name}`).spec!.template
+      expect(spec).toMatchObject({ nodeSelector: { pool: 'databases' }, priorityClassName: 'high' })
+      expect(spec!.containers[0]!.image).toMatch(/^mirror\.example\.com\//)
+    }
   })
 
   test.each<{ egress: Egress; own: string[] }>([
@@ -133,7 +187,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
   })
 
   test.each([
-    { words: "'secretName'|/secretName", args: [] },
+    { words: 'secretName is empty', args: [] },
     { words: "'databse' not allowed", args: set('databse.url=x') },
     { words: '/database/url', args: set('database.url=postgresql://sandlot:postgres@db/sandlot') },
     { words: '/redis/url', args: set('redis.url=redis://:redis@redis:6379') },

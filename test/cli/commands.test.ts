@@ -144,22 +144,25 @@ async function onTerminal(args: string[], columns = 120): Promise<{ text: string
   return { text: stripVTControlCharacters(left).replaceAll('\r\n', '\n'), code }
 }
 
-test.each(walk)('$line prints the expected text and JSON', async ({ line, piped, note, terminal, json }) => {
-  const args = fill(line)
-  const command = args.indexOf('--')
-  const withJson = command < 0 ? [...args, '--json'] : args.toSpliced(command, 0, '--json')
-  // Sequentially, because two at a time may exceed the session quota.
-  const plain = await user.run(args)
-  expect(plain.code).toBe(0)
-  expect(plain.stderr).toMatch(note ?? /^$/)
-  expect(plain.stdout).toMatch(piped)
-  const asJson = await user.run(withJson)
-  expect(asJson).toMatchObject({ code: 0, stderr: '' })
-  expect(Object.keys(asJson.json())).toEqual(expect.arrayContaining(json))
-  const seen = await onTerminal(args)
-  expect(seen.text).toMatch(terminal ?? note ?? piped)
-  expect(seen.code).toBe(0)
-})
+test.each(walk)(
+  'running $line prints the expected text and JSON',
+  async ({ line, piped, note, terminal, json }) => {
+    const args = fill(line)
+    const command = args.indexOf('--')
+    const withJson = command < 0 ? [...args, '--json'] : args.toSpliced(command, 0, '--json')
+    // Sequentially, because two at a time may exceed the session quota.
+    const plain = await user.run(args)
+    expect(plain.code).toBe(0)
+    expect(plain.stderr).toMatch(note ?? /^$/)
+    expect(plain.stdout).toMatch(piped)
+    const asJson = await user.run(withJson)
+    expect(asJson).toMatchObject({ code: 0, stderr: '' })
+    expect(Object.keys(asJson.json())).toEqual(expect.arrayContaining(json))
+    const seen = await onTerminal(args)
+    expect(seen.text).toMatch(terminal ?? note ?? piped)
+    expect(seen.code).toBe(0)
+  },
+)
 
 /** Covered by separate tests. */
 const elsewhere = [
@@ -314,7 +317,7 @@ describe('keys', () => {
   })
 })
 
-test('to fit the terminal, a table truncates its widest column first and its id column last', async () => {
+test('to fit the terminal, a table truncates the widest column first and the id column last', async () => {
   using owner = await users.newUser()
   const name = '長い名前 with many words, so many that they fill a line'
   const id = (await owner.run(['session', 'create', '--name', name, '--async'])).stdout.trim()

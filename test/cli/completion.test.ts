@@ -73,7 +73,7 @@ describe('declared commands and options', () => {
     [['exec', '-csleep 1', '--ti'], ['--timeout']],
     [['__c'], []],
     [['nonsense', ''], []],
-  ])('completing the words %j offers %j', async (words, values) => {
+  ])('completion of the words %j offers %j', async (words, values) => {
     expect(await valuesFor(...words)).toEqual(values)
   })
 
@@ -158,7 +158,7 @@ describe('completion in a shell', () => {
       expect(await complete(...words)).toBe('only/')
   })
 
-  test('completion offers nothing and reports no error if the service is unreachable, silent or foreign', async () => {
+  test('completion offers nothing and reports no error if the service cannot be reached or used', async () => {
     await using silent = await startPeer(() => {})
     await using odd = await startPeer((_, response) => response.end('<html>'))
     for (const url of ['http://127.0.0.1:1', silent.url, odd.url]) {

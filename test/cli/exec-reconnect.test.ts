@@ -116,7 +116,7 @@ test.concurrent('logs -f keeps trying to reconnect after as many failures as exe
   expect(printed).toBe('up\ndone\n')
 })
 
-test.concurrent('exec gives up after the grace period and reports its length and that of the outage', async () => {
+test.concurrent('exec gives up after the grace period and reports how long both it and the outage lasted', async () => {
   await using line = await openLine(world.url())
   let now = 0
   const running = runStreaming({

@@ -101,7 +101,7 @@ test.each([
   ['config set-key', ['config', 'set-key'], 'API_KEY'],
   ['files edit', ['files', 'edit', 'a'], '--old and --new'],
 ])(
-  '%s --no-input on a terminal fails without asking and names the missing argument',
+  'the command `%s --no-input` on a terminal fails without asking and names the missing argument',
   async (_, args, instead) => {
     using home = new Home()
     for (const words of [

@@ -52,15 +52,18 @@ test.each([
   ['logout'],
   ['doctor'],
   ['__complete', '--', 'session', 'get', ''],
-])('%s %s sends no saved key to an address from a flag or environment variable', async (...words) => {
-  await using at = await startPeers()
-  const text = readFileSync(at.home.configFile, 'utf8')
-  const [flag] = [await at.sent(['--url', at.other.url, ...words])]
-  expect(flag.other.filter(Boolean)).toEqual([])
-  at.home.writeConfig(text)
-  const variable = await at.sent(words, { SANDLOT_URL: at.other.url })
-  expect(variable.other.filter(Boolean)).toEqual([])
-})
+])(
+  'the command `%s %s` sends no saved key to an address from a flag or environment variable',
+  async (...words) => {
+    await using at = await startPeers()
+    const text = readFileSync(at.home.configFile, 'utf8')
+    const [flag] = [await at.sent(['--url', at.other.url, ...words])]
+    expect(flag.other.filter(Boolean)).toEqual([])
+    at.home.writeConfig(text)
+    const variable = await at.sent(words, { SANDLOT_URL: at.other.url })
+    expect(variable.other.filter(Boolean)).toEqual([])
+  },
+)
 
 test('the error names the address for which the key was saved and the command that saves a new key', async () => {
   await using at = await startPeers()
@@ -209,7 +212,7 @@ test.each([
   ['http://localhost:443', 'https://localhost', false],
   ['https://sandlot.example', 'https://sandlot.example.', false],
   ['https://sandlot.example', 'https://www.sandlot.example', false],
-])('the client decides whether %s and %s are the same service: %s', (one, other, same) => {
+])('the client treats %s and %s as the same service: %s', (one, other, same) => {
   expect(isSameService(readAddress(one, 'test'), readAddress(other, 'test'))).toBe(same)
 })
 

@@ -16,7 +16,7 @@ const logIn = (home: Home, email: string, ...more: string[]) =>
   home.run(['login', '--url', world.url(), '--email', email, '--password-stdin', '--json', ...more], {
     input: password,
   })
-/** The error of a command without a login or a terminal. */
+/** The error that a command reports without a login or a terminal. */
 const asks = { code: 2, stderr: expect.stringContaining('--email and --password-stdin') }
 
 test('keys and account commands need no password between login and the end of the login session', async () => {

@@ -42,7 +42,7 @@ test('logs --raw prints all bytes unchanged on a terminal', async () => {
   expect(shown).toContain(`${clipboard}${mouse}${hidden} ${red} naïve`)
 })
 
-test('logs --color never prints text without colors on a terminal', async () => {
+test('with the option `--color never`, logs prints text without colors on a terminal', async () => {
   const shown = await onTerminal(['logs', '--color', 'never', await record()])
   expect(shown).toContain('hidden red naïve\r\n')
   expect(shown).not.toContain('\u001b')

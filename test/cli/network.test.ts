@@ -53,7 +53,7 @@ test('the client reports responses that do not come from Sandlot as unexpected',
   }
 })
 
-test('if the connection breaks, the client retries requests twice, and commands with the same key', async () => {
+test('if the connection breaks, the client retries requests twice, using the same key for a command', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   expect(await home.run(['whoami'], { env: env(peer.url) })).toMatchObject({ code: 8 })
@@ -91,7 +91,7 @@ test('the client retries a command that a stopping process rejected, with the sa
   expect(keys[1]).toBe(keys[0])
 })
 
-test('the client retries a command whose stream breaks before its id, with the same Idempotency-Key', async () => {
+test('the client retries a command with the same Idempotency-Key if the stream breaks early', async () => {
   using home = new Home()
   const exit = { id: 'exec_b', status: 'exited', exit_code: 7, signal: null, reason: null }
   const events = [

@@ -6,5 +6,5 @@ import { settingsFile } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('two concurrent settings changes have the same result as some sequential order', () =>
+test('two concurrent settings changes have the same result as if one had run after the other', () =>
   tryPairs(settingsFile(world), { rounds: 1, concurrency: 2 }))

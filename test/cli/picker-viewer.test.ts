@@ -70,7 +70,7 @@ test('the picker opens the whole output in $PAGER', async () => {
   expect(await screen.ended).toBe(0)
 })
 
-test('if the pager is missing, the picker names it in the error', async () => {
+test("if the pager is missing, the picker's error names the pager", async () => {
   using screen = await openPicker({ PAGER: 'no-such-pager' })
   screen.type('x')
   await screen.shows('a command for /bin/sh')
@@ -81,9 +81,9 @@ test('if the pager is missing, the picker names it in the error', async () => {
 })
 
 test.each([
-  ['are kept without other control sequences', {}, [1, 208, -1]],
-  ['are removed with NO_COLOR', { NO_COLOR: '1' }, [-1, -1, -1]],
-])('the colors of command output in the pager %s', async (_, env, colors) => {
+  ['keeps colors but removes other control sequences', {}, [1, 208, -1]],
+  ['removes colors if NO_COLOR is set', { NO_COLOR: '1' }, [-1, -1, -1]],
+])('the output page %s', async (_, env, colors) => {
   using screen = await openPicker(env)
   screen.type('x')
   await screen.shows('a command for /bin/sh')

@@ -46,7 +46,7 @@ test.each([
   ['with --quiet', ['--quiet'], {}],
   ['with --json', ['--json'], {}],
   ['on a dumb terminal', [], { TERM: 'dumb' }],
-])('a slow command does not show progress %s', async (_, args, more) => {
+])('a slow command does not show its progress (%s)', async (_, args, more) => {
   using home = new Home()
   await using peer = await startPatientPeer()
   const terminal = openTerminal(typed('session', 'create', ...args), home.environment(env(peer.url, more)))

@@ -27,7 +27,7 @@ test('the test terminal echoes input unless a program turns echo off', async () 
 test.each([
   ['signup', ['signup', '--url', 'http://127.0.0.1:1'], ['Password', 'Password, again']],
   ['keys ls', ['keys', 'ls', '--url', 'http://127.0.0.1:1'], ['Password']],
-])('%s asks for email and password and never echoes the password', async (_, args, questions) => {
+])('the command %s asks for email and password and never echoes the password', async (_, args, questions) => {
   using home = new Home()
   const terminal = openTerminal(client(...args), home.environment())
   await terminal.shows('Email')
@@ -50,7 +50,7 @@ test.each([
 test.each([
   ['ctrl-c', '\u0003'],
   ['ctrl-d', '\u0004'],
-])('%s at a prompt makes the client exit with 130', async (_, key) => {
+])('pressing %s at a prompt makes the client exit with 130', async (_, key) => {
   using home = new Home()
   const terminal = openTerminal(client('signup', '--url', 'http://127.0.0.1:1'), home.environment())
   await terminal.shows('Email')
@@ -211,7 +211,7 @@ const confirmations: [string[], string, string][] = [
 ]
 
 test.each(confirmations)(
-  '%j asks for confirmation, and needs --yes without a terminal',
+  'the command %j asks for confirmation, and needs --yes without a terminal',
   async (words, question, nothing) => {
     await using service = await startService()
     using home = new Home()
@@ -229,7 +229,7 @@ test.each(confirmations)(
   },
 )
 
-test('session rm destroys a session named by id or by --session without confirmation', async () => {
+test('session rm does not ask before it destroys a session that is specified by id or with --session', async () => {
   await using service = await startService()
   using home = new Home()
   for (const words of [['sbx_a'], ['--session', 'sbx_a']]) {

@@ -69,7 +69,7 @@ test.each([
   ['125 without a command', [], 125],
   ['125 for an unknown option', ['--nonsense', '--', 'true'], 125],
   ['125 if no session can be created', ['--ttl', '100h', '--', 'true'], 125],
-])('create --rm exits with %s', async (_, args, code) => {
+])('create --rm exits with the code %s', async (_, args, code) => {
   expect(await once(args)).toMatchObject({ code, stdout: '' })
 })
 

@@ -75,7 +75,7 @@ describe.concurrent('sessions', () => {
     expect(await user.run([...wait, '--ttl', '100h'])).toMatchObject({ code: 2, stdout: '' })
   })
 
-  test('session rm --all destroys every session after confirmation and prints the number', async () => {
+  test('session rm --all destroys every session after confirmation and prints how many there were', async () => {
     using user = await users.newUser()
     expect(await user.run(['session', 'rm', '--all', '--yes'])).toMatchObject({
       code: 0,

@@ -140,7 +140,7 @@ describe('an additional policy', () => {
   })
 })
 
-test('reports rights that no RBAC rule grants on all objects', () => {
+test('reports each required right that no RBAC rule grants on all objects', () => {
   expect(findMissingRights(neededRules)).toEqual([])
   expect(findMissingRights([{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }])).toEqual([])
   const few = neededRules.map((rule) => ({
@@ -159,6 +159,46 @@ test('with SANDBOX_HOST_USERS=no, each pod has its own user namespace', () => {
     buildPod({ name: 'pod', image: 'any', deadlineSeconds: 1 }, 'test', readDriverSettings(env).sandbox).spec
   expect(build({})).not.toHaveProperty('hostUsers')
   expect(build({ SANDBOX_HOST_USERS: 'no' })).toMatchObject({ hostUsers: false })
+})
+
+test('each pod contains the configured placement, pull secrets and DNS servers', () => {
+  const affinity = {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: 'pool', operator: 'Exists' }] }],
+      },
+    },
+  }
+  const toleration = { key: 'sandboxes', operator: 'Exists', effect: 'NoSchedule' }
+  const build = (env: Record<string, string>) =>
+    buildPod({ name: 'pod', image: 'any', deadlineSeconds: 1 }, 'test', readDriverSettings(env).sandbox).spec
+  const spec = build({
+    SANDBOX_NODE_SELECTOR: '{"pool":"sandboxes"}',
+    SANDBOX_TOLERATIONS: JSON.stringify([toleration]),
+    SANDBOX_AFFINITY: JSON.stringify(affinity),
+    SANDBOX_PRIORITY_CLASS: 'low',
+    SANDBOX_IMAGE_PULL_SECRETS: 'first,second',
+    SANDBOX_DNS: '192.0.2.53,2001:db8::53',
+  })
+  expect(spec).toMatchObject({
+    nodeSelector: { pool: 'sandboxes' },
+    affinity,
+    priorityClassName: 'low',
+    imagePullSecrets: [{ name: 'first' }, { name: 'second' }],
+    dnsPolicy: 'None',
+    dnsConfig: { nameservers: ['192.0.2.53', '2001:db8::53'] },
+  })
+  expect(spec.tolerations).toEqual([...build({}).tolerations!, toleration])
+  expect(build({ SANDBOX_EGRESS: 'none' }).dnsConfig).toEqual({ nameservers: ['127.0.0.1'] })
+})
+
+test.each([
+  { name: 'SANDBOX_NODE_SELECTOR', value: 'pool=sandboxes', words: /expected JSON such as/ },
+  { name: 'SANDBOX_TOLERATIONS', value: '[{"effects":"NoSchedule"}]', words: /Unrecognized key: "effects"/ },
+  { name: 'SANDBOX_AFFINITY', value: '{"nodeAfinity":{}}', words: /Unrecognized key: "nodeAfinity"/ },
+  { name: 'SANDBOX_DNS', value: 'dns.example.com', words: /expected IP addresses/ },
+])('rejects $name=$value and names the setting', ({ name, value, words }) => {
+  expect(() => readDriverSettings({ [name]: value })).toThrow(new RegExp(`${name}: .*${words.source}`))
 })
 
 test('reports a cluster that removes the runtime class, the user namespace or the role label from pods', () => {

@@ -133,7 +133,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await driver.delete(pod)
     })
 
-    test('deleting a pod ends its processes, even one whose input is blocked', async () => {
+    test('deleting a pod ends all of its processes, even one whose input is blocked', async () => {
       const pod = await createReady()
       const process = await driver.start(pod, shell('exec sleep 600'))
       process.stdin.write(Buffer.alloc(4_000_000))
@@ -141,7 +141,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       expect((await process.ended).kind).toBeOneOf(['exited', 'lost'])
     })
 
-    test('if someone else deletes a pod, its death is reported', async () => {
+    test("if someone other than Sandlot deletes a pod, the pod's death is reported", async () => {
       const pod = await createReady()
       await world.api.deleteNamespacedPod({ name: pod.name, namespace: world.namespace })
       expect(await reportedDeath(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Deleted' })

@@ -53,6 +53,38 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
     return pod
   }
 
+  test('a pod has the configured node selector, tolerations, pull secrets and DNS servers', async () => {
+    const [node] = (await world.api.listNode()).items
+    const hostname = node!.metadata!.labels!['kubernetes.io/hostname']!
+    const driver = world.open({
+      SANDBOX_NODE_SELECTOR: JSON.stringify({ 'kubernetes.io/hostname': hostname }),
+      SANDBOX_TOLERATIONS: '[{"key":"sandboxes","operator":"Exists","effect":"NoSchedule"}]',
+      SANDBOX_IMAGE_PULL_SECRETS: 'registry',
+      SANDBOX_DNS: '192.0.2.53',
+    })
+    const pod = await createReady(driver)
+    const { spec } = await world.api.readNamespacedPod({ name: pod.name, namespace: world.namespace })
+    expect(spec).toMatchObject({
+      nodeName: node!.metadata!.name,
+      nodeSelector: { 'kubernetes.io/hostname': hostname },
+      imagePullSecrets: [{ name: 'registry' }],
+    })
+    expect(spec!.tolerations!.map(({ key }) => key)).toContain('sandboxes')
+    const { stdout } = await run(driver, pod, shell('cat /etc/resolv.conf'))
+    expect(stdout).toBe('nameserver 192.0.2.53\n')
+    await driver.delete(pod)
+  })
+
+  test('a pod whose node selector matches no node stays unschedulable', async () => {
+    const driver = world.open({ SANDBOX_NODE_SELECTOR: '{"pool":"sandboxes"}' })
+    const pod = await driver.create({ ...ofSandbox(), image: images.busybox, deadlineSeconds: 300 })
+    await eventually(async () => {
+      const { status } = await world.api.readNamespacedPod({ name: pod.name, namespace: world.namespace })
+      return status!.conditions?.some(({ reason }) => reason === 'Unschedulable') === true
+    }, 20_000)
+    await driver.delete(pod)
+  })
+
   describe('the network', () => {
     /** Pods opened by a separate policy, which prove that there are reachable targets. */
     let unpoliced: Driver

@@ -88,7 +88,7 @@ describe('with isolation', () => {
     expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
   })
 
-  test('only the local sandbox that has too many files is ended, whichever folders they are in', async () => {
+  test('only the local sandbox that has too many files is ended, whichever folders contain the files', async () => {
     const more = { SANDBOX_INODES: '1000' }
     const fill = 'i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done; sleep 60'
     // The path of the last file exceeds the maximum length.

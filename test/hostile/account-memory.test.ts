@@ -24,7 +24,7 @@ const heldIn = async (kind: MemoryKind) =>
     )
   )[kind]
 
-test('unread stdin uses the memory budget until its command exits; commands above it are rejected', async () => {
+test('unread stdin uses memory budget until its command exits; commands above the budget are rejected', async () => {
   const size = 1_000_000
   const start = (command: string) =>
     alice.call('execCommand', { params, body: { command, background: true, stdin: 'x'.repeat(size) } })
@@ -158,7 +158,7 @@ test('an MCP tool accepts arguments up to the size that its HTTP route accepts',
   expect(await created.text()).toContain('200000')
 })
 
-test('an MCP stream that is resumed many times runs its command once and then releases its memory', async () => {
+test('an MCP stream that is resumed many times runs the command once and then releases the memory', async () => {
   const headers = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' }
   const command = 'echo ran >> once; until [ -e go-once ]; do sleep 0.05; done; cat once'
   const args = { session_id: params.id, command }

@@ -42,7 +42,7 @@ test('200 idle connections and 50 with very large headers do not slow other acco
   })
 })
 
-test('400 creates above the quota do not slow other accounts', async () => {
+test('400 create requests above the quota do not slow other accounts', async () => {
   await withNeighbour(world, async ({ account }) => {
     await account.call('createSandbox')
     await limit(account)

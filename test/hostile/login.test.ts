@@ -61,7 +61,7 @@ test('90 logins from 90 addresses do not delay a known client, and each gets a r
   expectDurationBelow(Math.max(...answers.map(({ ms }) => ms)), 20_000)
 })
 
-test('wrong passwords for an email are limited across all networks, without affecting its owner', async () => {
+test('wrong passwords for an email are limited across all networks, without affecting the owner', async () => {
   const alice = await world.account()
   const home = '127.0.4.1'
   expect((await logIn(alice, home)).status).toBe(200)

@@ -51,7 +51,7 @@ test('a released reservation counts as zero, and releasing it again has no effec
   expect(memoryBudget.sums.requests).toBe(0)
 })
 
-test('bytes that move to a different kind count once, whatever the order of release', () => {
+test('bytes that move to a different kind count only once, in whatever order they are released', () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   request.add(ofAccount)
@@ -72,7 +72,7 @@ test("unauthenticated clients share a quarter of one account's limit and receive
   expect(refusal(() => other.add(1))).toMatchObject({ code: 'unavailable' })
 })
 
-test('when memory is short, the largest account is rejected first and others can use only the reserve', () => {
+test('when memory runs low, the account using the most is rejected first; others can use only the reserve', () => {
   const { memoryBudget } = open()
   const [first, second, third, small] = ['a', 'b', 'c', 'd'].map((id) => memoryBudget.open(id, 'answers'))
   first!.add(900)

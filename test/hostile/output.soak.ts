@@ -18,7 +18,7 @@ test('30 commands with 64 KiB of secrets that are slow to find release their mem
   })
 })
 
-test('a command cannot end its output early by printing a copy of its sentinel', async () => {
+test('a command cannot end its output early by printing a copy of the sentinel', async () => {
   await withNeighbour(world, async ({ sh }) => {
     // The sentinel is in the memory of its shell. Where a command cannot read that, it can only guess.
     const command = `

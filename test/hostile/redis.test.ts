@@ -183,7 +183,7 @@ test('a call cannot be read, changed or replayed in transit', async () => {
   expect(ran.stdout).toBe(`${canary}\n`)
 })
 
-test("a forged job triggers only work that its sandbox's row requires; an invalid job does nothing", async () => {
+test("a forged job triggers only work that the sandbox's row requires; an invalid job does nothing", async () => {
   const jobs = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
   const { id: sandboxId } = params
   const forged = [

@@ -37,7 +37,7 @@ describe('pipelined requests', () => {
     expect((await handled()) - before).toBeLessThanOrEqual(8)
   })
 
-  test('twenty batches of four pipelined requests are each answered in order', async () => {
+  test('each of twenty batches of four pipelined requests receives its responses in order', async () => {
     const connection = openRaw(world.url())
     const paths = ['/x', '/v1/openapi.json', '/y', '/v1/account']
     for (let round = 1; round <= 20; round++) {
@@ -100,8 +100,8 @@ describe('incomplete rejected bodies', () => {
   })
 
   test.each([
-    ['is longer', { 'content-length': 1024 * 1024 }],
-    ['has no length', { 'transfer-encoding': 'chunked' }],
+    ['exceeds 256 KiB', { 'content-length': 1024 * 1024 }],
+    ['has an unknown length', { 'transfer-encoding': 'chunked' }],
   ])('a rejection sends Connection: close if the rest of the body %s', async (_, headers) => {
     const connection = openRaw(world.url(), headOf('PUT', path, headers))
     await connection.closed
@@ -110,7 +110,7 @@ describe('incomplete rejected bodies', () => {
   })
 })
 
-test('waiting for a notification ends when its request is aborted', async () => {
+test('waiting for a notification ends when the request that waits for it is aborted', async () => {
   const subscriber = connectRedis(world.plugs.redis.url, 'retry', pino({ enabled: false }))
   const notifications = new Notifications(subscriber)
   const request = new AbortController()

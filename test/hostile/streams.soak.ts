@@ -29,44 +29,48 @@ const heldStreams = async () => {
 test.each([
   ['a file', {}],
   ['a file from a given line', { start_line: 2 }],
-])('stalled readers of %s are limited, cheap and closed', { timeout: longestMs }, async (_, lines) => {
-  await sh(`yes 'a line of the file' | head -c ${fileBytes} > big`)
-  const path = pathOf(endpoints.readRawFile, { params, query: { path: 'big', ...lines } as never })
-  const head = headOf('GET', path, { authorization: `Bearer ${alice.key}` })
-  // Warms up the processes, because traffic leaves garbage until V8 collects it.
-  const download = async () => {
-    const query = { path: 'big', ...lines } as never
-    for await (const _ of (await alice.open('readRawFile', { params, query })).body!);
-  }
-  for (let round = 0; round < 2; round++) await Promise.all(Array.from({ length: batchSize }, download))
-  const processes = [...world.apis, ...world.workers]
-  const before = processes.map(memoryOf)
-  const readers: RawConnection[] = []
-  for (let opened = 0; opened < readerCount; opened += batchSize) {
-    const batch = Array.from({ length: batchSize }, () => {
-      const reader = openRaw(world.url(), head)
-      // Reads only the head of the response.
-      reader.socket.once('data', () => reader.socket.pause())
-      return reader
-    })
-    readers.push(...batch)
-    await world.eventually(() => batch.every(({ text }) => text() !== ''), 20_000)
-  }
-  const served = readers.filter(({ text }) => text().startsWith('HTTP/1.1 200 ')).length
-  const held = await heldStreams()
-  const openedAt = performance.now()
-  await sleep(10_000)
-  const growth = processes.map((each, index) => Math.round((memoryOf(each) - before[index]!) / 1024 / 1024))
-  // More than 30 s, because the client's kernel may accept some more bytes when the API's kernel retries.
-  await world.eventually(async () => (await heldStreams()) === 0, 120_000)
-  const ms = performance.now() - openedAt
-  console.info(
-    `${served} of ${readerCount} stalled readers were served; API and worker grew by ${growth.join(' and ')} MiB; ` +
-      `held ${held} bytes, and none ${Math.round(ms / 1000)} s after the last was opened`,
-  )
-  for (const { socket } of readers) socket.destroy()
-  // More readers than the limit are served, because the first ones are closed while others are opened.
-  expect(held).toBeGreaterThan(0)
-  expect(held).toBeLessThanOrEqual(2 * limits.streams * heldBytes)
-  for (const mebibytes of growth) expect(mebibytes).toBeLessThan(growthMiB)
-})
+])(
+  'stalled readers of %s are limited, use little memory and are closed',
+  { timeout: longestMs },
+  async (_, lines) => {
+    await sh(`yes 'a line of the file' | head -c ${fileBytes} > big`)
+    const path = pathOf(endpoints.readRawFile, { params, query: { path: 'big', ...lines } as never })
+    const head = headOf('GET', path, { authorization: `Bearer ${alice.key}` })
+    // Warms up the processes, because traffic leaves garbage until V8 collects it.
+    const download = async () => {
+      const query = { path: 'big', ...lines } as never
+      for await (const _ of (await alice.open('readRawFile', { params, query })).body!);
+    }
+    for (let round = 0; round < 2; round++) await Promise.all(Array.from({ length: batchSize }, download))
+    const processes = [...world.apis, ...world.workers]
+    const before = processes.map(memoryOf)
+    const readers: RawConnection[] = []
+    for (let opened = 0; opened < readerCount; opened += batchSize) {
+      const batch = Array.from({ length: batchSize }, () => {
+        const reader = openRaw(world.url(), head)
+        // Reads only the head of the response.
+        reader.socket.once('data', () => reader.socket.pause())
+        return reader
+      })
+      readers.push(...batch)
+      await world.eventually(() => batch.every(({ text }) => text() !== ''), 20_000)
+    }
+    const served = readers.filter(({ text }) => text().startsWith('HTTP/1.1 200 ')).length
+    const held = await heldStreams()
+    const openedAt = performance.now()
+    await sleep(10_000)
+    const growth = processes.map((each, index) => Math.round((memoryOf(each) - before[index]!) / 1024 / 1024))
+    // More than 30 s, because the client's kernel may accept some more bytes when the API's kernel retries.
+    await world.eventually(async () => (await heldStreams()) === 0, 120_000)
+    const ms = performance.now() - openedAt
+    console.info(
+      `${served} of ${readerCount} stalled readers were served; API and worker grew by ${growth.join(' and ')} MiB; ` +
+        `held ${held} bytes, and none ${Math.round(ms / 1000)} s after the last was opened`,
+    )
+    for (const { socket } of readers) socket.destroy()
+    // More readers than the limit are served, because the first ones are closed while others are opened.
+    expect(held).toBeGreaterThan(0)
+    expect(held).toBeLessThanOrEqual(2 * limits.streams * heldBytes)
+    for (const mebibytes of growth) expect(mebibytes).toBeLessThan(growthMiB)
+  },
+)

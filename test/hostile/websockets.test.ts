@@ -191,7 +191,7 @@ test.each([
   expect(await closeCode(client)).toBe(code)
 })
 
-test('a message of 64 KiB can arrive in eight fragments', async () => {
+test('a WebSocket message of 64 KiB can arrive in eight fragments', async () => {
   const { webSocket, client } = await serveOne()
   const received = once(webSocket, 'message')
   const part = Buffer.alloc(8 * kibibyte, 'x')

@@ -214,7 +214,7 @@ describeConcurrently('a later start', () => {
     })
   })
 
-  test('additional workers and APIs have their own names and ports, and .env is read', async () => {
+  test('npm start reads .env, and gives additional workers and APIs their own names and ports', async () => {
     await using clone = await startedBefore()
     writeFileSync(join(clone.folder, '.env'), 'APIS=2\nWORKERS=7\n')
     const stack = clone.start({}, [process.execPath, 'scripts/start.mjs', '--workers', '2'])
@@ -223,7 +223,7 @@ describeConcurrently('a later start', () => {
       await stack.waitForOutput(new RegExp(`^${name} +\\| \\w+ listens`, 'm'))
   })
 
-  test("a clone's path can contain spaces, and folders beside the clone stay unchanged", async () => {
+  test('npm start works in a clone whose path contains spaces, and changes no folders beside the clone', async () => {
     const parent = makeRunFolder('beside-')
     try {
       mkdirSync(join(parent, 'my'))

@@ -39,7 +39,7 @@ type ReplyOf<N extends EndpointName> = Endpoints[N] extends { reply: infer R ext
   ? z.output<R>
   : undefined
 
-/** The error of a rejected request, with its status and problem document. */
+/** The error for a rejected request, with its status and problem document. */
 export class Refusal extends Error {
   override name = 'Refusal'
   readonly status: number

@@ -21,7 +21,12 @@ import { destroyAllSandboxes as endLocalPods } from '../../workers/drivers/local
 import { signUp } from './account.ts'
 import { dropDatabase, makeDatabase } from './database.ts'
 import { eventually, patientEnv } from './eventually.ts'
-import { assertNoOrphans, assertNoTimerWarnings, destroyAllSandboxes } from './orphans.ts'
+import {
+  assertNoOrphans,
+  assertNoRepeatedKeys,
+  assertNoTimerWarnings,
+  destroyAllSandboxes,
+} from './orphans.ts'
 import { type Process, startProcess } from './process.ts'
 import { startPostgres, startRedis } from './services.ts'
 import { openWireIn } from './wire.ts'
@@ -97,6 +102,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       await Promise.all(processes.map((process) => process.stop()))
       await assertNoOrphans(world)
       assertNoTimerWarnings(processes)
+      assertNoRepeatedKeys(processes)
     },
   }
 

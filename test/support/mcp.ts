@@ -86,7 +86,7 @@ export async function useTool<T = Record<string, unknown>>(
   return result.structuredContent as T
 }
 
-/** Returns the error of a tool. */
+/** Returns the error from a tool. */
 export async function refusalOf(
   client: Client,
   name: string,

@@ -65,6 +65,12 @@ export function assertNoTimerWarnings(processes: readonly Pick<Process, 'name' |
   if (warnings.length > 0) throw new Error(`timers had invalid delays:\n${warnings.join('\n')}`)
 }
 
+/** @throws {Error} if a log line contains the same key twice; lists these lines */
+export function assertNoRepeatedKeys(processes: readonly Pick<Process, 'name' | 'repeatedKeys'>[]): void {
+  const lines = processes.flatMap(({ name, repeatedKeys }) => repeatedKeys.map((line) => `${name}: ${line}`))
+  if (lines.length > 0) throw new Error(`log lines contain the same key twice:\n${lines.join('\n')}`)
+}
+
 async function assertNone(what: string, find: () => Promise<string[]> | string[]) {
   let orphans: string[] = []
   const areGone = async () => {

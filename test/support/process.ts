@@ -25,6 +25,8 @@ export interface Process {
   ended: Promise<number | NodeJS.Signals>
   /** All lines that it has logged or printed. */
   lines: Line[]
+  /** Log lines that contain the same key twice. */
+  repeatedKeys: string[]
   signal(signal: NodeJS.Signals): void
   /** Whether it is stopped, as after SIGSTOP. */
   isFrozen(): boolean
@@ -70,6 +72,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
   watchdog.guard('application', pid)
   const log = createWriteStream(join(folder, `${name}.log`))
   const lines: Line[] = []
+  const repeatedKeys: string[] = []
   const ready = Promise.withResolvers<void>()
   ready.promise.catch(() => {})
   let end: number | NodeJS.Signals | undefined
@@ -105,6 +108,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     ready: ready.promise,
     ended,
     lines,
+    repeatedKeys,
     signal: (signal) => void process.kill(pid, signal),
     isFrozen: () => readStat(pid)?.[0] === 'T',
     isWell: () => end === undefined && !self.isFrozen(),
@@ -123,7 +127,11 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     },
   }
   createInterface(child.stderr).on('line', (text) => take({ msg: text }))
-  createInterface(child.stdout).on('line', (text) => take(parse(text)))
+  createInterface(child.stdout).on('line', (text) => {
+    const line = parse(text)
+    if (hasRepeatedKey(text, line)) repeatedKeys.push(text)
+    take(line)
+  })
 
   function take(line: Line) {
     lines.push({ ...line, seenAt: Date.now() })
@@ -153,6 +161,10 @@ function parse(text: string): Line {
     return { msg: text }
   }
 }
+
+/** Reports whether a log line contains the same key twice. JSON.parse drops duplicates, so the line is longer. */
+export const hasRepeatedKey = (text: string, line: Line): boolean =>
+  text.startsWith('{') && JSON.stringify(line).length < text.length
 
 /** The last lines, without successful requests. */
 function describe(lines: Line[]): string {

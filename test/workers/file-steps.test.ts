@@ -61,17 +61,20 @@ test.concurrent.each([
   ['put with a mode', putWithMode, ['file', 'hard'], 'rm file'],
   // A write between the final check and the rename is lost.
   ['put in place of the one that is meant', putInPlaceOfMeant, ['file'], 'rm file', 'may be lost'],
-])('"%s" is correct despite a concurrent change', async (_name, script, names, change, isLost?: string) => {
-  const [before, after, never] = await outcomesOf(names, script, change, ['before', 'after', 'never'])
-  const known = [before!, after!, ...(isLost ? [never!] : [])].map(({ found }) => found)
-  // Before the change, each run takes the same steps as the run without a change.
-  const steps = Array.from({ length: never!.steps }, (_, index) => index + 1)
-  expect(steps.length).toBeGreaterThan(3)
-  const outcomes = await outcomesOf(names, script, change, steps)
-  expect(outcomes.filter(({ isChanged }) => !isChanged)).toEqual([])
-  const wrong = outcomes.filter(({ found }) => !known.includes(found))
-  expect({ wrong, known }).toEqual({ wrong: [], known })
-})
+])(
+  'the step "%s" is correct despite a concurrent change',
+  async (_name, script, names, change, isLost?: string) => {
+    const [before, after, never] = await outcomesOf(names, script, change, ['before', 'after', 'never'])
+    const known = [before!, after!, ...(isLost ? [never!] : [])].map(({ found }) => found)
+    // Before the change, each run takes the same steps as the run without a change.
+    const steps = Array.from({ length: never!.steps }, (_, index) => index + 1)
+    expect(steps.length).toBeGreaterThan(3)
+    const outcomes = await outcomesOf(names, script, change, steps)
+    expect(outcomes.filter(({ isChanged }) => !isChanged)).toEqual([])
+    const wrong = outcomes.filter(({ found }) => !known.includes(found))
+    expect({ wrong, known }).toEqual({ wrong: [], known })
+  },
+)
 
 let root: string
 beforeAll(() => {

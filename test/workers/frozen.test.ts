@@ -55,13 +55,13 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
     const { countOf } = inside(alice, params)
     await world.eventually(async () => (await countOf('sleep 432[2]').catch(() => 1)) === 0, 30_000)
     await world.eventually(() => {
-      const ended = frozen.lines.filter(({ msg }) => msg === 'a command ended').map((line) => line.exec_id)
+      const ended = frozen.lines.filter(({ msg }) => isExit(msg)).map((line) => line.exec_id)
       return told.every(({ id }) => ended.includes(id))
     }, 10_000)
     await check()
   })
 
-  test("a frozen worker's open responses end as lost, and another worker kills its orphaned commands", async () => {
+  test("a frozen worker's commands are reported as lost in open responses and killed by another worker", async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const run = (body: object) => alice.call('execCommand', { params, body: body as never })
@@ -109,7 +109,7 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
     // The reported statuses do not change when the worker resumes and finds its commands killed.
     await world.eventually(async () => (await listWorkers(world)).length === 2, 10_000)
     await world.eventually(async () => {
-      const ended = frozen.lines.filter(({ msg }) => msg === 'a command ended').map((line) => line.exec_id)
+      const ended = frozen.lines.filter(({ msg }) => isExit(msg)).map((line) => line.exec_id)
       return ids.every((id) => ended.includes(id))
     }, 10_000)
     for (const exec_id of ids) {
@@ -118,6 +118,9 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
     }
   })
 })
+
+/** Reports whether a worker logs this message when one of its commands has an exit status. */
+const isExit = (message: string) => message === 'a command ended' || message === 'a command is lost'
 
 const countRunning = async ({ db }: World): Promise<number> =>
   (await db.query(`select 1 from exec where status = 'running' and pid is not null`)).length

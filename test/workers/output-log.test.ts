@@ -68,7 +68,7 @@ test('without a reader, the output log keeps the newest bytes and reports the ga
   expect(missed.stderr + textOf(rest, 'stderr').length).toBe(log.total.stderr)
 })
 
-test('a command blocks while a reader has too much unread output, until it reads or disconnects', async () => {
+test('a command blocks while a reader has too much unread output, until the reader reads or disconnects', async () => {
   const log = new OutputLog()
   const reader = log.read()
   const chunk = Buffer.alloc(1024 * 1024)
@@ -206,7 +206,7 @@ test.each([
   expect(command.log.total.stdout + command.log.total.stderr).toBe(100_000)
 })
 
-test('output that alternates between streams is counted by its memory use, and blocks on its reader', async () => {
+test('output that alternates between streams counts by memory use, and blocks until a reader reads it', async () => {
   const log = new OutputLog()
   const most = 128 * 1024
   log.limitUnread(most)
@@ -234,7 +234,7 @@ test('a download receives its bytes unchanged even after newer output has replac
   expect(pieces.map(({ copy }) => copy().toString()).join('') === before).toBe(true)
 })
 
-test('one unread byte keeps only its own block in memory', async () => {
+test('one unread byte keeps only the block that contains it in memory', async () => {
   const log = new OutputLog()
   await log.append('stdout', Buffer.alloc(4_000_000, 'a'))
   const pieces = log.pin('stdout', 2_000_000, 2_000_001)

@@ -149,7 +149,7 @@ const hostile = fc.oneof(
     .map((text) => Buffer.from(text)),
 )
 
-test('any output, however it is split, becomes events that pass through the API unchanged', async () => {
+test('output becomes events that pass through the API unchanged, wherever the chunks are split', async () => {
   const writes = fc.array(fc.tuple(fc.constantFrom('stdout' as const, 'stderr' as const), hostile), {
     maxLength: 20,
   })

@@ -35,7 +35,7 @@ test('a pool of the right size is not changed, and a smaller pool is filled by a
   expect(planned([], 9, { starts: 0 })).toEqual(nothing)
 })
 
-test('after a pool image is rejected, it is not tried again for a while', () => {
+test('after a pool image is rejected, the image is not tried again for a while', () => {
   expect(planned([], 2, {}, true)).toEqual(nothing)
 })
 

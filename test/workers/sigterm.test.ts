@@ -41,6 +41,35 @@ test.concurrent('a worker that receives SIGTERM completes its running command an
   expect((await run('true')).exit_code).toBe(0)
 })
 
+test.concurrent('a draining worker reports `draining` and the number of commands that it still serves', async () => {
+  await using world = await startWorld({ env })
+  const alice = await world.account()
+  const { body: params } = await alice.call('createSandbox')
+  const running = alice.call('execCommand', { params, body: { command: untilGo } })
+  const [worker] = world.workers
+  const readiness = async () => {
+    const response = await fetch(`${worker!.internalUrl}/readyz`)
+    const body = (await response.json()) as { status: string; execs: number }
+    return { code: response.status, ...body }
+  }
+  await world.eventually(async () => (await readiness()).execs === 1, 10_000)
+  expect(await readiness()).toMatchObject({ code: 200, status: 'ready', parts: { process: 'ok' } })
+
+  const stopped = worker!.stop()
+  await world.eventually(async () => (await readiness()).status === 'draining', 10_000)
+  const parts = { postgres: 'ok', redis: 'ok', cluster: 'ok', process: 'draining' }
+  expect(await readiness()).toEqual({ code: 503, status: 'draining', parts, execs: 1 })
+  const metrics = await (await fetch(`${worker!.internalUrl}/metrics`)).text()
+  expect(metrics).toMatch(/^sandlot_execs\{role="worker"\} 1$/m)
+  expect(metrics).toMatch(/^sandlot_component_ready\{component="process",role="worker"\} 0$/m)
+  expect(metrics).toMatch(/^sandlot_component_ready\{component="cluster",role="worker"\} 1$/m)
+
+  await world.startWorker()
+  await alice.call('createFile', { params, body: { path: 'go', content: '' } })
+  expect((await running).body.stdout).toBe('begun\nfinished\n')
+  await stopped
+})
+
 test.concurrent("a draining worker's commands stay visible to lists, readers and other reconcilers", async () => {
   await using world = await startWorld({ env })
   const alice = await world.account()

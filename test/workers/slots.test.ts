@@ -87,11 +87,14 @@ describeInSandboxes('slots', (open) => {
   test.each([
     ['exec failed: unable to start container process: read init-p: connection reset by peer', PodExhausted],
     ['read tcp: connection reset by peer', DriverUnavailable],
-  ])('if a pod has room for a shell again, the failure is classified: %s', async (why, ExpectedError) => {
-    const ended = Promise.resolve({ kind: 'lost', why } as const)
-    const told = await diagnoseShell(sandboxes.driver, pod, { ended })
-    expect(told.constructor).toBe(ExpectedError)
-  })
+  ])(
+    'if the pod has room for a shell again, the error is classified by its text: %s',
+    async (why, ExpectedError) => {
+      const ended = Promise.resolve({ kind: 'lost', why } as const)
+      const told = await diagnoseShell(sandboxes.driver, pod, { ended })
+      expect(told.constructor).toBe(ExpectedError)
+    },
+  )
 
   test('a slot receives a command unchanged, as one short line or as a byte count followed by the bytes', async () => {
     const words = [
@@ -357,7 +360,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(() => !pool.has('sbx_a'), 5_000)
     })
 
-    test('a sandbox whose pod was replaced receives no slot of the old pod', async () => {
+    test('a sandbox whose pod was replaced never gets a slot from the old pod', async () => {
       const { pool } = makePool({ driver: slowly() })
       const old = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', { name: pod.name, uid: 'the one before' }, old)

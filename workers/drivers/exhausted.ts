@@ -16,7 +16,7 @@ export const usedUpBy = (message: string): Resource | undefined =>
   patterns.find(([pattern]) => pattern.test(message))?.[1]
 
 /**
- * Reports whether an error message means that runc's own process died in the pod. This process starts several threads,
- * so it can exceed the process limit of a pod in which a shell would still start.
+ * Reports whether an error message means that runc's own process died in the pod. Because runc starts several threads,
+ * it can exceed the process limit of a pod in which a shell would still start.
  */
 export const endedRuntime = (message: string): boolean => /read init-p: connection reset/.test(message)

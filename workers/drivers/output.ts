@@ -10,8 +10,8 @@ interface SharedConnection {
 }
 
 /**
- * Returns a function that creates output streams for a connection. The connection is paused while any of them buffers
- * `maxBytes` or more.
+ * Returns a function that creates output streams for a connection. The connection is paused while any of the streams
+ * buffers `maxBytes` or more.
  */
 export function outputsOf(connection: SharedConnection['connection'], maxBytes: number): () => ProcessOutput {
   const shared = { connection, maxBytes, full: new Set<ProcessOutput>() }

@@ -162,7 +162,7 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     // After a broken connection, the command waits for this reader until the grace period is over.
     if (!(await send(socket, frameOf(item)))) return
   }
-  // This close code makes clients attach again. They receive the exit status after it has been committed.
+  // This close code makes clients attach again, so that they receive the exit status once it has been committed.
   if (!(await command.waitForRecordedExit())) return socket.close(tryAgainLater)
   await send(socket, JSON.stringify({ type: 'exit', ...command.summary() }))
   socket.close(1000)

@@ -209,7 +209,7 @@ export class Command {
     await this.body?.resize?.(size)
   }
 
-  /** Returns the current result, including the output that is kept for it. */
+  /** Returns the command's current result, including the output kept for the response. */
   result(): ExecResult {
     const { stdout, stderr } = this.inline
     return {

@@ -69,16 +69,19 @@ export function reportExit(
   end: ExecOutcome,
 ): Promise<ExitStatus | undefined> {
   worker.metrics.execs.observe({ status: end.status }, end.duration_ms / 1000)
-  worker.log.info(
+  const isLost = end.status === 'lost'
+  worker.log[isLost ? 'warn' : 'info'](
     {
+      worker_id: worker.id,
       exec_id: command.id,
       request_id: requestId,
       sandbox_id: command.facts.sandboxId,
       account_id: command.facts.accountId,
       status: end.status,
       ms: Math.round(end.duration_ms),
+      reason: isLost ? end.reason : undefined,
     },
-    'a command ended',
+    isLost ? 'a command is lost' : 'a command ended',
   )
   return worker.exitStatuses.write(end)
 }

@@ -25,8 +25,8 @@ const pageRows = 1_000
 type OrphansContext = Pick<ExecContext, 'db' | 'driver' | 'id' | 'log' | 'metrics' | 'redis' | 'settings'>
 
 /**
- * Returns a function that makes one pass over the orphans. It remembers between passes how long each worker has been
- * missing.
+ * Returns a function that makes one pass over the orphans. Between passes, the function remembers how long each worker
+ * has been missing.
  */
 export function makeOrphanReconciler(worker: OrphansContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
@@ -76,7 +76,15 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
   if (orphan.is_left) await markEnded(db, orphan.id)
   else await markOrphanLost(db, { id: orphan.id, sandboxId: orphan.sandbox_id })
   metrics.reconcileActions.inc({ action: 'end orphan' })
-  log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was killed')
+  const ids = {
+    worker_id: orphan.worker_id,
+    exec_id: orphan.id,
+    sandbox_id: orphan.sandbox_id,
+    account_id: orphan.account_id,
+  }
+  // If is_left is set, the process that reported the command as lost has already logged it.
+  if (orphan.is_left || orphan.destroy_reason !== null) log.info(ids, 'a command of a lost worker was killed')
+  else log.warn(ids, 'a command is lost, because its worker is gone')
 }
 
 /**

@@ -58,7 +58,8 @@ export class Block {
   }
 
   /**
-   * Returns the bytes from a position up to the next switch. They are not copied, because stored bytes never change.
+   * Returns the bytes from a position up to the next switch. The bytes are not copied, because they never change once
+   * stored.
    */
   runFrom(offset: number, maxBytes: number): { stream: StreamName; bytes: Buffer } {
     const index = this.switchAfter(offset)

@@ -12,8 +12,8 @@ import { unavailable } from '../../shared/platform/problem.ts'
 
 const retryMs = 1_000
 /**
- * How long a refused command is remembered after its row was deleted, in milliseconds. Another process may have read
- * the row before the deletion.
+ * How long a refused command is remembered after its row was deleted, in milliseconds. Another process that read the
+ * row before the deletion might still request the command.
  */
 const rememberMs = 60_000
 

@@ -108,9 +108,9 @@ export class Commands {
     setTimeout(() => this.forgetSandbox(sandboxId), rememberMs).unref()
   }
 
-  /** Whether a command is running, or ended recently and no client has received its exit status. */
-  get hasPending(): boolean {
-    return this.pending().length > 0
+  /** Number of commands that are running, or that ended recently and whose exit status no client has received. */
+  get pendingCount(): number {
+    return this.pending().length
   }
 
   /** Waits until no command is pending, but for at most `ms` milliseconds. */

@@ -98,7 +98,7 @@ function readEntry(record: Buffer, sentinel: Buffer): FileEntry | undefined {
   }
 }
 
-/** Parses the target from `NAME -> TARGET`. BusyBox `stat` puts both in quotes. */
+/** Parses the target from `NAME -> TARGET`. BusyBox `stat` quotes both names. */
 function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
   const plain = Buffer.concat([path, Buffer.from(' -> ')])
   if (shown.subarray(0, plain.length).equals(plain)) return shown.subarray(plain.length)
@@ -108,7 +108,8 @@ function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
 }
 
 /**
- * First and last second of ISO 8601's four-digit years, in seconds since 1970. A file's time may be outside this range.
+ * First and last second of ISO 8601's four-digit years, in seconds since 1970. A file's time can be outside this range
+ * and is then clamped to it.
  */
 const years = {
   first: Date.parse('0000-01-01T00:00:00Z') / 1000,

@@ -17,7 +17,7 @@ export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path
  */
 function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
   let groups = 0
-  /** Returns an atomic group. JavaScript lacks them, but it does not backtrack into a lookahead. */
+  /** Emulates an atomic group, which JavaScript lacks, with a lookahead, because a match never backtracks into one. */
   const atomic = (make: () => string): string => {
     const group = ++groups
     return `(?=(${make()}))\\${group}`

@@ -50,7 +50,8 @@ export function deepest({ alternatives }: Pattern): number | undefined {
 }
 
 /**
- * Returns one `find -path` pattern per alternative, without duplicates. They match the same paths, and possibly more.
+ * Returns one `find -path` pattern per alternative, without duplicates. These patterns match every path that the glob
+ * pattern matches, and possibly more.
  */
 export const findPatterns = ({ alternatives }: Pattern): string[] => [
   ...new Set(

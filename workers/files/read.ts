@@ -53,7 +53,8 @@ export const viewFile = limitPerSandbox<'viewFile'>(async (args, worker, { signa
   const output = printed.bytes
   const headerEnd = output.indexOf('\n')
   const header = /^(\d+) (\d+) ([0-9a-f]{64})$/.exec(output.toString('latin1', 0, Math.max(0, headerEnd)))
-  if (!header) throw new Problem('internal_error', 'The internal script that reads files printed no header.')
+  if (!header)
+    throw new Problem('internal_error', 'The internal file-reading script did not print a valid header.')
   const [, size, lines, sha256 = ''] = header
   const all = output.subarray(headerEnd + 1)
   const truncated = all.length > limits.viewBytes

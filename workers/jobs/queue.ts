@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { type JobName, type Jobs, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
+import { logRepeatable } from '../../shared/platform/log.ts'
 import { assignPod } from '../pods/claimed-pod.ts'
 import { createPod } from '../pods/create-pod.ts'
 import { reapPod } from '../pods/destroy-and-delete-pod.ts'
@@ -73,17 +74,19 @@ async function doJob(worker: ExpiryContext, job: Job): Promise<void> {
   }
   // Redis is not trusted. A job contains only a name and an ID, and the row decides the action.
   if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('the job has no sandbox id')
-  const log = worker.log.child({ job: name, sandbox_id: args.sandboxId, request_id: args.requestId })
+  // Omits the sandbox ID, because the processors log it. Otherwise, their log lines would contain it twice.
+  const log = worker.log.child({ job: name, request_id: args.requestId })
+  const ids = { sandbox_id: args.sandboxId }
   const started = performance.now()
   const finish = (outcome: 'done' | 'failed') =>
     worker.metrics.jobs.observe({ job: name, outcome }, (performance.now() - started) / 1000)
   try {
     await processors[name]({ ...worker, log }, args.sandboxId)
     finish('done')
-    log.debug({ ms: Math.round(performance.now() - started) }, 'a job is done')
+    log.debug({ ...ids, ms: Math.round(performance.now() - started) }, 'a job is done')
   } catch (error) {
     finish('failed')
-    log.warn({ err: error, attempt: job.attemptsMade + 1 }, 'a job failed')
+    logRepeatable(log, 'warn', { ...ids, err: error, attempt: job.attemptsMade + 1 }, 'a job failed')
     throw error
   }
 }

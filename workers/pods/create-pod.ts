@@ -40,8 +40,8 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
 }
 
 /**
- * Waits until a command can run in the pod. If processes start slowly, opening the first slot serves as the readiness
- * check.
+ * Waits until a command can run in the pod. If the driver starts processes slowly (`startsSlowly`), opens the first
+ * slot in place of the driver's readiness check, so that only one process has to start.
  * @returns the first slot, if one was opened
  */
 export async function awaitFirstSlot(

@@ -1,13 +1,14 @@
 /**
- * Maintains the pool of warm pods. A warm pod runs without an owner until a create request claims it in its transaction
- * (`api/sandboxes/admit.ts`). Every worker reads the pool once per second, and opens slots for the pods whose slots it
- * owns. Only the newest worker creates and deletes pods, under an advisory lock, so that a rolling deployment uses the
- * new settings.
+ * Maintains the pool of warm pods. A warm pod belongs to no account until the transaction of a create request claims it
+ * (`api/sandboxes/admit.ts`). Every worker reads the pool once per second, and opens slots for the pods of which it is
+ * the slot owner. Only the newest worker creates and deletes pods, under an advisory lock, so that a rolling deployment
+ * uses the new settings.
  */
 
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
+import { logRepeatable } from '../../shared/platform/log.ts'
 import { PodRefused } from '../drivers/driver.ts'
 import type { WarmPodsContext } from '../pods/context.ts'
 import { removePod } from '../pods/remove-pod.ts'
@@ -34,7 +35,12 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
     const done = work()
       .catch((error) => {
         if (!signal.aborted)
-          log.warn({ err: error, pod: name }, 'a warm pod operation failed; it will be retried')
+          logRepeatable(
+            log,
+            'warn',
+            { err: error, pod: name },
+            'a warm pod operation failed; it will be retried',
+          )
       })
       .finally(() => {
         running.delete(name)

@@ -19,7 +19,7 @@ export const poolLimits = {
    * run fast. Does not apply if more than half of the pool has been used.
    */
   restMs: 1_000,
-  /** Time after which a pod that is not ready is resumed, in milliseconds, because its worker may have died. */
+  /** Age, in milliseconds, at which the start of an unready pod is resumed, because its worker might have died. */
   resumeAfterMs: 5_000,
 }
 

@@ -1,6 +1,7 @@
 import { readClock } from '../../shared/data/clock.ts'
 import { findByPod } from '../../shared/data/sandbox-pods.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import { logRepeatable } from '../../shared/platform/log.ts'
 import type { PodDeath } from '../drivers/driver.ts'
 import { replacePod } from '../pods/claimed-pod.ts'
 import type { PodsContext } from '../pods/context.ts'
@@ -19,7 +20,9 @@ export function watchDeaths(worker: PodsContext): void {
       const point = 'reconcile or watch: the row is ended, the pod lives'
       await destroyAndDeletePod(worker, sandbox.id, reason, detail, point)
     } catch (error) {
-      worker.log.warn(
+      logRepeatable(
+        worker.log,
+        'warn',
         { err: error, pod: pod.name },
         'could not handle the death of a pod; the reconciler will retry',
       )

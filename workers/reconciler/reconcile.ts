@@ -11,6 +11,7 @@ import { findUnreaped } from '../../shared/data/sandbox-pods.ts'
 import { findSandbox, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
+import { logRepeatable } from '../../shared/platform/log.ts'
 import type { PodState } from '../drivers/driver.ts'
 import { makeOrphanReconciler } from '../exec/orphans.ts'
 import { assignPod, replacePod } from '../pods/claimed-pod.ts'
@@ -172,7 +173,7 @@ async function listPods({
   try {
     return await driver.list()
   } catch (error) {
-    log.warn({ err: error }, 'the reconciler cannot list the pods; it uses only the rows')
+    logRepeatable(log, 'warn', { err: error }, 'the reconciler cannot list the pods; it uses only the rows')
     return undefined
   }
 }
@@ -190,7 +191,13 @@ function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<v
       await applyAction(worker, action)
       worker.metrics.reconcileActions.inc({ action: action.kind })
     } catch (error) {
-      worker.log.warn({ err: error, action: action.kind }, 'a reconcile action failed; it will be retried')
+      const ids = 'pod' in action ? { pod: action.pod.name } : { sandbox_id: action.sandboxId }
+      logRepeatable(
+        worker.log,
+        'warn',
+        { ...ids, err: error, action: action.kind },
+        'a reconcile action failed; it will be retried',
+      )
     } finally {
       running.delete(key)
     }

@@ -10,9 +10,9 @@ import {
 } from '../../shared/rpc/calls.ts'
 
 /**
- * Resolves with true if the API is still waiting for the response. Reads pending input first, because the API may have
- * disconnected. Also resolves with false after an event-loop stall that was long enough for the API to consider this
- * worker lost.
+ * Resolves with true if the API is still waiting for the response. Resolves with false if the API has disconnected, or
+ * after an event-loop stall that was long enough for the API to consider this worker lost. Reads pending input first,
+ * so that it notices a disconnection that has already happened.
  */
 export type IsAwaited = () => Promise<boolean>
 

@@ -41,7 +41,7 @@ export class CallServer<Worker extends ServerContext> {
     // The API sends the body only after `100 Continue`.
     server.on('checkContinue', (request, response) => this.take(request, response))
     server.on('upgrade', (request, socket, head) => {
-      // Without a listener, an error of one connection would end the process.
+      // Without a listener, an error on one connection would end the process.
       socket.on('error', () => socket.destroy())
       if (isAttachment(request)) this.follow(new Promise((resolve) => socket.once('close', () => resolve())))
       void takeWebSocket(handlers.sockets, this.worker, request, socket, head)

@@ -15,13 +15,13 @@ export const isAttachment = ({ url }: IncomingMessage): boolean => url === attac
 
 const maxFragments = 8
 const maxBufferedReads = 256
-/** Maximum size of a read from a TLS socket, in bytes. Each fragment of a message may keep one read in memory. */
+/** Maximum size of a read from a TLS socket, in bytes. Each fragment of a message can keep an entire read in memory. */
 const readBytes = 16 * 1024
 /** Memory overhead of a read, in bytes, in addition to its content. */
 const readOverheadBytes = 512
-/** Maximum number of bytes that Node and ws may have buffered when a socket is paused. */
+/** Maximum amount of data that Node and ws can have buffered when a socket is paused, in bytes. */
 const pausedBytes = 64 * 1024
-/** Memory reserved per open socket, in bytes: the maximum size of an incomplete message and of unread input. */
+/** Memory reserved per open socket, in bytes: the largest incomplete message plus the largest unread input. */
 const socketBytes =
   limits.messageBytes + maxFragments * readBytes + maxBufferedReads * readOverheadBytes + pausedBytes
 

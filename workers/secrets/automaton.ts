@@ -1,7 +1,8 @@
 /**
- * Finds many values in one pass over the input. The time is linear for any values, whereas `Buffer.indexOf` can take
- * time proportional to the product of the lengths. Between matches, the search skips bytes (`skip-table.ts`). Where a
- * value may begin, it reads byte by byte (Aho-Corasick algorithm). `bench/redact.ts` measures the speed.
+ * Finds many values in a single pass over the input. Runs in linear time regardless of the values, whereas
+ * `Buffer.indexOf` can take time proportional to the product of the input's and the value's lengths. Between matches,
+ * the search skips bytes (`skip-table.ts`). Where a value may begin, it goes byte by byte, using the Aho-Corasick
+ * algorithm. `bench/redact.ts` measures the speed.
  */
 import { setImmediate } from 'node:timers/promises'
 import { makeSkipTable, skipTableBytes } from './skip-table.ts'

@@ -8,7 +8,7 @@ export interface ScannedOutput {
 }
 
 const startByte = sentinelPrefix.charCodeAt(0)
-/** Patterns of the text after a sentinel on its line: an exit status, or nothing. */
+/** Patterns that match the text after a sentinel on its line: an exit status, or nothing. */
 const tails = { status: /^ \d{1,3}\n/, nothing: /^\n/ } as const
 const maxTailLength = ' 255\n'.length
 

@@ -82,7 +82,7 @@ export class SlotPool {
 
   /**
    * Returns a slot for one command: an idle slot, one that is being opened, or a new one.
-   * @throws the errors of {@link openSlot}
+   * @throws the same errors as {@link openSlot}
    */
   async take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }> {
     // The pool is not used where starting a process is fast.
@@ -165,7 +165,7 @@ export class SlotPool {
     !this.isClosed && this.bySandbox.get(slots.sandboxId) === slots
 
   private keep(slots: SandboxSlots, slot: Slot): void {
-    // Several attempts for a slow sandbox may succeed eventually. Those beyond the limit would only be idle processes.
+    // For a slow sandbox, several attempts can succeed eventually. Slots beyond the limit would be idle processes.
     if (slots.idle.size >= maxPerSandbox || !this.isCurrent(slots)) {
       slot.close()
       return
@@ -224,7 +224,7 @@ export class SlotPool {
   /**
    * Returns a slot that is already being opened ahead of time, or opens a new one. If that slot does not respond in
    * time, opens a second one.
-   * @throws the error of the last attempt
+   * @throws the error from the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {
     const [ahead] = slots.opening

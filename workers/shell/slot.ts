@@ -65,7 +65,7 @@ export interface CommandProcesses {
   isSlot?: boolean
 }
 
-/** Starts a process and ignores errors of its streams. A stream that fails ends, and `ended` contains the reason. */
+/** Starts a process and ignores errors on its streams. A stream that fails ends, and `ended` contains the reason. */
 export async function startQuietly(
   driver: Driver,
   pod: PodName,
@@ -230,7 +230,7 @@ export class Slot {
 }
 
 /**
- * Pattern of the text after the sentinel in the line that confirms the start. It contains the pid, if `/proc` is
+ * Matches the text after the sentinel in the line that confirms the start. This text contains the pid if `/proc` is
  * readable, and {@link inRoot} if the command runs in `/`.
  */
 const startedLine = /^ ([1-9]\d{0,9})?( \/)?$/

@@ -1,19 +1,55 @@
+{{/* Prefix of the names of all objects in the namespace of the release. */}}
+{{- define "sandlot.fullname" -}}
+{{ .Values.fullnameOverride | default "sandlot" }}
+{{- end }}
+
 {{- define "sandlot.labels" -}}
-app.kubernetes.io/name: sandlot
+app.kubernetes.io/name: {{ .root.Values.nameOverride | default "sandlot" }}
 app.kubernetes.io/component: {{ .component }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "sandlot.podLabels" -}}
+{{ include "sandlot.labels" . }}
+{{- with (index .root.Values .component).podLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* A changed Secret changes the checksum, so the next upgrade restarts the pods. `helm template` omits the checksum. */}}
+{{- define "sandlot.podAnnotations" -}}
+kubectl.kubernetes.io/default-container: {{ .component }}
+{{- with (lookup "v1" "Secret" .root.Release.Namespace .root.Values.secretName).data }}
+checksum/secret: {{ toJson . | sha256sum }}
+{{- end }}
+{{- with (index .root.Values .component).podAnnotations }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "sandlot.selector" -}}
-app.kubernetes.io/name: sandlot
+app.kubernetes.io/name: {{ .root.Values.nameOverride | default "sandlot" }}
 app.kubernetes.io/component: {{ .component }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- end }}
 
+{{/* Name of an image. If global.imageRegistry is set, it replaces the registry in the name. */}}
+{{- define "sandlot.registry" -}}
+{{- $parts := splitList "/" .image }}
+{{- if not .root.Values.global.imageRegistry }}{{ .image }}
+{{- else }}
+{{- if and (gt (len $parts) 1) (regexMatch "[.:]|^localhost$" (first $parts)) }}{{ $parts = rest $parts }}{{ end }}
+{{- prepend $parts .root.Values.global.imageRegistry | join "/" }}
+{{- end }}
+{{- end }}
+
 {{- define "sandlot.image" -}}
-{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{ include "sandlot.registry" (dict "root" . "image" .Values.image.repository) }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
 {{/* Meets the pod security standard `restricted`, together with sandlot.containerSecurity. */}}
@@ -36,15 +72,15 @@ securityContext:
 
 {{- define "sandlot.ofSecret" -}}
 - name: {{ .name }}
-  valueFrom: {secretKeyRef: {name: {{ .root.Values.secretName }}, key: {{ .name }}}}
+  valueFrom: {secretKeyRef: {name: {{ .root.Values.secretName }}, key: {{ get .root.Values.secretKeys .name | default .name }}}}
 {{- end }}
 
 {{- define "sandlot.databaseUrl" -}}
-{{ if .Values.quickstart.enabled }}postgresql://sandlot:$(DATABASE_PASSWORD)@sandlot-postgres:5432/sandlot{{ else }}{{ .Values.database.url }}{{ end }}
+{{ if .Values.quickstart.enabled }}postgresql://sandlot:$(DATABASE_PASSWORD)@{{ include "sandlot.fullname" . }}-postgres:5432/sandlot{{ else }}{{ .Values.database.url }}{{ end }}
 {{- end }}
 
 {{- define "sandlot.redisUrl" -}}
-{{ if .Values.quickstart.enabled }}redis://:$(REDIS_PASSWORD)@sandlot-redis:6379{{ else }}{{ .Values.redis.url }}{{ end }}
+{{ if .Values.quickstart.enabled }}redis://:$(REDIS_PASSWORD)@{{ include "sandlot.fullname" . }}-redis:6379{{ else }}{{ .Values.redis.url }}{{ end }}
 {{- end }}
 
 {{/* Environment variable with a URL, preceded by the variable with the URL's password, if any. */}}
@@ -73,10 +109,23 @@ volumeMounts:
 {{- end }}
 {{- end }}
 
-{{- define "sandlot.caVolume" -}}
-{{- with .Values.caConfigMap }}
+{{/* Volume mounts of a process: the CA certificates, if any, and the extra mounts from values.yaml. */}}
+{{- define "sandlot.mounts" -}}
+{{- include "sandlot.caMount" .root | default (ternary "volumeMounts:" "" (not (empty .extra))) }}
+{{- with .extra }}
+{{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "sandlot.volumes" -}}
+{{- if or .root.Values.caConfigMap .extra }}
 volumes:
+{{- with .root.Values.caConfigMap }}
   - {name: ca, configMap: {name: {{ . }}}}
+{{- end }}
+{{- with .extra }}
+{{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -91,6 +140,9 @@ volumes:
   "SANDBOX_EGRESS" $sandboxes.egress
   "SANDBOX_RUNTIME_CLASS" $sandboxes.runtimeClass
   "SANDBOX_HOST_USERS" (ternary "yes" "no" $sandboxes.hostUsers)
+  "SANDBOX_PRIORITY_CLASS" $sandboxes.priorityClassName
+  "SANDBOX_IMAGE_PULL_SECRETS" ($sandboxes.imagePullSecrets | join ",")
+  "SANDBOX_DNS" ($sandboxes.dns | join ",")
   "SANDBOX_NETWORK_POLICIES" ($sandboxes.networkPolicies | join ",")
   "SANDBOX_CPU" $sandboxes.limits.cpu
   "SANDBOX_MEMORY" $sandboxes.limits.memory
@@ -103,6 +155,11 @@ volumes:
 {{ include "sandlot.urlEnv" (dict "root" . "name" "REDIS_URL" "password" "REDIS_PASSWORD" "url" (include "sandlot.redisUrl" .)) | trim }}
 - name: INTERNAL_HOST
   valueFrom: {fieldRef: {fieldPath: status.podIP}}
+{{- range $name, $value := dict "NODE_SELECTOR" $sandboxes.nodeSelector "TOLERATIONS" $sandboxes.tolerations "AFFINITY" $sandboxes.affinity }}
+{{- if $value }}
+- {name: SANDBOX_{{ $name }}, value: {{ toJson $value | quote }}}
+{{- end }}
+{{- end }}
 {{- range $name, $value := $env }}
 {{- if $value }}
 - {name: {{ $name }}, value: {{ $value | quote }}}
@@ -129,6 +186,9 @@ livenessProbe:
 {{- end }}
 
 {{- define "sandlot.spread" -}}
+{{- with (index .root.Values .component).topologySpreadConstraints }}
+topologySpreadConstraints: {{- toYaml . | nindent 2 }}
+{{- else }}
 topologySpreadConstraints:
 {{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
   - maxSkew: 1
@@ -136,6 +196,7 @@ topologySpreadConstraints:
     whenUnsatisfiable: ScheduleAnyway
     labelSelector:
       matchLabels: {{- include "sandlot.selector" $ | nindent 8 }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -155,6 +216,12 @@ nodeSelector: {{- toYaml . | nindent 2 }}
 {{- with .tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
 {{- end }}
 
 {{/* With quickstart, the database may not be migrated yet. The first pod migrates it, and the others wait. */}}
@@ -169,7 +236,12 @@ initContainers:
 - name: migrate
   image: {{ include "sandlot.image" . }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
+  {{- if .Values.quickstart.enabled }}
+  # Waits inside the container. Kubernetes would delay the restart of a failed container by up to five minutes.
+  args: [migrate, --wait, "600"]
+  {{- else }}
   args: [migrate]
+  {{- end }}
   env: {{- include "sandlot.databaseEnv" . | nindent 4 }}
   {{- with include "sandlot.caMount" . | trim }}{{ . | nindent 2 }}{{ end }}
   resources:
@@ -178,8 +250,22 @@ initContainers:
   {{- include "sandlot.containerSecurity" . | nindent 2 }}
 {{- end }}
 
+{{/* Converts a value to a CEL expression. dyn() lets the values of a CEL map or list have different types. */}}
+{{- define "sandlot.cel" -}}
+{{- if kindIs "map" . -}}
+{ {{- range $index, $key := keys . | sortAlpha }}{{ if $index }}, {{ end }}{{ toJson $key }}: dyn({{ include "sandlot.cel" (index $ $key) }}){{ end -}} }
+{{- else if kindIs "slice" . -}}
+[{{- range $index, $item := . }}{{ if $index }}, {{ end }}dyn({{ include "sandlot.cel" $item }}){{ end -}}]
+{{- else -}}
+{{ toJson . }}
+{{- end -}}
+{{- end }}
+
 {{- define "sandlot.sandboxLabels" -}}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "sandlot.dns" -}}

@@ -49,7 +49,7 @@ test('the file page opens a symbolic link to a folder as a folder', async () => 
   }
 })
 
-test('after a folder is left, the file page selects it in its parent and ignores its late entries', async () => {
+test('after leaving a folder, the file page selects it in the parent and ignores late entries', async () => {
   const release = Promise.withResolvers<void>()
   await using peer = await startPeer(async ({ url = '' }, response) => {
     if (!url.includes('/files/ls?')) return void response.writeHead(503).end()
@@ -101,19 +101,22 @@ test.each([
   ['e', 'file'],
   ['return', 'directory'],
   ['v', 'directory'],
-] as const)('key %s on a %s with a non-UTF-8 name shows the command that copies it', async (key, type) => {
-  const strange = { ...entry('caf\ufffd', type), name_base64: 'Y2Fm6Q==' }
-  const { ui, shown } = await openFiles('http://127.0.0.1:9', [strange])
-  try {
-    ui.store.set({ sessions: new Map([['sbx_1', session({ id: 'sbx_1' })]]) })
-    press(ui, { key, text: '' })
-    await eventually(async () => ui.store.get().notice?.text.includes('not UTF-8') === true, 5_000)
-    expect(ui.store.get().notice).toMatchObject({
-      isError: true,
-      text: expect.stringContaining('`sandlot cp sbx_1:/workspace .` copies its folder'),
-    })
-    expect(shown()).toEqual(['/workspace', 'caf\ufffd'])
-  } finally {
-    ui.quit()
-  }
-})
+] as const)(
+  'pressing %s on a %s whose name is not UTF-8 shows the command that copies it',
+  async (key, type) => {
+    const strange = { ...entry('caf\ufffd', type), name_base64: 'Y2Fm6Q==' }
+    const { ui, shown } = await openFiles('http://127.0.0.1:9', [strange])
+    try {
+      ui.store.set({ sessions: new Map([['sbx_1', session({ id: 'sbx_1' })]]) })
+      press(ui, { key, text: '' })
+      await eventually(async () => ui.store.get().notice?.text.includes('not UTF-8') === true, 5_000)
+      expect(ui.store.get().notice).toMatchObject({
+        isError: true,
+        text: expect.stringContaining('`sandlot cp sbx_1:/workspace .` copies its folder'),
+      })
+      expect(shown()).toEqual(['/workspace', 'caf\ufffd'])
+    } finally {
+      ui.quit()
+    }
+  },
+)

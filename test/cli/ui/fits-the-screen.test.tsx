@@ -81,11 +81,11 @@ describe.each(Object.entries(pages))('%s', (_, stack) => {
     expect(frame).not.toMatch(/[\u0000-\u0009\u000b-\u001a\u001c-\u001f\u007f-\u009f\u202e]|\u001b(?!\[)/)
   }
 
-  test('the page fits in 40 columns and 12 rows with each dialog', () => {
+  test('the page with any open dialog fits in 40 columns and 12 rows', () => {
     for (const overlay of Object.keys(overlays)) fits(40, 12, overlay)
   })
 
-  test.each(sizes)('the page fits in %i columns and %i rows with a notice', (columns, rows) => {
+  test.each(sizes)('the page with a notice fits in %i columns and %i rows', (columns, rows) => {
     fits(columns, rows, 'with a notice and trouble')
   })
 })

@@ -22,7 +22,7 @@ describe('line editing', () => {
     expect(typed(text, ...keys).text).toBe(result)
   })
 
-  test('the cursor of a line stays inside its text', () => {
+  test('the cursor stays inside the text of the line', () => {
     const keys = [
       'left',
       'right',

@@ -219,7 +219,7 @@ test('arguments that contain shell syntax are quoted', () => {
   ])
 })
 
-test("a program's terminal modes are tracked wherever the chunks are split", () => {
+test("a program's terminal modes are tracked correctly, wherever the chunks are split", () => {
   const output =
     'a\u001b[?1049h\u001b[?1;25l\u001b=\u001b[31mred\u001b[?2004h\u001b[?2004l\u001b[?7777h\u001b[?1006h'
   fc.assert(

@@ -89,7 +89,7 @@ test('the session page lists folders before files', () => {
   ])
 })
 
-test('the session page shows all information without colors and bars', () => {
+test('the session page shows all information even without colors and bars', () => {
   const bare = draw(stateWith([web], { lastCommands: new Map([[web.id, command({ exit_code: 1 })]]) }))
     // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
     .replace(/\u001b\[[\d;]*m/g, '')
@@ -99,7 +99,7 @@ test('the session page shows all information without colors and bars', () => {
   }
 })
 
-test('for screen readers, the session page shows plain text without bars and rules', () => {
+test('for screen readers, the session page shows plain text without bars or rules', () => {
   vi.stubEnv('INK_SCREEN_READER', 'true')
   try {
     const text = draw(stateWith([web, ...many(2)], { selected: web.id }), now)

@@ -1,9 +1,9 @@
 /**
- * Implements Kubernetes' WebSocket protocol for streams of a pod. The first byte of each message is its channel.
+ * Implements Kubernetes' WebSocket protocol for a pod's streams. The first byte of each message is its channel number.
  *
  * This module uses the client library only for credentials. The library's stream classes buffer the output of slow
- * readers without limit, and never end when the connection breaks. Every process has its own connection. Opening one
- * takes 5 ms, because it resumes an earlier TLS session.
+ * readers without limit, and never end when the connection breaks. Every process has its own connection. Opening a
+ * connection takes only 5 ms, because it resumes an earlier TLS session.
  */
 import { Writable } from 'node:stream'
 import type WebSocket from 'ws'

@@ -113,7 +113,7 @@ export class ClusterConnection extends KubeConfig {
   async #openPool(request: RequestContext, options: RequestOptions): Promise<Dispatcher> {
     const cluster = this.getCurrentCluster()
     if (cluster?.proxyUrl) {
-      // The library supports all kinds of proxies. Its agent is reused instead of being created for every request.
+      // The library supports all kinds of proxies, so its proxy agent is used, but is created only once.
       await super.applySecurityAuthentication(request)
       const dispatcher = request.getDispatcher()
       if (dispatcher) return dispatcher

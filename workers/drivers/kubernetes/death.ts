@@ -36,7 +36,7 @@ function podReason(pod: V1Pod): PodDeath | undefined {
   if (reason === 'DeadlineExceeded') return { reason: 'expired', detail: reason }
   if (reason === 'NodeLost') return failed(reason)
   if (phase !== 'Failed') return
-  // The message names the limit that the pod has exceeded. It is omitted if the node was under pressure.
+  // The message is included only if it names a limit that the pod has exceeded, not if the node was under pressure.
   if (reason === 'Evicted') {
     return failed(/exceeds the|exceeded/i.test(message ?? '') ? sentence(reason, message) : reason)
   }

@@ -88,7 +88,7 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
  * - EOF might never reach the process unless a byte precedes it (2 of 6,200 on a busy node, none of 6,200 with a byte
  *   first). The shim opens its reader of a FIFO concurrently with the two writers, and a reader that opens after both
  *   have closed blocks forever. Write a byte first.
- * @throws the errors of {@link openChannels}
+ * @throws the same errors as {@link openChannels}
  */
 export async function openExec(
   connection: ClusterConnection,

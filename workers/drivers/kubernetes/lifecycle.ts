@@ -2,7 +2,7 @@
 import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import { untilAborted } from '../../../shared/lib/timeout.ts'
-import type { Logger } from '../../../shared/platform/log.ts'
+import { type Logger, logRepeatable } from '../../../shared/platform/log.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import {
   DriverUnavailable,
@@ -279,6 +279,7 @@ function refusal(cluster: Cluster, failure: Failure): Error {
  */
 export function report(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
   const error = driverUnavailable(failure)
-  if (isSetupProblem(failure)) cluster.log.error({ err: error }, 'the cluster is not set up for Sandlot')
+  if (isSetupProblem(failure))
+    logRepeatable(cluster.log, 'error', { err: error }, 'the cluster is not set up for Sandlot')
   return error
 }

@@ -3,7 +3,7 @@
  * admission policies reject any other fields and values, so when you change this file, change
  * `deploy/chart/templates/admission.yaml` too.
  */
-import type { V1Container, V1Pod, V1PodSpec } from '@kubernetes/client-node'
+import type { V1Affinity, V1Container, V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import type { PodRequest } from '../driver.ts'
 
@@ -56,13 +56,11 @@ export function buildPod(
       shareProcessNamespace: true,
       ...(sandbox.runtimeClass === undefined ? {} : { runtimeClassName: sandbox.runtimeClass }),
       ...(sandbox.hostUsers ? {} : { hostUsers: false }),
-      tolerations: ['unreachable', 'not-ready'].map((taint) => ({
-        key: `node.kubernetes.io/${taint}`,
-        operator: 'Exists',
-        effect: 'NoExecute',
-        tolerationSeconds: 20,
-      })),
-      ...resolvers(sandbox.egress),
+      ...placementOf(sandbox),
+      imagePullSecrets: sandbox.imagePullSecrets.map((name) => ({ name })),
+      // The cluster's own resolver has a private address, which the network policy blocks.
+      dnsPolicy: 'None',
+      dnsConfig: { nameservers: sandbox.dnsServers },
       securityContext: {
         runAsNonRoot: true,
         runAsUser: userId,
@@ -78,6 +76,25 @@ export function buildPod(
         emptyDir: { sizeLimit: sandbox.limits.disk },
       })),
     },
+  }
+}
+
+function placementOf({ placement }: Settings['sandbox']): Partial<V1PodSpec> {
+  const { nodeSelector, tolerations, affinity, priorityClassName } = placement
+  return {
+    tolerations: [
+      ...['unreachable', 'not-ready'].map((taint) => ({
+        key: `node.kubernetes.io/${taint}`,
+        operator: 'Exists',
+        effect: 'NoExecute',
+        tolerationSeconds: 20,
+      })),
+      ...tolerations,
+    ],
+    ...(nodeSelector === undefined ? {} : { nodeSelector }),
+    // The Kubernetes API server validates the affinity rules.
+    ...(affinity === undefined ? {} : { affinity: affinity as V1Affinity }),
+    ...(priorityClassName === undefined ? {} : { priorityClassName }),
   }
 }
 
@@ -106,15 +123,6 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
  * start time in the pod's status, which is rounded down.
  */
 export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds)) + 1
-
-/**
- * Returns the DNS configuration. Pods use public resolvers, because the network policy blocks the private address of
- * the cluster's own resolver. Without egress, the resolver is a loopback address, so that lookups fail immediately.
- */
-function resolvers(egress: Settings['sandbox']['egress']): Pick<V1PodSpec, 'dnsPolicy' | 'dnsConfig'> {
-  const nameservers = egress === 'internet' ? ['1.1.1.1', '8.8.8.8'] : ['127.0.0.1']
-  return { dnsPolicy: 'None', dnsConfig: { nameservers } }
-}
 
 const resources = ({ cpu, memory, disk }: Settings['sandbox']['limits']) => ({
   cpu,

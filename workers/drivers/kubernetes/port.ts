@@ -20,7 +20,7 @@ const closedNormally: ProcessExit = { kind: 'exited', code: 0 }
  * the stream fails later. containerd connects only to the IPv4 loopback address, and reports the end of a connection
  * one second late.
  * @param opened receives the process, which the caller must abandon when the pod dies
- * @throws the errors of {@link openChannels}
+ * @throws the same errors as {@link openChannels}
  */
 export async function openPort(
   connection: ClusterConnection,

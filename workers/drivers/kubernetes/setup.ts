@@ -45,8 +45,8 @@ export interface Setup {
 }
 
 /**
- * Inspects the cluster once per reconcile interval, because its isolation may change at any time. Each inspection sends
- * four requests.
+ * Inspects the cluster once per reconcile interval, because the cluster's isolation can change at any time. Each
+ * inspection sends four requests.
  */
 export function watchSetup(
   connection: ClusterConnection,

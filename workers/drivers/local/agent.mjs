@@ -120,7 +120,7 @@ async function run(sockets) {
     const resize = terminal.follow(child.stdio[3])
     createInterface({ input: sockets.stdout }).on('line', (line) => resize(JSON.parse(line)))
   }
-  // `script` prints to its own stderr only if it fails or is killed. Its exit code is then not that of the process.
+  // `script` prints to its own stderr only if it fails or is killed. In that case, its exit code is not the process's.
   let failure = ''
   if (terminal) stderr.on('data', (chunk) => (failure += failure ? '' : chunk))
   const closed = [carry(stdout, sockets.stdout), carry(stderr, terminal ? sockets.stdout : sockets.stderr)]

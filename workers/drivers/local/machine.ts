@@ -1,4 +1,4 @@
-/** Determines how well this machine can isolate sandboxes, and describes it for operators. Runs once per worker. */
+/** Determines how well this machine can isolate sandboxes, and describes this to operators. Runs once per worker. */
 import { spawnSync } from 'node:child_process'
 import {
   chownSync,

@@ -12,7 +12,8 @@ const missing: Record<string, Numbers> = {
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],
   io_uring_register: [427, 427],
-  // A filter cannot read the flags of `clone3`, which are in memory. Those of `clone` are in a register.
+  // A filter cannot read the flags of `clone3`, which are in memory. Without `clone3`, libraries call `clone`, whose
+  // flags are in a register.
   clone3: [435, 435],
 }
 

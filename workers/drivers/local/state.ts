@@ -5,9 +5,9 @@
  *     NAME/supervisor.json  the supervisor process, written before it starts the sandbox
  *     NAME/went, ended      written by the supervisor when it starts the sandbox, and when the sandbox has ended
  *     NAME/evicted          written by the driver, with the reason, before it ends a sandbox with too many files
- *     NAME/ready            written by the driver once a command could run
+ *     NAME/ready            written by the driver once commands can run
  *     NAME/status           written by bwrap, with the pid of the sandbox's first process
- *     NAME/log              errors of the supervisor and bwrap
+ *     NAME/log              errors from the supervisor and bwrap
  *     NAME/agent.sock       the agent's socket, which is not visible in the sandbox
  *     NAME/workspace/       the user's files
  */

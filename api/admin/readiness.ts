@@ -1,0 +1,41 @@
+/** Shows operators the /readyz response of one process. `kubectl get --raw` omits the body of a 503 response. */
+import * as z from 'zod'
+import { type Report, showColumns } from './report.ts'
+
+const Readiness = z.object({
+  status: z.string(),
+  /** State of each component: `ok`, or the reason why the component is not ready. */
+  parts: z.record(z.string(), z.string()),
+  /** Number of commands that the worker still serves. APIs omit it. */
+  execs: z.number().optional(),
+})
+
+/** Maximum time, in milliseconds, to wait for the response. */
+const responseMs = 10_000
+
+/**
+ * Requests /readyz and formats the response.
+ * @param address base URL of the process's internal port
+ * @returns a report whose exit code is 1 if the process is not ready
+ * @throws with a message for the terminal if the process does not respond
+ */
+export async function showReadiness(address: string): Promise<Report> {
+  const response = await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(responseMs) }).catch(
+    (error: Error) => {
+      const reason = error.cause instanceof Error ? error.cause.message : error.message
+      throw new Error(`No process responds at ${address} (${reason}). Check INTERNAL_HOST and INTERNAL_PORT.`)
+    },
+  )
+  const readiness = Readiness.parse(await response.json())
+  const { status, parts, execs } = readiness
+  const rows = [
+    ['COMPONENT', 'STATE'],
+    ...Object.entries(parts),
+    ...(execs === undefined ? [] : [['commands', `${execs} served`]]),
+  ]
+  return {
+    value: readiness,
+    text: [status, '', ...showColumns(rows)].join('\n'),
+    exitCode: response.ok ? 0 : 1,
+  }
+}
