@@ -164,7 +164,7 @@ function optionsOf({ command, seen }: TypedLine): Candidate[] {
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/** Reports whether an option can be given more than once. Only such options are declared with a parser of their own. */
+/** Reports whether an option can be given more than once. Only such options are declared with their own parser. */
 const isRepeatable = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 
