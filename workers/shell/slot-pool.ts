@@ -19,10 +19,12 @@ import { openSlot, type Slot } from './slot.ts'
 const burstMs = 3_000
 const maxPerSandbox = 3
 /**
- * Delay before the next slot is opened, in milliseconds. On a small node, opening a slot during a command halves the
- * command's speed. If the previous command started less than `rapidMs` ago, the next slot is opened immediately.
+ * The next slot of a sandbox is opened once the worker has started and ended no command for `quietMs`, because on a
+ * small node, opening a slot during a command halves the command's speed. A sandbox waits at most `maxRefillDelayMs`,
+ * and does not wait if its previous command started less than `rapidMs` ago.
  */
-const refillDelayMs = 100
+const quietMs = 100
+const maxRefillDelayMs = 1_000
 const rapidMs = 500
 /**
  * Maximum number of slots that are opened ahead of time concurrently. Opening one costs the node about 30 ms of work,
@@ -69,6 +71,9 @@ export class SlotPool {
   /** Idle slots of all sandboxes, oldest first. */
   private readonly idle = new Map<Slot, SandboxSlots>()
   private readonly openAhead = pLimit(maxOpening)
+  /** Sandboxes that wait for their next slot. */
+  private readonly unfilled = new Set<SandboxSlots>()
+  private readonly quiet = setTimeout(() => this.fillAll(), quietMs).unref()
   private isClosed = false
 
   constructor(options: SlotPoolOptions) {
@@ -95,13 +100,25 @@ export class SlotPool {
     const [slot] = slots.idle
     this.options.metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
     try {
-      if (!slot) return { slot: await this.openNow(slots), warm: false }
-      this.remove(slot)
-      return { slot, warm: true }
+      const taken = slot ?? (await this.openNow(slots))
+      if (slot) this.remove(slot)
+      void taken.closed.then(() => this.quiet.refresh())
+      return { slot: taken, warm: slot !== undefined }
     } finally {
       if (isRapid) this.fill(slots)
-      else setTimeout(() => this.fill(slots), refillDelayMs).unref()
+      else this.fillLater(slots)
     }
+  }
+
+  private fillLater(slots: SandboxSlots): void {
+    this.unfilled.add(slots)
+    this.quiet.refresh()
+    setTimeout(() => this.unfilled.delete(slots) && this.fill(slots), maxRefillDelayMs).unref()
+  }
+
+  private fillAll(): void {
+    for (const slots of this.unfilled) this.fill(slots)
+    this.unfilled.clear()
   }
 
   prepare(sandboxId: string, pod: PodName): void {
