@@ -159,7 +159,7 @@ export const tools = {
   },
   file_grep: {
     title: 'Search in files',
-    description: `Find lines that match pattern in all files below path. include is a glob that restricts the files. pattern is ${grepSyntax}.`,
+    description: `Search all files under \`path\` for lines that match \`pattern\`. \`include\` is a glob that limits which files are searched. \`pattern\` is ${grepSyntax}.`,
     endpoint: files.grepFiles,
     ...reads,
     ...named,

@@ -1,6 +1,6 @@
 /**
- * The table `warm_pod`. Deleting a row claims its pod: only the transaction that deleted the row may assign
- * or delete the pod.
+ * The table `warm_pod`. Deleting a row claims its pod: only the process that deleted the row may assign or
+ * delete the pod.
  */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
