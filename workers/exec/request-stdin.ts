@@ -1,5 +1,6 @@
 /**
- * The stdin of an exec request. It counts toward the memory budget, because the command may read it late or not at all.
+ * The stdin of an exec request. It counts toward the memory budget, because the command may read it late or
+ * not at all.
  */
 import type { Reservation } from '../../shared/platform/memory-budget.ts'
 
@@ -7,13 +8,16 @@ export class RequestStdin {
   private readonly reservation: Reservation
   private bytes: Buffer | undefined
 
-  /** @param held the request's reservation; the bytes of `text` move from it to a separate reservation */
+  /**
+   *
+   * @param held the request's reservation; the bytes of `text` move from it to a separate reservation
+   */
   constructor(held: Reservation, text: string) {
     this.bytes = Buffer.from(text)
     this.reservation = held.move('stdin', this.bytes.length)
   }
 
-  /** Returns the bytes on the first call, then undefined. They stay reserved until {@link free}. */
+  /** Returns the bytes on the first call, then undefined. The bytes stay reserved until {@link free}. */
   take(): Buffer | undefined {
     const { bytes } = this
     this.bytes = undefined

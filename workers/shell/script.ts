@@ -1,6 +1,6 @@
 /**
- * Builds the script that a shell in the sandbox evaluates to run one command. All client input in the script is
- * single-quoted. No client input appears in an argv that the cluster sees.
+ * Builds the script that a shell in the sandbox evaluates to run one command. All client input in the script
+ * is single-quoted, and none appears in an argv that the cluster sees.
  */
 import { posix } from 'node:path'
 import { quote } from '../../shared/contract/shell-words.ts'
@@ -11,11 +11,11 @@ export interface Path {
 }
 
 export interface ShellCommand {
-  /** The program and its arguments. The program is found through PATH; it is never a shell builtin or function. */
+  /** The program is found through PATH; it is never a shell builtin or function. */
   argv: readonly (string | Path)[]
   /**
-   * The working directory, absolute or relative to `/workspace`. Defaults to `/workspace`, or to `/` if `/workspace`
-   * cannot be entered.
+   * Absolute or relative to `/workspace`. Defaults to `/workspace`, or to `/` if `/workspace` cannot be
+   * entered.
    */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
@@ -38,10 +38,11 @@ const clusterVariables = [
 ].join(' ')
 
 /**
- * Command line of a shell that waits in a pod for one script. The shell prints its pid, which is also its process group
- * ID. It then reads the script and evaluates it. The script is either a line, or a line with a length followed by that
- * many bytes. The rest of stdin belongs to the command. If an image exported an environment variable named `sandlot`,
- * the command would receive the script in its environment.
+ * A shell that waits in a pod for one script. It prints its pid, which is also its process group ID, and then
+ * evaluates the script.
+ *
+ * The script is either a line, or a line with a length followed by that many bytes. The rest of stdin belongs
+ * to the command.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
@@ -51,16 +52,15 @@ export const shellThatWaits: readonly string[] = [
 ]
 
 /**
- * Maximum size, in bytes, of a script that is sent as one line. Shells read a line byte by byte, and some of them alter
- * non-ASCII bytes. Other scripts are sent with their length and read by `dd`, which accounts for half of such a
- * command's start time.
+ * Maximum size of a script that is sent as one line. Shells read a line byte by byte, and some of them alter
+ * non-ASCII bytes.
+ *
+ * Other scripts are sent with their length and read by `dd`, which accounts for half of such a command's
+ * start time.
  */
 const maxLineBytes = 2_048
 
-/**
- * Encodes a script for the waiting shell. The shell recognizes a length by its first digit; no script begins with a
- * digit.
- */
+/** The waiting shell recognizes a length by its first digit; no script begins with a digit. */
 export function messageFor(script: Buffer): Buffer {
   const isLine = script.length <= maxLineBytes && script.every((byte) => byte >= 0x20 && byte < 0x7f)
   return isLine
@@ -69,8 +69,8 @@ export function messageFor(script: Buffer): Buffer {
 }
 
 /**
- * Converts client text to a latin1 string, in which each character represents one byte. Scripts are built from such
- * strings, because a path may contain any bytes.
+ * Converts client text to a latin1 string, in which each character represents one byte. A path may contain
+ * any bytes.
  */
 const toBytes = (text: string | Buffer): string =>
   (typeof text === 'string' ? Buffer.from(text) : text).toString('latin1')
@@ -79,8 +79,8 @@ const toBytes = (text: string | Buffer): string =>
 export const absolute = (path: string): string => posix.resolve(workspace, path)
 
 /**
- * Returns a path as a shell word. The workspace is written as `$HOME`, because it is not at `/workspace` in a local
- * sandbox without namespaces.
+ * The workspace is written as `$HOME`, because it is not at `/workspace` in a local sandbox without
+ * namespaces.
  */
 const pathWord = (path: string | Buffer): string => {
   const whole = absolute(toBytes(path))
@@ -91,19 +91,23 @@ const pathWord = (path: string | Buffer): string => {
 /** First byte of the sentinels that the script prints at the end of the command's output. */
 export const sentinelPrefix = '\x1e'
 
-/** Text that the shell prints after the pid if the command runs in `/`, because the workspace could not be entered. */
+/**
+ * The shell prints this after the pid if the command runs in `/`, because the workspace could not be entered.
+ */
 export const inRoot = ' /'
 
-/** Returns shell code that enters the default directory if possible, then prints a line. */
+/** Enters the default directory if possible, then prints a line. */
 const enterAndPrint = ({ cwd }: ShellCommand, line: string): string =>
   cwd === undefined
     ? `if cd "$HOME" 2>/dev/null; then echo ${line}; else cd /; echo ${line}${inRoot}; fi`
     : `echo ${line}`
 
 /**
- * Builds the script for one command. The process that becomes the command first prints the sentinel and its pid. After
- * the command has exited, the script prints the sentinel on stdout, with the exit status, and on stderr. A background
- * child that keeps the streams open therefore delays neither of them.
+ * Builds the script for one command. The process that becomes the command first prints the sentinel and its
+ * pid.
+ *
+ * After the command has exited, the script prints the sentinel on both streams, with the exit status on
+ * stdout. A background child that keeps the streams open delays neither sentinel.
  * @param sentinel unguessable string that marks the end of the output
  */
 export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
@@ -116,9 +120,9 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
     's=$?',
     `printf '\\036%s %s\\n' ${sentinel} "$s"`,
     `printf '\\036%s\\n' ${sentinel} >&9`,
-    // The shell keeps running until the worker closes the connection. Kubernetes drops output in transit when a process
-    // exits, and may never report the exit of one with much unread stdin. With stdin, the shell exits at the end of the
-    // input, which may be earlier; a command with megabytes of slowly read output may then be `lost`.
+    // The shell keeps running until the worker closes the connection, because Kubernetes drops output in
+    // transit when a process exits. With stdin, the shell exits at the end of the input, which may be
+    // earlier; a command with megabytes of slowly read output may then be `lost`.
     command.noStdin ? 'read -r _' : 'cat >/dev/null',
     'exit "$s"',
   ]
@@ -126,9 +130,8 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
 }
 
 /**
- * Builds the content of a script file that a shell in a terminal runs. The script is not sent through the terminal,
- * because the terminal would echo it. The script deletes its file, prints its pid, waits for a line and then becomes
- * the command.
+ * A terminal would echo the script, so a shell in the terminal runs the script from a file. The script
+ * deletes its file, prints its pid, waits for a line and then becomes the command.
  */
 export const terminalScriptFor = (command: ShellCommand): Buffer => {
   const wait = 'IFS= read -r _ || exit'
