@@ -279,7 +279,7 @@ test('mcp init --portable warns if sandlot is not on the PATH', async () => {
     await home.init('cursor')
     return (await home.run(['mcp', 'init', 'cursor', '--portable'], { env: { PATH } })).stderr
   }
-  expect(await init(folder)).toContain('`sandlot`, which is not on the PATH')
+  expect(await init(folder)).toContain('`sandlot`, which is not on your PATH')
   home.write('bin/sandlot', '')
   expect(await init(`${folder}:${join(home.folder, 'bin')}`)).not.toContain('PATH')
 })
