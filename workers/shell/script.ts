@@ -3,6 +3,7 @@
  * single-quoted. No client input appears in an argv that the cluster sees.
  */
 import { posix } from 'node:path'
+import { type StartError, startErrors } from '../../shared/contract/exec.ts'
 import { quote } from '../../shared/contract/shell-words.ts'
 
 /** A client's path as an argument. It can be given in bytes, because a path might not be valid UTF-8. */
@@ -94,11 +95,42 @@ export const sentinelPrefix = '\x1e'
 /** Text that the shell prints after the pid if the command runs in `/`, because the workspace could not be entered. */
 export const inRoot = ' /'
 
-/** Returns shell code that enters the default directory if possible, then prints a line. */
-const enterAndPrint = ({ cwd }: ShellCommand, line: string): string =>
-  cwd === undefined
-    ? `if cd "$HOME" 2>/dev/null; then echo ${line}; else cd /; echo ${line}${inRoot}; fi`
-    : `echo ${line}`
+/** Pattern of the {@link StartError} that may end the line that confirms a command's start. */
+export const startErrorPattern = `(?: (${startErrors.join('|')}))?`
+
+/**
+ * Returns shell code that enters the working directory, and then prints a line. The line ends with a {@link StartError}
+ * if the program cannot be executed. It is printed before the program starts, so the program cannot forge it. The
+ * variables are named so that they replace no variable of the image.
+ */
+const enterAndPrint = (command: ShellCommand, line: string): string => {
+  const enter =
+    command.cwd === undefined
+      ? `cd "$HOME" 2>/dev/null || { cd /; sandlot_at='${inRoot}'; }; ${checkProgram(command)}`
+      : `if cd ${pathWord(command.cwd)} 2>/dev/null; then ${checkProgram(command)}; ` +
+        `else sandlot_error=' ${'no_such_directory' satisfies StartError}'; fi`
+  return `sandlot_at= sandlot_error=; ${enter}; echo ${line}"$sandlot_at$sandlot_error"`
+}
+
+/**
+ * Returns shell code that sets `sandlot_error` if no file on the PATH can be executed as the program. It starts no
+ * process. A name that `exec` would find elsewhere does not matter: an error counts only if the exit status confirms it.
+ */
+function checkProgram({ argv: [program], env }: ShellCommand): string {
+  if (typeof program !== 'string' || program === '/bin/sh') return ':'
+  const word = quote(toBytes(program))
+  const path = env?.PATH
+  const places = path === undefined ? '$PATH' : path.split(':').map((at) => quote(toBytes(at))).join(' ')
+  const isPath = program.includes('/')
+  return [
+    `sandlot_error=' ${'not_found' satisfies StartError}'`,
+    'sandlot_ifs=$IFS; IFS=:; set -f',
+    `for sandlot_file in ${isPath ? word : places}; do ${isPath ? '' : `sandlot_file=\${sandlot_file:-.}/${word}; `}` +
+      `[ -e "$sandlot_file" ] || continue; [ -d "$sandlot_file" ] || [ ! -x "$sandlot_file" ] || { sandlot_error=; break; }; ` +
+      `sandlot_error=' ${'not_executable' satisfies StartError}'; done`,
+    'IFS=$sandlot_ifs; set +f',
+  ].join('; ')
+}
 
 /**
  * Builds the script for one command. The process that becomes the command first prints the sentinel and its pid. After

@@ -5,6 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
+import type { StartError } from '../../shared/contract/exec.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { untilAny } from '../../shared/lib/until-any.ts'
 import {
@@ -17,7 +18,15 @@ import {
 } from '../drivers/driver.ts'
 import { endedRuntime, type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { signalOf } from './exit-code.ts'
-import { inRoot, messageFor, type ShellCommand, scriptFor, sentinelPrefix, shellThatWaits } from './script.ts'
+import {
+  inRoot,
+  messageFor,
+  type ShellCommand,
+  scriptFor,
+  sentinelPrefix,
+  shellThatWaits,
+  startErrorPattern,
+} from './script.ts'
 import { SentinelScanner } from './sentinel.ts'
 
 /** How long to wait for the exit code of a process whose output has ended, in milliseconds. */
@@ -45,9 +54,9 @@ export interface CommandIo {
 export type CommandExit =
   /**
    * `isCut` is set if stderr ended without its sentinel, so some of stderr may be missing. `inRoot` is set if the
-   * command ran in `/`, because the workspace could not be entered.
+   * command ran in `/`, because the workspace could not be entered. `startError` is set if the command never ran.
    */
-  | { kind: 'exited'; code: number; isCut?: true; inRoot?: true }
+  | { kind: 'exited'; code: number; isCut?: true; inRoot?: true; startError?: StartError }
   | {
       kind: 'lost'
       why: string
@@ -218,6 +227,7 @@ export class Slot {
           ...{ kind: 'exited', code: Number(status) },
           ...(isWhole === undefined && { isCut: true }),
           ...(started[2] === inRoot && { inRoot: true }),
+          ...startErrorOf(started[3], Number(status)),
         }
       }
       const end = await process.ended
@@ -231,9 +241,13 @@ export class Slot {
 
 /**
  * Matches the text after the sentinel in the line that confirms the start. This text contains the pid if `/proc` is
- * readable, and {@link inRoot} if the command runs in `/`.
+ * readable, {@link inRoot} if the command runs in `/`, and a {@link StartError} if it cannot be executed.
  */
-const startedLine = /^ ([1-9]\d{0,9})?( \/)?$/
+const startedLine = new RegExp(`^ ([1-9]\\d{0,9})?( /)?${startErrorPattern}$`)
+
+/** Returns the start error, unless the exit code shows that the command ran anyway. */
+export const startErrorOf = (error: string | undefined, code: number): { startError?: StartError } =>
+  error !== undefined && (code === 126 || code === 127) ? { startError: error as StartError } : {}
 
 const shellEnded = (code: number): string =>
   `the shell that ran the command ended (${signalOf(code) ?? `exit code ${code}`}) before it could report the ` +

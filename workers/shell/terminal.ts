@@ -17,8 +17,8 @@ import {
 } from '../drivers/driver.ts'
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { runToCompletion } from './kill.ts'
-import { inRoot, type ShellCommand, terminalScriptFor } from './script.ts'
-import { type CommandExit, diagnoseShell, findUsedUp, LineReader, type Slot, startQuietly } from './slot.ts'
+import { inRoot, type ShellCommand, startErrorPattern, terminalScriptFor } from './script.ts'
+import { type CommandExit, diagnoseShell, findUsedUp, LineReader, type Slot, startErrorOf, startQuietly } from './slot.ts'
 
 const noRoom = 'the sandbox lacks a resource for the command'
 const maxErrorLength = 1_000
@@ -66,6 +66,9 @@ export async function openTerminal(
   }
 }
 
+/** Matches the line that the waiting shell prints. */
+const printedLine = new RegExp(`^([1-9]\\d{0,9})( /)?${startErrorPattern}\\r?$`)
+
 async function connect(
   driver: Driver,
   pod: PodName,
@@ -76,7 +79,7 @@ async function connect(
   const lines = new LineReader(stdout)
   const first = await withTimeout(driver.livenessTimeouts.shell, lines.next())
   // The pid is validated because it comes from the sandbox.
-  const [, pid, place] = /^([1-9]\d{0,9})( \/)?\r?$/.exec(first ?? '') ?? []
+  const [, pid, place, startError] = printedLine.exec(first ?? '') ?? []
   if (pid === undefined) throw await diagnoseShell(driver, pod, { ended }, first)
   await beforeStart(Number(pid))
   stdin.write('\n')
@@ -94,7 +97,10 @@ async function connect(
     stdin,
     stdout,
     ended: ended.then(
-      (end): CommandExit => (end.kind === 'exited' && place === inRoot ? { ...end, inRoot: true } : end),
+      (end): CommandExit =>
+        end.kind === 'exited'
+          ? { ...end, ...(place === inRoot && { inRoot: true }), ...startErrorOf(startError, end.code) }
+          : end,
     ),
     close,
     resize: async (to: TerminalSize) => await resize?.(to),
