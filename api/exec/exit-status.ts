@@ -133,7 +133,9 @@ export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefi
     stderr_bytes: ended.stderr_bytes - stderr,
   }
   return Buffer.concat([
-    lastEventId === undefined ? Buffer.from(formatEvent('0-0', 'start', { id: ended.id, pid: ended.pid })) : noBytes,
+    lastEventId === undefined
+      ? Buffer.from(formatEvent('0-0', 'start', { id: ended.id, pid: ended.pid }))
+      : noBytes,
     missed.stdout_bytes + missed.stderr_bytes > 0 ? Buffer.from(formatEvent(id, 'gap', missed)) : noBytes,
     Buffer.from(formatEvent(id, 'exit', ended)),
   ])

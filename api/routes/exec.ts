@@ -4,6 +4,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { assertAllowed, countRefused } from '../exec/allowlist.ts'
 import { findExitStatus, preferRow, withoutOutput } from '../exec/exit-status.ts'
 import {
+  findPids,
   loadExec,
   loadExecInRunningSandbox,
   marginMs,
@@ -42,13 +43,18 @@ export const execCommand = route(
 
 export const listExecs = route(
   contract.listExecs,
-  async ({ account, params, query: { limit, cursor }, requestId }, app) => {
+  async ({ account, params, query: { limit, cursor }, requestId, signal }, app) => {
     const { db } = app.context
     const ids = { accountId: account.id, requestId }
     const sandbox = await loadSandbox(db, account.id, params.id)
     const rows = await listRows(db, { sandboxId: sandbox.id, limit: limit + 1, before: cursor ?? null })
     const { data, next_cursor } = takePage(rows, limit)
-    return { data: await Promise.all(data.map((row) => summarize(app, row, sandbox, ids))), next_cursor }
+    const summaries = await Promise.all(data.map((row) => summarize(app, row, sandbox, ids)))
+    const pids = await findPids(app, data, sandbox, { ...ids, signal })
+    return {
+      data: summaries.map((exec) => ({ ...exec, pid: exec.pid ?? pids[exec.id] ?? null })),
+      next_cursor,
+    }
   },
 )
 

@@ -44,7 +44,13 @@ const summary = {
 } as const
 
 export const execOutcomeFields = fields(summary satisfies All<ExecOutcome>)
-export const execFields = fields({ ...summary, stdout: 1, stderr: 1, lossy: 1, output_encoding: 1 } satisfies All<ExecResult>)
+export const execFields = fields({
+  ...summary,
+  stdout: 1,
+  stderr: 1,
+  lossy: 1,
+  output_encoding: 1,
+} satisfies All<ExecResult>)
 
 export const execSummaryFields = fields({
   ...summary,

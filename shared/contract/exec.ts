@@ -43,11 +43,14 @@ export const ExecRequest = z
       .regex(base64, 'must be base64')
       .optional()
       .meta({ description: 'Bytes in base64, in place of `stdin`', contentEncoding: 'base64' }),
-    output_encoding: z.enum(['utf-8', 'base64']).optional().meta({
-      description:
-        'How results of this command contain stdout and stderr. The default is utf-8. base64 keeps bytes that are not ' +
-        'UTF-8. Events are not affected',
-    }),
+    output_encoding: z
+      .enum(['utf-8', 'base64'])
+      .optional()
+      .meta({
+        description:
+          'How results of this command contain stdout and stderr. The default is utf-8. base64 keeps bytes that are not ' +
+          'UTF-8. Events are not affected',
+      }),
     timeout_ms: z.int().min(1).optional().meta({
       description:
         'Maximum run time, in milliseconds. It cannot exceed the remaining lifetime of the sandbox, which is also the default for streamed, background and interactive commands. For other commands, the default is 60000',
@@ -108,12 +111,15 @@ export const ExecResult = z
       .nullable()
       .meta({ description: 'The exit code; null unless the command exited normally' }),
     signal: z.string().nullable(),
-    start_error: z.enum(startErrors).nullable().meta({
-      description:
-        'Why the command never ran, next to exit code 126 or 127: the program does not exist, it is a directory or not ' +
-        'executable, or `cwd` cannot be entered. It is null if the program started, even if the program itself exits ' +
-        'with 126 or 127, or if its interpreter is missing',
-    }),
+    start_error: z
+      .enum(startErrors)
+      .nullable()
+      .meta({
+        description:
+          'Why the command never ran, next to exit code 126 or 127: the program does not exist, it is a directory or not ' +
+          'executable, or `cwd` cannot be entered. It is null if the program started, even if the program itself exits ' +
+          'with 126 or 127, or if its interpreter is missing',
+      }),
     stdout: z.string(),
     stderr: z.string(),
     stdout_bytes: z

@@ -120,7 +120,13 @@ function checkProgram({ argv: [program], env }: ShellCommand): string {
   if (typeof program !== 'string' || program === '/bin/sh') return ':'
   const word = quote(toBytes(program))
   const path = env?.PATH
-  const places = path === undefined ? '$PATH' : path.split(':').map((at) => quote(toBytes(at))).join(' ')
+  const places =
+    path === undefined
+      ? '$PATH'
+      : path
+          .split(':')
+          .map((at) => quote(toBytes(at)))
+          .join(' ')
   const isPath = program.includes('/')
   return [
     `sandlot_error=' ${'not_found' satisfies StartError}'`,

@@ -18,7 +18,15 @@ import {
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { runToCompletion } from './kill.ts'
 import { inRoot, type ShellCommand, startErrorPattern, terminalScriptFor } from './script.ts'
-import { type CommandExit, diagnoseShell, findUsedUp, LineReader, type Slot, startErrorOf, startQuietly } from './slot.ts'
+import {
+  type CommandExit,
+  diagnoseShell,
+  findUsedUp,
+  LineReader,
+  type Slot,
+  startErrorOf,
+  startQuietly,
+} from './slot.ts'
 
 const noRoom = 'the sandbox lacks a resource for the command'
 const maxErrorLength = 1_000
